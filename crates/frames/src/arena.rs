@@ -1,0 +1,138 @@
+//! The memory that frames live in.
+//!
+//! Owns: one anonymous mapping with a guard page's worth of inaccessible memory at each end.
+//! Does not own: which frames are free.
+//! Invariants: the usable part starts on a 2 MiB boundary and is a whole number of frames; it stays
+//! mapped, at one address, until the arena is dropped.
+
+use std::ptr::NonNull;
+
+use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+
+use crate::{FRAME_BYTES, FrameId};
+
+const HUGE_BYTES: usize = 2 << 20;
+const GUARD_BYTES: usize = HUGE_BYTES;
+
+/// Fewest bytes an arena may have: 64 frames.
+pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
+/// Most bytes an arena may have: frame numbers are 32 bits wide and the last is reserved.
+pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
+
+/// Why an arena could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArenaError {
+    /// The size is outside what an arena can be, or not a whole number of frames.
+    #[error(
+        "an arena of {bytes} bytes cannot be made: the size must be a multiple of 4096 between \
+         {ARENA_BYTES_MIN} and {ARENA_BYTES_MAX}"
+    )]
+    Size {
+        /// What was asked for.
+        bytes: u64,
+    },
+    /// The kernel refused the mapping.
+    #[error("the kernel refused {bytes} bytes for the arena: {source}")]
+    Mapping {
+        /// What was asked for.
+        bytes: u64,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+}
+
+/// What kind of pages the host backs the arena with, as far as it granted the request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageBacking {
+    /// Transparent 2 MiB pages were requested and the request was accepted.
+    Huge,
+    /// The host has only its base pages for us.
+    Base,
+}
+
+/// A mapped range of frames.
+pub struct Arena {
+    mapping: NonNull<u8>,
+    mapping_bytes: usize,
+    first_frame: NonNull<u8>,
+    frames: u32,
+    backing: PageBacking,
+}
+
+// SAFETY: the arena is a fixed range of memory that it owns until drop; it has no thread affinity.
+unsafe impl Send for Arena {}
+// SAFETY: shared use only computes addresses; what is done with the memory behind them is the
+// caller's to synchronise.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    /// Maps `bytes` (a multiple of 4096) of zeroed memory. Pages are touched on first use.
+    pub fn new(bytes: u64) -> Result<Self, ArenaError> {
+        if !(ARENA_BYTES_MIN..=ARENA_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(ArenaError::Size { bytes });
+        }
+        let refused = |source: rustix::io::Errno| ArenaError::Mapping { bytes, source: source.into() };
+        let usable = bytes as usize;
+        let mapping_bytes = usable + 2 * GUARD_BYTES + HUGE_BYTES;
+        // SAFETY: a fresh private anonymous mapping aliases nothing.
+        let mapping = unsafe {
+            mmap_anonymous(
+                std::ptr::null_mut(),
+                mapping_bytes,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )
+        }
+        .map_err(refused)?;
+        let start = (mapping as usize + GUARD_BYTES).next_multiple_of(HUGE_BYTES) - mapping as usize;
+        let first_frame = mapping.cast::<u8>().wrapping_add(start);
+        let unmap = |error| {
+            // SAFETY: the mapping was made above and nothing refers to it yet.
+            let _ = unsafe { munmap(mapping, mapping_bytes) };
+            refused(error)
+        };
+        // SAFETY: the range lies inside the mapping made above, which nobody else has seen.
+        unsafe { mprotect(first_frame.cast(), usable, MprotectFlags::READ | MprotectFlags::WRITE) }.map_err(unmap)?;
+        // SAFETY: as above; the advice changes page sizes, not contents.
+        let backing = match unsafe { madvise(first_frame.cast(), usable, Advice::LinuxHugepage) } {
+            Ok(()) => PageBacking::Huge,
+            Err(_) => PageBacking::Base,
+        };
+        let non_null = |pointer: *mut u8| NonNull::new(pointer).ok_or_else(|| unmap(rustix::io::Errno::NOMEM));
+        Ok(Self {
+            mapping: non_null(mapping.cast())?,
+            mapping_bytes,
+            first_frame: non_null(first_frame)?,
+            frames: (usable / FRAME_BYTES) as u32,
+            backing,
+        })
+    }
+
+    /// How many frames the arena has.
+    pub fn frames(&self) -> u32 {
+        self.frames
+    }
+
+    /// What the host backs the arena with.
+    pub fn backing(&self) -> PageBacking {
+        self.backing
+    }
+
+    /// The address of a frame's first byte, valid for 4096 bytes while the arena lives.
+    ///
+    /// # Panics
+    /// When the arena does not have the frame.
+    pub fn address(&self, frame: FrameId) -> NonNull<u8> {
+        assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
+        // SAFETY: the frame lies inside the usable part of the mapping, by the assertion above.
+        unsafe { self.first_frame.add(frame.index() * FRAME_BYTES) }
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and whoever used its frames held a reference to the arena.
+        let _ = unsafe { munmap(self.mapping.as_ptr().cast(), self.mapping_bytes) };
+    }
+}

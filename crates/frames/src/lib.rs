@@ -1,0 +1,43 @@
+//! The page-frame arena and its allocator.
+//!
+//! Owns: the memory that file pages live in, and which frames of it are free.
+//! Does not own: what a frame holds, who pins it, when it is evicted: the engine's frame table does.
+//! Invariants: a frame is either free or handed out, never both; freeing a frame that is free, or
+//! that the arena does not have, aborts; no path makes a system call or allocates after start.
+//!
+//! The allocator here is the plain one: one list a block order under one lock. Its interface is the
+//! final one (orders, mobility classes, effort, bulk), so that the policies of seed S2 replace what
+//! is behind it and nothing else.
+
+mod allocator;
+mod arena;
+
+#[cfg(test)]
+mod tests;
+
+pub use allocator::{Effort, Frames, Mobility, Order};
+pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking};
+
+/// Bytes in one frame. The cache's page size.
+pub const FRAME_BYTES: usize = 4096;
+
+/// The index of a 4 KiB frame in its arena, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct FrameId(u32);
+
+impl FrameId {
+    /// The frame with this index. Whether the arena has it is checked where it is used.
+    pub const fn new(index: u32) -> Self {
+        Self(index)
+    }
+
+    /// The index as a table subscript.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The index as stored in packed words.
+    pub const fn raw(self) -> u32 {
+        self.0
+    }
+}

@@ -1,0 +1,74 @@
+use std::collections::HashSet;
+
+use super::*;
+
+fn small() -> Frames {
+    Frames::new(1 << 20).expect("1 MiB")
+}
+
+#[test]
+fn sizes_outside_the_limits_name_the_limits() {
+    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, u64::MAX] {
+        let error = Frames::new(bytes).err().expect("refused").to_string();
+        assert!(error.contains(&bytes.to_string()) && error.contains("262144"), "{error}");
+    }
+}
+
+#[test]
+fn every_frame_is_handed_out_once_and_exhaustion_is_a_value() {
+    let frames = small();
+    let mut seen = HashSet::new();
+    while let Some(frame) = frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Reserve) {
+        assert!(seen.insert(frame));
+    }
+    assert_eq!(seen.len() as u32, frames.total());
+    assert_eq!(frames.free_count(), 0);
+    for frame in &seen {
+        frames.free(*frame, Order::SINGLE);
+    }
+    assert_eq!(frames.free_count(), frames.total());
+    assert!(frames.allocate(Order::SINGLE, Mobility::Movable, Effort::NoRetry).is_some());
+}
+
+#[test]
+fn effort_decides_how_deep_an_allocation_may_dig() {
+    let frames = small();
+    let take_all = |effort| frames.allocate_bulk(u32::MAX, Mobility::Movable, effort, |_| {});
+    take_all(Effort::NoRetry);
+    assert_eq!(frames.free_count(), frames.low_watermark());
+    assert!(take_all(Effort::Normal) > 0);
+    assert!(frames.free_count() > 0);
+    assert!(take_all(Effort::Reserve) > 0);
+    assert_eq!(frames.free_count(), 0);
+}
+
+#[test]
+fn blocks_are_aligned_contiguous_and_return_to_singles() {
+    let frames = small();
+    let order = Order::new(5).expect("order 5");
+    let block = frames.allocate(order, Mobility::Movable, Effort::Normal).expect("a block");
+    assert_eq!(block.raw() % order.frames(), 0);
+    let mut singles = HashSet::new();
+    frames.allocate_bulk(u32::MAX, Mobility::Movable, Effort::Reserve, |frame| {
+        assert!(singles.insert(frame.raw()));
+    });
+    assert!((block.raw()..block.raw() + 32).all(|index| !singles.contains(&index)));
+    frames.free(block, order);
+    assert_eq!(frames.free_count(), 32);
+}
+
+#[test]
+fn frames_are_distinct_writable_memory() {
+    let frames = small();
+    let mut taken = Vec::new();
+    frames.allocate_bulk(64, Mobility::Movable, Effort::Normal, |frame| taken.push(frame));
+    for frame in &taken {
+        // SAFETY: the frame was just handed to us and is 4096 bytes long.
+        unsafe { std::ptr::write_bytes(frames.address(*frame).as_ptr(), frame.raw() as u8, FRAME_BYTES) };
+    }
+    for frame in &taken {
+        // SAFETY: as above; written before.
+        let bytes = unsafe { std::slice::from_raw_parts(frames.address(*frame).as_ptr(), FRAME_BYTES) };
+        assert!(bytes.iter().all(|byte| *byte == frame.raw() as u8));
+    }
+}
