@@ -1,0 +1,84 @@
+//! The one routine that copies to and from frames.
+//!
+//! Owns: the copy. Does not own: who may copy when (pins, `page`).
+//! Invariants: a reader and a writer of the same bytes may run at once; the reader then sees any mix
+//! of old and new bytes, and nothing else happens. Ordinary Rust loads and stores would make that
+//! undefined, so the bytes are moved by code that the compiler does not look into.
+
+#[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
+unsafe extern "C" {
+    fn memcpy(to: *mut u8, from: *const u8, len: usize) -> *mut u8;
+    fn memset(to: *mut u8, byte: i32, len: usize) -> *mut u8;
+}
+
+/// Copies `len` bytes between memory that does not overlap, tolerating concurrent copies.
+///
+/// # Safety
+/// `from` is readable and `to` writable for `len` bytes, and the two ranges do not overlap. One of
+/// them may be frame memory that other threads copy from or to through this function meanwhile.
+#[inline]
+pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
+    // SAFETY: the caller vouches for both ranges; the direction flag is clear by the ABI.
+    unsafe {
+        std::arch::asm!(
+            "call {copy}",
+            copy = sym memcpy,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            inout("rdx") len => _,
+            clobber_abi("C"),
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(afflux_portable_copy))))]
+    // SAFETY: the caller vouches for both ranges; atomic bytes make the race defined.
+    unsafe {
+        use std::sync::atomic::{AtomicU8, Ordering};
+        for at in 0..len {
+            let byte = AtomicU8::from_ptr(from.add(at).cast_mut()).load(Ordering::Relaxed);
+            AtomicU8::from_ptr(to.add(at)).store(byte, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Asks for the first bytes of a copy while the frame's record, in another line, is still on its way.
+#[inline]
+pub(crate) fn prefetch(from: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..4 {
+        // SAFETY: a prefetch of any address does nothing that can be observed.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.wrapping_add(64 * line).cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = from;
+}
+
+/// Zeroes `len` bytes of frame memory, tolerating concurrent copies.
+///
+/// # Safety
+/// As for [`copy_bytes`], for the one range.
+#[inline]
+pub(crate) unsafe fn zero_bytes(to: *mut u8, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
+    // SAFETY: the caller vouches for the range; the direction flag is clear by the ABI.
+    unsafe {
+        std::arch::asm!(
+            "call {set}",
+            set = sym memset,
+            inout("rdi") to => _,
+            inout("rsi") 0 => _,
+            inout("rdx") len => _,
+            clobber_abi("C"),
+        );
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(afflux_portable_copy))))]
+    // SAFETY: the caller vouches for the range; atomic bytes make the race defined.
+    unsafe {
+        use std::sync::atomic::{AtomicU8, Ordering};
+        for at in 0..len {
+            AtomicU8::from_ptr(to.add(at)).store(0, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The hit path: reads and overwrites of what is in the cache.
+//!
+//! Owns: the copy under a pin, and the checks that make it one of the right bytes.
+//! Does not own: anything that waits; a page that is not simply there is somebody else's business.
+//! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become
+//! another page since; after the pin its identity says which page it is, and stays so until the
+//! unpin. An overwrite leaves the page as dirty as it was.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+
+use frames::{FRAME_BYTES, FrameId};
+
+use super::file::FileInner;
+use super::{Cache, PAGE_BYTES, copy};
+use crate::page::{DIRTY, Identity, PIN, PRESENT, Sectors, UPTODATE, WRITER};
+
+/// What a range of bytes is within one page.
+#[derive(Clone, Copy)]
+pub(crate) struct InPage {
+    pub(crate) page: u64,
+    pub(crate) start: usize,
+    pub(crate) len: usize,
+}
+
+impl InPage {
+    /// The part of `offset..offset + len` that lies in its first page.
+    #[inline]
+    pub(crate) fn first(offset: u64, len: usize) -> Self {
+        let start = (offset % PAGE_BYTES) as usize;
+        Self { page: offset / PAGE_BYTES, start, len: len.min(FRAME_BYTES - start) }
+    }
+
+    pub(crate) fn range(self) -> Range<usize> {
+        self.start..self.start + self.len
+    }
+}
+
+impl Cache {
+    /// Copies bytes of one page if it is there. `into` may be unaligned and of any length in the page.
+    #[inline]
+    pub(crate) fn read_hit(&self, file: &FileInner, at: InPage, into: &mut [u8]) -> bool {
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        if !self.pages.contains(frame) {
+            return false;
+        }
+        copy::prefetch(self.address(frame).wrapping_add(at.start));
+        let word = self.pages.hold(frame, PIN);
+        let identity = Identity { file: file.slot, index: at.page };
+        let found = word.has(PRESENT | UPTODATE) && self.pages.identity(frame) == identity;
+        if found {
+            self.pages.touch(frame);
+            debug_assert!(at.start + at.len <= FRAME_BYTES && into.len() >= at.len);
+            // SAFETY: the pinned frame is arena memory, the range is inside it, `into` is ours and
+            // at least as long; concurrent writers of the frame go through the same routine.
+            unsafe { copy::copy_bytes(self.address(frame).add(at.start), into.as_mut_ptr(), at.len) };
+        }
+        self.unpin(frame, PIN);
+        found
+    }
+
+    /// Overwrites bytes of one page if that changes nothing but the bytes: the page is dirty, the
+    /// sectors too, nobody was promised that it stays as it is, and the file's size stays.
+    #[inline]
+    pub(crate) fn overwrite_hit(&self, file: &FileInner, at: InPage, from: &[u8]) -> bool {
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        if !self.pages.contains(frame) {
+            return false;
+        }
+        let word = self.pages.hold(frame, WRITER);
+        let identity = Identity { file: file.slot, index: at.page };
+        let found = word.has(PRESENT | UPTODATE | DIRTY)
+            && !word.stable()
+            && self.pages.identity(frame) == identity
+            && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
+            // Asked after the hold: a truncation stores the size first and then waits for holders.
+            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire);
+        if found {
+            self.pages.touch(frame);
+            // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes;
+            // concurrent readers and writers of the frame go through the same routine.
+            unsafe { copy::copy_bytes(from.as_ptr(), self.address(frame).add(at.start), at.len) };
+        }
+        self.unpin(frame, WRITER);
+        found
+    }
+
+    #[inline]
+    fn unpin(&self, frame: FrameId, holder: u64) {
+        if self.pages.unhold(frame, holder) {
+            self.release(frame);
+        }
+    }
+
+    #[inline]
+    fn address(&self, frame: FrameId) -> *mut u8 {
+        self.frames.address(frame).as_ptr()
+    }
+
+    /// Copies into a frame that the caller may change: fresh, or held as a writer.
+    pub(crate) fn fill_bytes(&self, frame: FrameId, start: usize, from: &[u8]) {
+        assert!(start + from.len() <= FRAME_BYTES);
+        // SAFETY: the range is inside the frame, `from` is the caller's; other users of the frame go
+        // through the same routine.
+        unsafe { copy::copy_bytes(from.as_ptr(), self.address(frame).add(start), from.len()) };
+    }
+
+    /// Zeroes part of a frame that the caller may change.
+    pub(crate) fn zero(&self, frame: FrameId, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= FRAME_BYTES);
+        // SAFETY: the range is inside the frame; other users of the frame go through such routines.
+        unsafe { copy::zero_bytes(self.address(frame).add(range.start), range.len()) };
+    }
+
+    /// Copies part of one frame to the same place in another that the caller may change.
+    pub(crate) fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
+        assert!(range.start <= range.end && range.end <= FRAME_BYTES && from != to);
+        // SAFETY: both ranges are inside their frames, which differ; other users of either go
+        // through the same routine.
+        unsafe {
+            let (from, to) = (self.address(from).add(range.start), self.address(to).add(range.start));
+            copy::copy_bytes(from, to, range.len());
+        }
+    }
+}

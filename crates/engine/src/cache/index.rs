@@ -1,0 +1,224 @@
+//! From a page's offset in its file to its frame.
+//!
+//! Owns: one file's radix tree: its root, growth, shrinkage and tags.
+//! Does not own: the nodes' memory (`nodes`), the pages' states.
+//! Invariants: lookups take no lock and may be wrong when a node was reused meanwhile: the caller
+//! checks the frame's identity. Everything else needs the file's lock. A tag on a slot of an inner
+//! node is set when one below it is.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use frames::FrameId;
+
+use super::nodes::{FANOUT, LEVEL_BITS, Nodes, Tag};
+
+/// Levels that 52 bits of page offset need.
+const LEVELS_MAX: usize = 9;
+
+/// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number.
+pub(crate) struct Index {
+    root: AtomicU64,
+}
+
+/// The nodes from the root to a leaf.
+struct Path {
+    nodes: [u32; LEVELS_MAX],
+    height: u32,
+}
+
+impl Index {
+    pub(crate) fn new() -> Self {
+        Self { root: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn root(&self) -> Option<(u32, u32)> {
+        let root = self.root.load(Ordering::Acquire);
+        let height = (root >> 32) as u32;
+        (height != 0).then_some((root as u32, height))
+    }
+
+    fn set_root(&self, root: Option<(u32, u32)>) {
+        let word = root.map_or(0, |(node, height)| u64::from(height) << 32 | u64::from(node));
+        self.root.store(word, Ordering::Release);
+    }
+
+    /// The frame that holds the page, as far as can be seen without the lock.
+    #[inline]
+    pub(crate) fn lookup(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
+        let (mut node, height) = self.root()?;
+        let mut shift = (height - 1) * LEVEL_BITS;
+        if page >> shift >= FANOUT {
+            return None;
+        }
+        loop {
+            let value = nodes.get(node)?.slot(page >> shift)?;
+            if shift == 0 {
+                return Some(FrameId::new(value));
+            }
+            node = value;
+            shift -= LEVEL_BITS;
+        }
+    }
+
+    fn path(&self, nodes: &Nodes, page: u64) -> Option<Path> {
+        let (mut node, height) = self.root()?;
+        let mut path = Path { nodes: [0; LEVELS_MAX], height };
+        if page >> ((height - 1) * LEVEL_BITS) >= FANOUT {
+            return None;
+        }
+        for level in (0..height).rev() {
+            path.nodes[level as usize] = node;
+            if level > 0 {
+                node = nodes.node(node).slot(page >> (level * LEVEL_BITS))?;
+            }
+        }
+        Some(path)
+    }
+
+    /// Puts a frame at a page, in place of the one that was there, if any.
+    pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId) {
+        let (mut node, height) = self.grow(nodes, page);
+        for level in (1..height).rev() {
+            let at = page >> (level * LEVEL_BITS);
+            let here = nodes.node(node);
+            node = here.slot(at).unwrap_or_else(|| {
+                let child = nodes.allocate();
+                here.set_slot(at, Some(child));
+                child
+            });
+        }
+        nodes.node(node).set_slot(page, Some(frame.raw()));
+    }
+
+    /// Adds levels until the page fits.
+    fn grow(&self, nodes: &Nodes, page: u64) -> (u32, u32) {
+        let (mut node, mut height) = self.root().unwrap_or_else(|| (nodes.allocate(), 1));
+        while page >> ((height - 1) * LEVEL_BITS) >= FANOUT {
+            let above = nodes.allocate();
+            let parent = nodes.node(above);
+            if nodes.node(node).occupied() == 0 {
+                nodes.free(node);
+            } else {
+                parent.set_slot(0, Some(node));
+                for tag in [Tag::Dirty, Tag::ToWrite, Tag::Unflushed] {
+                    parent.set_tag(tag, 0, nodes.node(node).tags(tag) != 0);
+                }
+            }
+            node = above;
+            height += 1;
+        }
+        self.set_root(Some((node, height)));
+        (node, height)
+    }
+
+    /// Takes a page out, with its tags. Frees the nodes that it leaves empty.
+    pub(crate) fn remove(&self, nodes: &Nodes, page: u64) {
+        let Some(path) = self.path(nodes, page) else {
+            return;
+        };
+        for tag in [Tag::Dirty, Tag::ToWrite, Tag::Unflushed] {
+            set_on_path(nodes, &path, page, tag, false);
+        }
+        for level in 0..path.height {
+            let node = path.nodes[level as usize];
+            nodes.node(node).set_slot(page >> (level * LEVEL_BITS), None);
+            if nodes.node(node).occupied() != 0 {
+                return;
+            }
+            if level + 1 == path.height {
+                self.set_root(None);
+            }
+            nodes.free(node);
+        }
+    }
+
+    /// Sets or clears a tag of a page that is there.
+    pub(crate) fn set_tag(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
+        if let Some(path) = self.path(nodes, page) {
+            set_on_path(nodes, &path, page, tag, on);
+        }
+    }
+
+    /// Clears a tag of every page.
+    pub(crate) fn clear_tag(&self, nodes: &Nodes, tag: Tag) {
+        if let Some((root, height)) = self.root() {
+            clear_below(nodes, root, height - 1, tag);
+        }
+    }
+
+    pub(crate) fn has_tag(&self, nodes: &Nodes, page: u64, tag: Tag) -> bool {
+        self.path(nodes, page)
+            .is_some_and(|path| nodes.node(path.nodes[0]).tags(tag) & (1 << (page & (FANOUT - 1))) != 0)
+    }
+
+    /// The first page at or after `from` that has the tag.
+    pub(crate) fn next_tagged(&self, nodes: &Nodes, from: u64, tag: Tag) -> Option<u64> {
+        self.next(nodes, from, |node| nodes.node(node).tags(tag))
+    }
+
+    /// The first page at or after `from` that is there at all.
+    pub(crate) fn next_present(&self, nodes: &Nodes, from: u64) -> Option<u64> {
+        self.next(nodes, from, |node| nodes.node(node).occupied())
+    }
+
+    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(u32) -> u64) -> Option<u64> {
+        let (root, height) = self.root()?;
+        let top = (height - 1) * LEVEL_BITS;
+        if from >> top >= FANOUT {
+            return None;
+        }
+        descend(nodes, root, top, from, &marks)
+    }
+}
+
+fn set_on_path(nodes: &Nodes, path: &Path, page: u64, tag: Tag, on: bool) {
+    for level in 0..path.height {
+        let node = nodes.node(path.nodes[level as usize]);
+        let was = node.tags(tag);
+        node.set_tag(tag, page >> (level * LEVEL_BITS), on);
+        let now = node.tags(tag);
+        // Above, only whether any bit is set matters.
+        if (was != 0) == (now != 0) {
+            return;
+        }
+    }
+}
+
+fn clear_below(nodes: &Nodes, node: u32, level: u32, tag: Tag) {
+    let here = nodes.node(node);
+    let mut left = here.tags(tag);
+    while left != 0 {
+        let at = u64::from(left.trailing_zeros());
+        left &= left - 1;
+        here.set_tag(tag, at, false);
+        if let Some(child) = here.slot(at).filter(|_| level > 0) {
+            clear_below(nodes, child, level - 1, tag);
+        }
+    }
+}
+
+/// The first marked page at or after `from`, whose bits above this node's level are the node's.
+fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(u32) -> u64) -> Option<u64> {
+    let start = (from >> shift) & (FANOUT - 1);
+    let mut left = marks(node) & (u64::MAX << start);
+    while left != 0 {
+        let at = u64::from(left.trailing_zeros());
+        left &= left - 1;
+        let base = (from >> shift & !(FANOUT - 1) | at) << shift;
+        let first = if at == start { from } else { base };
+        if shift == 0 {
+            return Some(first);
+        }
+        let Some(child) = nodes.node(node).slot(at) else {
+            continue;
+        };
+        if let Some(found) = descend(nodes, child, shift - LEVEL_BITS, first, marks) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::*;
+
+/// A small generator, so that failures repeat.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % below
+    }
+}
+
+const TAGS: [Tag; 3] = [Tag::Dirty, Tag::ToWrite, Tag::Unflushed];
+
+#[derive(Default)]
+struct Model {
+    pages: BTreeMap<u64, u32>,
+    tags: [BTreeSet<u64>; 3],
+}
+
+fn check(index: &Index, nodes: &Nodes, model: &Model, from: u64) {
+    assert_eq!(index.lookup(nodes, from).map(FrameId::raw), model.pages.get(&from).copied());
+    assert_eq!(index.next_present(nodes, from), model.pages.range(from..).next().map(|(page, _)| *page));
+    for tag in TAGS {
+        let tagged = &model.tags[tag as usize];
+        assert_eq!(index.has_tag(nodes, from, tag), tagged.contains(&from), "{tag:?} at {from}");
+        assert_eq!(index.next_tagged(nodes, from, tag), tagged.range(from..).next().copied(), "{tag:?} from {from}");
+    }
+}
+
+#[test]
+fn random_changes_agree_with_a_map() {
+    for seed in 1..40 {
+        let (nodes, index, mut model) = (Nodes::new(), Index::new(), Model::default());
+        let mut numbers = Numbers(seed * 7_919);
+        let reach = [60, 5_000, 1 << 20, 1 << 51][seed as usize % 4];
+        for _ in 0..2_000 {
+            let page = if numbers.next(3) == 0 { numbers.next(reach) } else { numbers.next(reach.min(300)) };
+            match numbers.next(8) {
+                0..3 => {
+                    let frame = numbers.next(1 << 30) as u32;
+                    index.insert(&nodes, page, FrameId::new(frame));
+                    model.pages.insert(page, frame);
+                }
+                3 => {
+                    index.remove(&nodes, page);
+                    model.pages.remove(&page);
+                    model.tags.iter_mut().for_each(|tagged| drop(tagged.remove(&page)));
+                }
+                4 if numbers.next(50) == 0 => {
+                    index.clear_tag(&nodes, Tag::Unflushed);
+                    model.tags[Tag::Unflushed as usize].clear();
+                }
+                _ => {
+                    let tag = TAGS[numbers.next(3) as usize];
+                    let on = numbers.next(2) == 0;
+                    if model.pages.contains_key(&page) {
+                        index.set_tag(&nodes, page, tag, on);
+                        let tagged = &mut model.tags[tag as usize];
+                        if on {
+                            tagged.insert(page)
+                        } else {
+                            tagged.remove(&page)
+                        };
+                    }
+                }
+            }
+            let probe = if numbers.next(2) == 0 { page } else { numbers.next(reach) };
+            check(&index, &nodes, &model, probe);
+        }
+    }
+}
+
+#[test]
+fn an_emptied_index_gives_its_nodes_back() {
+    let (nodes, index) = (Nodes::new(), Index::new());
+    for round in 0..3 {
+        for page in (0..1 << 18).step_by(97) {
+            index.insert(&nodes, page, FrameId::new(page as u32));
+            index.set_tag(&nodes, page, Tag::Dirty, true);
+        }
+        let bytes = nodes.bytes();
+        for page in (0..1 << 18).step_by(97) {
+            index.remove(&nodes, page);
+        }
+        assert_eq!(index.next_present(&nodes, 0), None);
+        assert_eq!(index.next_tagged(&nodes, 0, Tag::Dirty), None);
+        assert_eq!(nodes.bytes(), bytes, "round {round} reuses the nodes");
+    }
+}
+
+#[test]
+fn a_dense_index_costs_less_than_ten_bytes_a_page() {
+    let (nodes, index) = (Nodes::new(), Index::new());
+    let pages = 1 << 18;
+    for page in 0..pages {
+        index.insert(&nodes, page, FrameId::new(page as u32));
+    }
+    assert!(nodes.bytes() <= 10 * pages, "{} bytes for {pages} pages", nodes.bytes());
+}
+
+#[test]
+fn lookups_beside_changes_find_the_right_frame_or_a_recognisably_wrong_one() {
+    // Page p of the file holds frame p; another file's pages hold frames from 1 << 20 on, so a
+    // lookup that strays through a reused node cannot be mistaken for a hit.
+    let (nodes, index, other) = (Nodes::new(), Index::new(), Index::new());
+    let stop = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for seed in 1..3 {
+            let (nodes, index, stop) = (&nodes, &index, &stop);
+            scope.spawn(move || {
+                let mut numbers = Numbers(seed);
+                while !stop.load(Ordering::Relaxed) {
+                    let page = numbers.next(8_192);
+                    if let Some(frame) = index.lookup(nodes, page) {
+                        assert!(u64::from(frame.raw()) == page || frame.raw() >= 1 << 20 || frame.raw() < 512);
+                    }
+                }
+            });
+        }
+        let mut numbers = Numbers(99);
+        for _ in 0..200_000 {
+            let page = 512 + numbers.next(8_192 - 512);
+            index.insert(&nodes, page, FrameId::new(page as u32));
+            other.insert(&nodes, page * 64, FrameId::new((1 << 20) + page as u32));
+            let gone = 512 + numbers.next(8_192 - 512);
+            index.remove(&nodes, gone);
+            other.remove(&nodes, gone * 64);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}

@@ -1,0 +1,97 @@
+//! Pages shown to user code without a copy.
+//!
+//! Owns: guards on frames, and the slices that they make safe.
+//! Does not own: waiting for pages (`engine`), the limit on how much may be guarded (the knob).
+//! Invariants: a guarded frame's bytes do not change and the frame is not reused until the guard is
+//! dropped: writers go to another frame.
+
+use std::sync::Arc;
+
+use frames::{FRAME_BYTES, FrameId};
+
+use super::Cache;
+use super::file::FileInner;
+use super::hit::InPage;
+use crate::page::{GUARD, Identity, PRESENT, UPTODATE};
+
+/// Bytes of a file straight from the page frames, stable until dropped.
+pub struct PinnedPages {
+    cache: Arc<Cache>,
+    frames: Vec<FrameId>,
+    start: usize,
+    len: usize,
+}
+
+impl PinnedPages {
+    /// Guards the pages of a range if all of them are there and may be shown; the range lies inside
+    /// the file.
+    pub(crate) fn take(cache: &Arc<Cache>, file: &FileInner, offset: u64, len: usize) -> Option<Self> {
+        let first = InPage::first(offset, len);
+        let count = (first.start + len).div_ceil(FRAME_BYTES);
+        if !cache.admit_guards(count as u64) {
+            return None;
+        }
+        let mut pages = Self { cache: Arc::clone(cache), frames: Vec::with_capacity(count), start: first.start, len };
+        for page in first.page..first.page + count as u64 {
+            let Some(frame) = guard(cache, file, page) else {
+                // Those not taken are given back here, the others when `pages` is dropped.
+                cache.forget_guards((count - pages.frames.len()) as u64);
+                return None;
+            };
+            pages.frames.push(frame);
+        }
+        Some(pages)
+    }
+
+    /// How many bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The bytes, a slice a page, in the file's order.
+    pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
+        let mut left = self.len;
+        self.frames.iter().enumerate().map(move |(at, frame)| {
+            let start = if at == 0 { self.start } else { 0 };
+            let len = left.min(FRAME_BYTES - start);
+            left -= len;
+            let address = self.cache.frames.address(*frame).as_ptr();
+            // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives,
+            // and the range is inside the frame.
+            unsafe { std::slice::from_raw_parts(address.add(start), len) }
+        })
+    }
+}
+
+fn guard(cache: &Cache, file: &FileInner, page: u64) -> Option<FrameId> {
+    let frame = file.index.lookup(&cache.nodes, page)?;
+    if !cache.pages.contains(frame) {
+        return None;
+    }
+    let word = cache.pages.hold(frame, GUARD);
+    let identity = Identity { file: file.slot, index: page };
+    let shown = word.has(PRESENT | UPTODATE)
+        && !word.being_written_to()
+        && !word.guards_full()
+        && cache.pages.identity(frame) == identity;
+    if shown {
+        cache.pages.touch(frame);
+        return Some(frame);
+    }
+    cache.unguard(frame);
+    None
+}
+
+impl Drop for PinnedPages {
+    fn drop(&mut self) {
+        for frame in &self.frames {
+            self.cache.unguard(*frame);
+        }
+        self.cache.forget_guards(self.frames.len() as u64);
+    }
+}

@@ -1,0 +1,313 @@
+//! Waiting: the few shapes of it that the engine has.
+//!
+//! Owns: queues of wakers, single answers, counted permits given first come first served.
+//! Does not own: conditions; whoever waits says what for, whoever changes it wakes.
+//! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one.
+//! No lock of this module is held while a waker runs.
+
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tasks that wait for something to change.
+#[derive(Default)]
+pub(crate) struct WaitQueue {
+    wakers: Mutex<Vec<Waker>>,
+    waiting: AtomicUsize,
+}
+
+impl WaitQueue {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits until `ready` returns something. It is asked now and after each wake-up.
+    pub(crate) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
+        poll_fn(|cx| {
+            if let Some(value) = ready() {
+                return Poll::Ready(value);
+            }
+            self.register(cx);
+            std::sync::atomic::fence(Ordering::SeqCst);
+            // A change between the question and the registration would otherwise be missed.
+            ready().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    fn register(&self, cx: &Context<'_>) {
+        let mut wakers = lock(&self.wakers);
+        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
+            wakers.push(cx.waker().clone());
+            self.waiting.store(wakers.len(), Ordering::SeqCst);
+        }
+    }
+
+    /// Wakes everybody. Cheap when nobody waits.
+    pub(crate) fn wake_all(&self) {
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.waiting.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        let woken = {
+            let mut wakers = lock(&self.wakers);
+            self.waiting.store(0, Ordering::SeqCst);
+            std::mem::take(&mut *wakers)
+        };
+        for waker in woken {
+            waker.wake();
+        }
+    }
+}
+
+/// A value that arrives once and can be read by many.
+pub(crate) struct Answer<T> {
+    value: Mutex<Option<T>>,
+    queue: WaitQueue,
+}
+
+impl<T: Clone> Answer<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self { value: Mutex::new(None), queue: WaitQueue::new() })
+    }
+
+    pub(crate) fn give(&self, value: T) {
+        lock(&self.value).get_or_insert(value);
+        self.queue.wake_all();
+    }
+
+    pub(crate) fn taken(&self) -> Option<T> {
+        lock(&self.value).clone()
+    }
+
+    pub(crate) async fn wait(&self) -> T {
+        self.queue.until(|| self.taken()).await
+    }
+}
+
+/// Something countable of which there is a limited amount, granted in order of asking.
+pub(crate) struct Permits<E> {
+    state: Mutex<PermitState<E>>,
+    waiting: AtomicUsize,
+}
+
+struct PermitState<E> {
+    used: u64,
+    limit: u64,
+    queue: VecDeque<Waiting<E>>,
+    next_ticket: u64,
+}
+
+struct Waiting<E> {
+    ticket: u64,
+    amount: u64,
+    waker: Waker,
+    outcome: Option<Result<(), E>>,
+}
+
+impl<E: Copy> PermitState<E> {
+    /// A request larger than the limit is let through alone.
+    fn fits(&self, amount: u64) -> bool {
+        self.used == 0 || self.used + amount <= self.limit
+    }
+
+    /// Those in the queue that were answered only have yet to notice it.
+    fn free_for(&self, amount: u64) -> bool {
+        self.fits(amount) && self.queue.iter().all(|waiting| waiting.outcome.is_some())
+    }
+
+    /// Grants from the front as far as it goes.
+    fn grant(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        for at in 0..self.queue.len() {
+            if self.queue[at].outcome.is_some() {
+                continue;
+            }
+            if !self.fits(self.queue[at].amount) {
+                break;
+            }
+            self.used += self.queue[at].amount;
+            self.queue[at].outcome = Some(Ok(()));
+            woken.push(self.queue[at].waker.clone());
+        }
+        woken
+    }
+}
+
+impl<E: Copy> Permits<E> {
+    pub(crate) fn new(limit: u64) -> Self {
+        let state = PermitState { used: 0, limit, queue: VecDeque::new(), next_ticket: 0 };
+        Self { state: Mutex::new(state), waiting: AtomicUsize::new(0) }
+    }
+
+    /// Takes `amount` if it is there and nobody waits for it.
+    pub(crate) fn try_take(&self, amount: u64) -> bool {
+        let mut state = lock(&self.state);
+        let free = state.free_for(amount);
+        if free {
+            state.used += amount;
+        }
+        free
+    }
+
+    /// Takes `amount` without regard to the limit: for what has to go on whatever it says.
+    pub(crate) fn force(&self, amount: u64) {
+        lock(&self.state).used += amount;
+    }
+
+    /// Waits for `amount` in turn; fails when [`Permits::fail`] says so meanwhile.
+    pub(crate) fn take(&self, amount: u64) -> Take<'_, E> {
+        Take { permits: self, amount, ticket: None }
+    }
+
+    pub(crate) fn give_back(&self, amount: u64) {
+        let woken = {
+            let mut state = lock(&self.state);
+            debug_assert!(state.used >= amount, "gave back more than was taken");
+            state.used = state.used.saturating_sub(amount);
+            state.grant()
+        };
+        wake(woken);
+    }
+
+    pub(crate) fn set_limit(&self, limit: u64) {
+        let woken = {
+            let mut state = lock(&self.state);
+            state.limit = limit;
+            state.grant()
+        };
+        wake(woken);
+    }
+
+    /// Ends the waiting of everybody who waits now.
+    pub(crate) fn fail(&self, error: E) {
+        let woken: Vec<Waker> = {
+            let mut state = lock(&self.state);
+            let left = state.queue.iter_mut().filter(|waiting| waiting.outcome.is_none());
+            left.map(|waiting| {
+                waiting.outcome = Some(Err(error));
+                waiting.waker.clone()
+            })
+            .collect()
+        };
+        wake(woken);
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        lock(&self.state).used
+    }
+
+    /// How many are waiting.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+fn wake(wakers: Vec<Waker>) {
+    for waker in wakers {
+        waker.wake();
+    }
+}
+
+/// Waiting for permits.
+pub(crate) struct Take<'a, E: Copy> {
+    permits: &'a Permits<E>,
+    amount: u64,
+    ticket: Option<u64>,
+}
+
+impl<E: Copy> Future for Take<'_, E> {
+    type Output = Result<(), E>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let permits = self.permits;
+        let mut state = lock(&permits.state);
+        let Some(ticket) = self.ticket else {
+            if state.free_for(self.amount) {
+                state.used += self.amount;
+                return Poll::Ready(Ok(()));
+            }
+            let ticket = state.next_ticket;
+            state.next_ticket += 1;
+            let waker = cx.waker().clone();
+            state.queue.push_back(Waiting { ticket, amount: self.amount, waker, outcome: None });
+            permits.waiting.fetch_add(1, Ordering::Relaxed);
+            self.ticket = Some(ticket);
+            return Poll::Pending;
+        };
+        let Some(at) = state.queue.iter().position(|waiting| waiting.ticket == ticket) else {
+            return Poll::Pending;
+        };
+        match state.queue[at].outcome {
+            Some(outcome) => {
+                state.queue.remove(at);
+                permits.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.ticket = None;
+                Poll::Ready(outcome)
+            }
+            None => {
+                state.queue[at].waker.clone_from(cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<E: Copy> Drop for Take<'_, E> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut state = lock(&self.permits.state);
+            let at = state.queue.iter().position(|waiting| waiting.ticket == ticket);
+            if let Some(waiting) = at.and_then(|at| state.queue.remove(at)) {
+                self.permits.waiting.fetch_sub(1, Ordering::Relaxed);
+                if matches!(waiting.outcome, Some(Ok(()))) {
+                    state.used -= waiting.amount;
+                }
+            }
+            state.grant()
+        };
+        wake(woken);
+    }
+}
+
+/// A signal for one task: set by anybody, taken by its owner.
+pub(crate) struct Signal {
+    queue: WaitQueue,
+    set: std::sync::atomic::AtomicBool,
+}
+
+impl Signal {
+    pub(crate) fn new() -> Self {
+        Self { queue: WaitQueue::new(), set: std::sync::atomic::AtomicBool::new(false) }
+    }
+
+    pub(crate) fn raise(&self) {
+        if !self.set.swap(true, Ordering::AcqRel) {
+            self.queue.wake_all();
+        }
+    }
+
+    /// Takes the signal; waits for it, or until `timeout` ends.
+    pub(crate) async fn wait_or(&self, timeout: impl Future<Output = ()>) {
+        let mut timeout = std::pin::pin!(timeout);
+        let mut signal = std::pin::pin!(self.queue.until(|| self.set.swap(false, Ordering::AcqRel).then_some(())));
+        poll_fn(|cx| {
+            if signal.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(());
+            }
+            timeout.as_mut().poll(cx)
+        })
+        .await;
+    }
+}
+
+#[cfg(test)]
+mod tests;

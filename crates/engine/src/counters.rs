@@ -1,0 +1,121 @@
+//! Every counter once: name, unit, what it counts. docs/counters.md is generated from this table.
+//!
+//! Owns: the table, one block of values a thread, the sum over all threads.
+//! Does not own: gauges (pages dirty now), which the engine reads from the state they describe.
+//! Invariants: a block has one writer, its thread, so counting is a plain load and store; a sum may
+//! miss counts of the last instants, never earlier ones.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// One row of the counter table.
+#[derive(Clone, Copy, Debug)]
+pub struct CounterInfo {
+    /// The name, the kernel's where it means the same.
+    pub name: &'static str,
+    /// What one unit of the value is.
+    pub unit: &'static str,
+    /// What is counted.
+    pub doc: &'static str,
+}
+
+macro_rules! counters {
+    ($($variant:ident $name:literal $unit:literal $doc:literal;)*) => {
+        /// A counter: grows from 0 while the engine lives.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Counter {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        /// The counter table, in the order of [`Counter`].
+        pub const COUNTERS: &[CounterInfo] = &[
+            $(CounterInfo { name: $name, unit: $unit, doc: $doc },)*
+        ];
+    };
+}
+
+counters! {
+    ReadHitPages "read_hit_pages" "pages" "Pages that reads found in the cache.";
+    ReadMissPages "read_miss_pages" "pages" "Pages that reads had to wait for.";
+    WriteHitPages "write_hit_pages" "pages" "Pages overwritten while already dirty, without a lock.";
+    PagesDirtied "nr_dirtied" "pages" "Pages that went from clean, absent or under writeback to dirty.";
+    PagesWritten "nr_written" "pages" "Pages that a device has written.";
+    PagesTruncated "nr_dirty_truncated" "pages" "Dirty pages dropped because their bytes were cut off, punched out or removed.";
+    PagesCopiedStable "nr_stable_copies" "pages" "Writes that went to a new frame because the old one was being written or shown.";
+    PageIn "pgpgin" "bytes" "Bytes asked of devices by reads and readahead.";
+    PageOut "pgpgout" "bytes" "Bytes handed to devices to write.";
+    ReadRequests "read_requests" "requests" "Read requests submitted.";
+    WriteRequests "write_requests" "requests" "Write requests submitted.";
+    SyncRequests "sync_requests" "requests" "Device flushes submitted.";
+    WriteErrors "write_errors" "requests" "Write and flush requests that failed.";
+    ReadErrors "read_errors" "requests" "Read requests that failed.";
+    PagesScanned "pgscan" "pages" "Pages looked at in search of one to evict.";
+    PagesEvicted "pgsteal" "pages" "Clean pages evicted.";
+    AllocStall "allocstall" "events" "Allocations that found no free frame and reclaimed or waited.";
+    AllocFail "nr_alloc_fail" "events" "Readahead allocations that failed, cheaply.";
+    ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
+    ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
+    ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
+    SyncCalls "sync_calls" "events" "Calls of sync.";
+    SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
+    FlusherTurns "flusher_turns" "events" "Turns that flushers gave to files.";
+    ReadRaces "read_races" "events" "Lookups that found a frame that had just become another page.";
+}
+
+/// How many counters there are.
+pub const COUNTER_COUNT: usize = COUNTERS.len();
+
+/// One thread's counters.
+pub(crate) struct CounterBlock {
+    values: [AtomicU64; COUNTER_COUNT],
+}
+
+/// All threads' counters of one world.
+#[derive(Default)]
+pub struct Counters {
+    blocks: Mutex<Vec<Arc<CounterBlock>>>,
+}
+
+impl Counters {
+    /// No threads yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The sum over all threads, in the order of [`COUNTERS`].
+    pub fn sum(&self) -> [u64; COUNTER_COUNT] {
+        let blocks = self.blocks.lock().unwrap_or_else(PoisonError::into_inner);
+        std::array::from_fn(|at| blocks.iter().map(|block| block.values[at].load(Ordering::Relaxed)).sum())
+    }
+
+    /// The sum of one counter.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.sum()[counter as usize]
+    }
+}
+
+/// What a thread has to itself. A platform makes one a thread (or virtual CPU) and keeps it.
+pub struct Local {
+    block: Arc<CounterBlock>,
+    /// One writer a block is what makes counting a plain store.
+    not_sync: PhantomData<Cell<()>>,
+}
+
+impl Local {
+    /// A new block, counted in `counters` for ever.
+    pub fn new(counters: &Counters) -> Self {
+        let block = Arc::new(CounterBlock { values: std::array::from_fn(|_| AtomicU64::new(0)) });
+        counters.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&block));
+        Self { block, not_sync: PhantomData }
+    }
+
+    /// Adds `amount` to a counter of this thread.
+    #[inline]
+    pub fn count(&self, counter: Counter, amount: u64) {
+        let value = &self.block.values[counter as usize];
+        value.store(value.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,303 @@
+//! The engine: its public surface and its lifecycle.
+//!
+//! Owns: the world, the cache, the devices' flushers (as tasks of the world).
+//! Does not own: any policy or mechanism: each has a module of its own.
+//! Invariants: cheap calls (`try_…`, status, knobs) never wait; everything else may.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+
+use frames::Frames;
+
+use crate::cache::file::{FileInner, FileState};
+use crate::cache::memory::FrameMemory;
+use crate::cache::wait::{Answer, lock};
+use crate::cache::{Cache, PAGE_BYTES};
+use crate::counters::{Counter, Local};
+use crate::dirty::apply_limits;
+use crate::error::{DeviceError, Error};
+use crate::platform::{Backing, Device, Platform};
+use crate::request::{Completion, Operation, Request};
+use crate::settings::{Knob, KnobError, Settings};
+use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
+use crate::writeback::flusher::flush_device;
+
+/// A page cache with writeback, in the world `P`.
+pub struct Engine<P: Platform> {
+    platform: Arc<P>,
+    cache: Arc<Cache>,
+}
+
+/// A file of the cache. A clone is the same file.
+///
+/// The last clone may be dropped while the file is dirty: the engine keeps the file until it has been
+/// written. Whoever opens a host file opens it once: two `File`s of it would not see each other.
+#[derive(Clone)]
+pub struct File(pub(crate) Arc<FileInner>);
+
+impl File {
+    /// The size as every reader of the cache sees it: at once after a write. Takes no lock.
+    pub fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    /// Whether nothing is dirty or being written. Takes no lock; a write that is running may or may
+    /// not count.
+    pub fn is_clean(&self) -> bool {
+        !self.0.unclean.load(Ordering::Acquire)
+    }
+
+    /// Bytes not yet written, in whole pages.
+    pub fn dirty_bytes(&self) -> u64 {
+        lock(&self.0.state).dirty_pages * PAGE_BYTES
+    }
+
+    /// The device it is on.
+    pub fn device(&self) -> DeviceId {
+        self.0.device.id
+    }
+
+    /// The error of the last failed write or flush, while something is not durable because of it.
+    pub fn write_error(&self) -> Option<DeviceError> {
+        lock(&self.0.state).error
+    }
+
+    /// What the device knows it by.
+    pub fn backing(&self) -> &Backing {
+        &self.0.backing
+    }
+
+    /// Whether the two are the same file.
+    pub fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+/// How the engine is doing.
+#[derive(Clone, Debug)]
+pub struct EngineStatus {
+    /// Bytes of page frames.
+    pub cache_bytes: u64,
+    /// Of these, free.
+    pub free_bytes: u64,
+    /// Not yet written, on all devices, those being written included.
+    pub dirty_bytes: u64,
+    /// Being written.
+    pub writeback_bytes: u64,
+    /// Held by replies on their way.
+    pub pinned_bytes: u64,
+    /// Bytes of tables and indexes that describe the cache.
+    pub metadata_bytes: u64,
+    /// Files open in the cache.
+    pub files: u64,
+    /// Each device.
+    pub devices: Vec<DeviceStatus>,
+}
+
+impl<P: Platform> Engine<P> {
+    /// An engine without devices. `frames` is all the memory its pages will ever have.
+    pub fn new(platform: Arc<P>, settings: Settings, frames: Frames) -> Arc<Self> {
+        Arc::new(Self { platform, cache: Arc::new(Cache::new(frames, settings)) })
+    }
+
+    /// The world.
+    pub fn platform(&self) -> &Arc<P> {
+        &self.platform
+    }
+
+    /// The knobs in force.
+    pub fn settings(&self) -> &Settings {
+        &self.cache.settings
+    }
+
+    pub(crate) fn cache(&self) -> &Arc<Cache> {
+        &self.cache
+    }
+
+    pub(crate) fn local(&self) -> &Local {
+        self.platform.local()
+    }
+
+    pub(crate) fn devices(&self) -> Vec<Arc<DeviceState>> {
+        lock(&self.cache.devices).clone()
+    }
+
+    fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
+        lock(&self.cache.devices).get(id.0 as usize).cloned()
+    }
+
+    /// Adds a device at any time and starts its flusher. The dirty limit is divided anew.
+    pub fn add_device(self: &Arc<Self>, name: &str, device: Arc<dyn Device>) -> DeviceId {
+        let added = {
+            let mut devices = lock(&self.cache.devices);
+            let id = DeviceId(devices.len() as u32);
+            let added = Arc::new(DeviceState::new(id, name, device));
+            devices.push(Arc::clone(&added));
+            added
+        };
+        apply_limits(&self.cache);
+        let id = added.id;
+        self.platform.spawn("flusher", flush_device(Arc::clone(self), added));
+        id
+    }
+
+    /// Sets a knob for all devices; acts at once.
+    pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        self.cache.settings.set(knob, value)?;
+        self.knobs_changed();
+        Ok(())
+    }
+
+    /// Sets a knob for one device; acts at once. Nothing happens for a device that is not there.
+    pub fn set_device_knob(&self, device: DeviceId, knob: Knob, value: u64) -> Result<(), KnobError> {
+        let Some(device) = self.device(device) else {
+            return Ok(());
+        };
+        device.settings.set(&self.cache.settings, knob, value)?;
+        self.knobs_changed();
+        Ok(())
+    }
+
+    fn knobs_changed(&self) {
+        apply_limits(&self.cache);
+        for device in self.devices() {
+            device.flusher.raise();
+        }
+    }
+
+    /// A file of `size` bytes that the device knows by `backing`. Nothing is read.
+    ///
+    /// # Panics
+    /// When the engine has no such device.
+    pub fn open(self: &Arc<Self>, device: DeviceId, backing: Backing, size: u64) -> File {
+        let device = self.device(device).unwrap_or_else(|| panic!("no device {}", device.0));
+        File(self.cache.add_file(|slot| FileInner::new(slot, Arc::clone(&self.cache), device, backing, size)))
+    }
+
+    /// Writes everything that is dirty on the device and flushes it. Returns the files for which
+    /// that failed; their pages stay dirty.
+    pub async fn drain(self: &Arc<Self>, device: DeviceId) -> Vec<(File, Error)> {
+        let Some(device) = self.device(device) else {
+            return Vec::new();
+        };
+        device.draining.fetch_add(1, Ordering::Relaxed);
+        let _ends = Draining(&device);
+        device.flusher.raise();
+        let mut failed = Vec::new();
+        for file in device.unclean_files() {
+            let file = File(file);
+            if let Err(error) = self.sync(&file, 0..u64::MAX).await {
+                failed.push((file, error));
+            }
+        }
+        failed
+    }
+
+    /// Files of the device with something not yet written, and how many bytes of each.
+    pub fn dirty_files(&self, device: DeviceId) -> Vec<(File, u64)> {
+        let files = self.device(device).map(|device| device.unclean_files()).unwrap_or_default();
+        files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
+    }
+
+    /// How it is doing.
+    pub fn status(&self) -> EngineStatus {
+        let now = self.platform.now();
+        let devices: Vec<_> = self.devices().iter().map(|device| device.status(&self.cache, now)).collect();
+        EngineStatus {
+            cache_bytes: u64::from(self.cache.frames.total()) * PAGE_BYTES,
+            free_bytes: u64::from(self.cache.frames.free_count()) * PAGE_BYTES,
+            dirty_bytes: devices.iter().map(|device| device.dirty_bytes).sum(),
+            writeback_bytes: devices.iter().map(|device| device.writeback_bytes).sum(),
+            pinned_bytes: self.cache.pinned_bytes(),
+            metadata_bytes: self.cache.metadata_bytes(),
+            files: self.cache.file_count(),
+            devices,
+        }
+    }
+
+    /// Changes whenever data that was accepted and not synced may have been lost while running: a
+    /// flush failed, and pages that it covered had been let go.
+    pub fn lost_epoch(&self) -> u64 {
+        self.cache.lost_epoch.load(Ordering::Acquire)
+    }
+
+    /// Carries out an operation without data and waits for it.
+    pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
+        let answer = Answer::new();
+        let ends = CallEnds { engine: Arc::clone(self), file: Arc::clone(file), answer: Arc::clone(&answer) };
+        file.device.request_begins(self.platform.now());
+        file.device.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, None));
+        answer.wait().await
+    }
+
+    /// A page of the file has become dirty; it was charged. With the file's lock held.
+    pub(crate) fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState) {
+        self.local().count(Counter::PagesDirtied, 1);
+        state.dirty_pages += 1;
+        if state.dirty_pages == 1 {
+            state.dirtied_at = self.platform.now();
+            file.unclean.store(true, Ordering::Release);
+            file.device.keep(file);
+        }
+        if !state.queued && state.holds == 0 {
+            state.queued = true;
+            file.device.queue_dirty(file, state.dirtied_at);
+        }
+    }
+
+    /// Forgets what a clean file need not remember. The returned reference is dropped after the lock.
+    pub(crate) fn settle(&self, file: &FileInner, state: &mut FileState) -> Option<Arc<FileInner>> {
+        if !state.is_clean() {
+            return None;
+        }
+        if state.error.is_some() && state.failed_pages == 0 && !state.flush_failed {
+            state.error = None;
+            file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
+        }
+        file.unclean.store(false, Ordering::Release);
+        file.device.let_be(file)
+    }
+
+    /// Wakes the flusher if what is dirty has passed its threshold.
+    pub(crate) fn wake_flusher_if_over(&self, device: &DeviceState) {
+        if device.budget.used() > device.background_pages(&self.cache) {
+            device.flusher.raise();
+        }
+    }
+}
+
+struct Draining<'a>(&'a DeviceState);
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.draining.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+struct CallEnds<P: Platform> {
+    engine: Arc<Engine<P>>,
+    file: Arc<FileInner>,
+    answer: Arc<Answer<Result<(), DeviceError>>>,
+}
+
+impl<P: Platform> Completion for CallEnds<P> {
+    fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        self.file.device.request_ends(self.engine.platform.now());
+        self.answer.give(result);
+    }
+}
+
+/// Waits for whichever ends first; drops the other.
+pub(crate) async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| {
+        if one.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        other.as_mut().poll(cx)
+    })
+    .await;
+}

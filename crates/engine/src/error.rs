@@ -1,0 +1,66 @@
+//! What can go wrong, as values.
+//!
+//! Owns: the error of a device request and the error of an operation on a file.
+//! Does not own: protocol codes (front ends), or wording for a terminal (the command).
+//! Invariants: an error never means that data was dropped; what was dirty stays dirty.
+
+/// How a device failed a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeviceError {
+    /// The device could not read or write the bytes. The host's errno where there is one.
+    #[error("input/output error (errno {errno})")]
+    Io {
+        /// The host's error number, 0 if it gave none.
+        errno: i32,
+    },
+    /// The device is full.
+    #[error("no space left on the device")]
+    NoSpace,
+    /// The owner's quota is used up.
+    #[error("disk quota exceeded")]
+    Quota,
+    /// The file would be larger than the device can keep.
+    #[error("file too large for the device")]
+    TooLarge,
+    /// The device takes no writes.
+    #[error("read-only file system")]
+    ReadOnly,
+    /// The host refused access to the file.
+    #[error("permission denied")]
+    Denied,
+    /// The file is gone from the host.
+    #[error("the file is gone from the host")]
+    Stale,
+    /// The device cannot do this operation at all (punching holes, reserving space).
+    #[error("not supported by the device")]
+    Unsupported,
+    /// The request was dropped without an answer: its outcome is unknown.
+    #[error("the request was lost")]
+    Lost,
+}
+
+/// Why an operation on a file failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The device failed it.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The range ends above the largest offset a file can have.
+    #[error("offset {offset} + {len} bytes is above the largest file size, {max}")]
+    OutOfRange {
+        /// First byte asked for.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+        /// The largest size a file can have.
+        max: u64,
+    },
+    /// The file was discarded (removed with no name left) while the operation ran.
+    #[error("the file was removed")]
+    Discarded,
+    /// No frame could be had and none can come back: everything is pinned or dirty on failing devices.
+    #[error("the cache has no memory to give")]
+    NoMemory,
+}

@@ -1,0 +1,33 @@
+//! The page cache and writeback engine, generic over the world it runs in.
+//!
+//! Owns: pages in memory, what is dirty, when it is written, what is evicted and read ahead.
+//! Does not own: names and handles (`volume`), clocks, threads, files, randomness (a `Platform` hands
+//! them in), protocols (front ends).
+//! Invariants: never touches `std::{time, fs, net, thread, env}`. Nothing accepted is dropped: a page
+//! that failed to write stays dirty and says so. Every wait has an owner that ends it.
+
+mod cache;
+pub mod counters;
+mod dirty;
+mod engine;
+pub mod error;
+mod page;
+pub mod platform;
+mod read;
+mod readahead;
+mod reclaim;
+mod request;
+mod reshape;
+pub mod settings;
+mod write;
+mod writeback;
+
+pub use cache::PinnedPages;
+pub use engine::{Engine, EngineStatus, File};
+pub use error::{DeviceError, Error};
+pub use platform::{Backing, Device, Limits, Nanos, Platform, WallNanos};
+pub use request::{Operation, Request};
+pub use writeback::device::{DeviceId, DeviceStatus};
+
+/// The largest size a file can have: 2^63 - 1, what a host's signed offsets can name.
+pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

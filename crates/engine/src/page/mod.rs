@@ -1,0 +1,123 @@
+//! Page states: one record a frame, and the legal transitions between states.
+//!
+//! Owns: the state word (pins, guards, writers, flags), the identity of what a frame holds, which of
+//! its sectors are valid and which are dirty.
+//! Does not own: the bytes (`frames`), where a page is found (`cache::index`), lists of pages.
+//! Invariants: the record alone says which sectors of which file are dirty: identity is stored before
+//! the page is marked, the mark before a write is acknowledged, and it is cleared after the device
+//! has the bytes. Flags change only with the file's lock held, but for the release of a detached
+//! frame, which the last holder does. A frame with `WRITEBACK` or a guard does not change.
+
+mod sectors;
+mod table;
+
+pub(crate) use sectors::{SECTOR_BYTES, Sectors};
+pub(crate) use table::{Identity, PageTable};
+
+/// One transient reader. A copy in progress; does not keep writers out.
+pub(crate) const PIN: u64 = 1;
+/// One holder that was promised that the bytes do not change.
+pub(crate) const GUARD: u64 = 1 << 16;
+/// One writer in the middle of a copy.
+pub(crate) const WRITER: u64 = 1 << 32;
+
+const PINS: u64 = GUARD - 1;
+const GUARDS: u64 = (WRITER - 1) & !PINS;
+const WRITERS: u64 = 0xfff << 32;
+/// Guards above this are refused, far below where the field would overflow.
+const GUARDS_MAX: u64 = 0xf000 << 16;
+
+/// The frame is in its file's index.
+pub(crate) const PRESENT: u64 = 1 << 44;
+/// All sectors are valid.
+pub(crate) const UPTODATE: u64 = 1 << 45;
+/// Some sectors are newer than the device's, and no write of them is in flight.
+pub(crate) const DIRTY: u64 = 1 << 46;
+/// A device is writing from the frame.
+pub(crate) const WRITEBACK: u64 = 1 << 47;
+/// A read that fills the page is in flight.
+pub(crate) const READING: u64 = 1 << 48;
+/// No longer in the index; freed when the last holder and the last request let go.
+pub(crate) const DETACHED: u64 = 1 << 49;
+/// An older version of the page is still being written; this one has to wait for it.
+pub(crate) const PRIOR: u64 = 1 << 50;
+/// The last attempt to write the page failed.
+pub(crate) const FAILED: u64 = 1 << 51;
+
+/// All holders' fields.
+pub(crate) const HOLDERS: u64 = PINS | GUARDS | WRITERS;
+const FLAGS: u64 = !HOLDERS;
+
+/// A snapshot of a state word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Word(pub(crate) u64);
+
+impl Word {
+    pub(crate) fn has(self, flags: u64) -> bool {
+        self.0 & flags == flags
+    }
+
+    pub(crate) fn any(self, flags: u64) -> bool {
+        self.0 & flags != 0
+    }
+
+    pub(crate) fn flags(self) -> u64 {
+        self.0 & FLAGS
+    }
+
+    pub(crate) fn guarded(self) -> bool {
+        self.0 & GUARDS != 0
+    }
+
+    pub(crate) fn guards_full(self) -> bool {
+        self.0 & GUARDS >= GUARDS_MAX
+    }
+
+    pub(crate) fn being_written_to(self) -> bool {
+        self.0 & WRITERS != 0
+    }
+
+    /// Whether somebody else than the one writer who asks is a writer.
+    pub(crate) fn other_writers(self) -> bool {
+        self.0 & WRITERS > WRITER
+    }
+
+    pub(crate) fn held(self) -> bool {
+        self.0 & HOLDERS != 0
+    }
+
+    /// Whether a write has to go to another frame.
+    pub(crate) fn stable(self) -> bool {
+        self.any(WRITEBACK) || self.guarded()
+    }
+}
+
+/// Checks a change of flags against the table of legal transitions.
+///
+/// | from | to |
+/// | --- | --- |
+/// | free | reading, dirty, clean (zeros past the device's end) |
+/// | reading | clean, free (the read failed), detached |
+/// | clean | dirty, reading (the missing sectors), detached |
+/// | dirty | writeback, reading (likewise), clean (cut off), detached |
+/// | writeback | clean, dirty (sectors left, or failed), detached |
+/// | detached | free |
+pub(crate) fn legal(from: u64, to: u64) -> bool {
+    let state = |word: u64| word & (PRESENT | DIRTY | WRITEBACK | READING | DETACHED);
+    let (from, to) = (state(from), state(to));
+    if to & DIRTY != 0 && to & WRITEBACK != 0 {
+        return false;
+    }
+    if to & PRESENT != 0 && to & DETACHED != 0 {
+        return false;
+    }
+    match (from & PRESENT != 0, to & PRESENT != 0) {
+        (false, true) => from == 0 && to & WRITEBACK == 0,
+        (true, true) => !(from & WRITEBACK != 0 && to & READING != 0 && from & READING == 0),
+        (true, false) => to & DETACHED != 0 && to & DIRTY == 0,
+        (false, false) => to & DIRTY == 0 && (to == 0 || from & DETACHED != 0),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! The frame table: one record for each frame of the arena.
+//!
+//! Owns: the records. Does not own: any list or index that names them.
+//! Invariants: 40 bytes a record at most, so that what describes the cache stays small; no pointers.
+
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use frames::FrameId;
+
+use super::{DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
+
+/// What a frame holds: page `index` of the file in slot `file`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    pub(crate) file: u32,
+    pub(crate) index: u64,
+}
+
+struct Record {
+    word: AtomicU64,
+    index: AtomicU64,
+    file: AtomicU32,
+    valid: AtomicU8,
+    dirty: AtomicU8,
+    referenced: AtomicU8,
+    /// Which eviction list the frame is on; changed with that list's lock held.
+    list: AtomicU8,
+    prev: AtomicU32,
+    next: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Record>() <= 40);
+
+/// All records.
+pub(crate) struct PageTable {
+    records: Box<[Record]>,
+}
+
+impl PageTable {
+    pub(crate) fn new(frames: u32) -> Self {
+        let record = || Record {
+            word: AtomicU64::new(0),
+            index: AtomicU64::new(0),
+            file: AtomicU32::new(0),
+            valid: AtomicU8::new(0),
+            dirty: AtomicU8::new(0),
+            referenced: AtomicU8::new(0),
+            list: AtomicU8::new(0),
+            prev: AtomicU32::new(0),
+            next: AtomicU32::new(0),
+        };
+        Self { records: (0..frames).map(|_| record()).collect() }
+    }
+
+    /// Bytes of all records.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.records.len() * size_of::<Record>()) as u64
+    }
+
+    #[inline]
+    fn record(&self, frame: FrameId) -> &Record {
+        &self.records[frame.index()]
+    }
+
+    /// Whether a number read from a node that may have been reused names a frame at all.
+    #[inline]
+    pub(crate) fn contains(&self, frame: FrameId) -> bool {
+        frame.index() < self.records.len()
+    }
+
+    #[inline]
+    pub(crate) fn word(&self, frame: FrameId) -> Word {
+        Word(self.record(frame).word.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn identity(&self, frame: FrameId) -> Identity {
+        let record = self.record(frame);
+        Identity { file: record.file.load(Ordering::Relaxed), index: record.index.load(Ordering::Relaxed) }
+    }
+
+    /// Adds a holder and returns the word from just before.
+    #[inline]
+    pub(crate) fn hold(&self, frame: FrameId, holder: u64) -> Word {
+        Word(self.record(frame).word.fetch_add(holder, Ordering::AcqRel))
+    }
+
+    /// Takes a holder back. Returns whether the frame is detached, so that the caller tries to
+    /// release it.
+    #[inline]
+    #[must_use]
+    pub(crate) fn unhold(&self, frame: FrameId, holder: u64) -> bool {
+        debug_assert!(matches!(holder, PIN | GUARD | WRITER));
+        let before = self.record(frame).word.fetch_sub(holder, Ordering::AcqRel);
+        debug_assert!(before & (holder * 0xfff) != 0, "a holder that was never added");
+        before & DETACHED != 0
+    }
+
+    /// Frees the frame's record if it is detached and nobody holds it. The caller to whom this
+    /// returns true gives the frame back to the allocator; it is true once.
+    pub(crate) fn release(&self, frame: FrameId) -> bool {
+        self.record(frame).word.compare_exchange(DETACHED, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Gives a fresh frame its identity, then its flags. Passing pins of late readers stay.
+    pub(crate) fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
+        let record = self.record(frame);
+        record.file.store(identity.file, Ordering::Relaxed);
+        record.index.store(identity.index, Ordering::Relaxed);
+        record.referenced.store(0, Ordering::Relaxed);
+        self.change(frame, 0, flags);
+    }
+
+    /// Sets and clears flags. Returns the word from just before.
+    pub(crate) fn change(&self, frame: FrameId, clear: u64, set: u64) -> Word {
+        let before = self.record(frame).word.fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+            let to = (word & !clear) | set;
+            debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
+            Some(to)
+        });
+        Word(before.unwrap_or_else(|word| word))
+    }
+
+    /// Sets and clears flags unless the word has a writer or one of `unless`.
+    pub(crate) fn change_unless(&self, frame: FrameId, unless: u64, clear: u64, set: u64) -> Result<Word, Word> {
+        self.record(frame)
+            .word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                if Word(word).any(unless) || Word(word).being_written_to() {
+                    return None;
+                }
+                let to = (word & !clear) | set;
+                debug_assert!(legal(word, to), "page transition {word:#x} to {to:#x}");
+                Some(to)
+            })
+            .map(Word)
+            .map_err(Word)
+    }
+
+    /// Takes the page out of its state: from now on it is only waiting for its holders.
+    pub(crate) fn detach(&self, frame: FrameId) -> Word {
+        self.change(frame, !(HOLDERS | WRITEBACK | READING), DETACHED)
+    }
+
+    /// As [`PageTable::detach`], but only while clean and held by nobody.
+    pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
+        self.record(frame)
+            .word
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
+                let busy = super::DIRTY | WRITEBACK | READING | super::PRIOR;
+                let idle = Word(word).has(PRESENT) && !Word(word).any(busy) && !Word(word).held();
+                idle.then_some(DETACHED)
+            })
+            .is_ok()
+    }
+
+    #[inline]
+    pub(crate) fn valid(&self, frame: FrameId) -> Sectors {
+        Sectors(self.record(frame).valid.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_valid(&self, frame: FrameId, sectors: Sectors) {
+        self.record(frame).valid.store(sectors.0, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn dirty(&self, frame: FrameId) -> Sectors {
+        Sectors(self.record(frame).dirty.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_dirty(&self, frame: FrameId, sectors: Sectors) {
+        self.record(frame).dirty.store(sectors.0, Ordering::Release);
+    }
+
+    /// Notes a use. Stores only when there is something to note, so that a hot page's line is not
+    /// written for it.
+    #[inline]
+    pub(crate) fn touch(&self, frame: FrameId) {
+        let referenced = &self.record(frame).referenced;
+        if referenced.load(Ordering::Relaxed) == 0 {
+            referenced.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the page was used since this was last asked; forgets it.
+    pub(crate) fn take_referenced(&self, frame: FrameId) -> bool {
+        self.record(frame).referenced.swap(0, Ordering::Relaxed) != 0
+    }
+
+    pub(crate) fn list(&self, frame: FrameId) -> u8 {
+        self.record(frame).list.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_list(&self, frame: FrameId, list: u8) {
+        self.record(frame).list.store(list, Ordering::Relaxed);
+    }
+
+    pub(crate) fn links(&self, frame: FrameId) -> (u32, u32) {
+        let record = self.record(frame);
+        (record.prev.load(Ordering::Relaxed), record.next.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_prev(&self, frame: FrameId, prev: u32) {
+        self.record(frame).prev.store(prev, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_next(&self, frame: FrameId, next: u32) {
+        self.record(frame).next.store(next, Ordering::Relaxed);
+    }
+}

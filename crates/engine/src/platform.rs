@@ -1,0 +1,113 @@
+//! The seam between the engine and the world it runs in: traits only, no default bodies.
+//!
+//! Owns: what a world must offer (`Platform`) and what a place to keep file data must do (`Device`).
+//! Does not own: any implementation; requests (`request`), which carry the answer back.
+//! Invariants: the engine asks nothing of the world but what stands here. A platform never calls
+//! into the engine from inside `spawn` or `sleep_until`; a device may complete inside `submit`.
+
+use std::any::Any;
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::counters::{Counters, Local};
+use crate::request::Request;
+
+/// Nanoseconds on the world's monotonic clock, from an arbitrary start.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct Nanos(pub u64);
+
+impl Nanos {
+    /// One millisecond.
+    pub const MILLISECOND: u64 = 1_000_000;
+    /// One second.
+    pub const SECOND: u64 = 1_000_000_000;
+
+    /// This instant moved `ns` later; stops at the end of time.
+    #[must_use]
+    pub const fn after(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
+    /// Nanoseconds from `earlier` to this instant, 0 if it is not earlier.
+    pub const fn since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// Nanoseconds since 1970-01-01 UTC on the world's wall clock. For file times, never for intervals.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct WallNanos(pub i128);
+
+/// The world: clocks, randomness, tasks. Cheap to call; shared by all threads.
+pub trait Platform: Send + Sync + Sized + 'static {
+    /// The monotonic time.
+    fn now(&self) -> Nanos;
+
+    /// The time of day, as files record it.
+    fn wall_clock(&self) -> WallNanos;
+
+    /// Sixty-four random bits; from the seed in the simulator.
+    fn random_u64(&self) -> u64;
+
+    /// Ends when [`Platform::now`] has reached `deadline`, never before. Dropping it forgets it.
+    fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()> + Send + 'static;
+
+    /// Starts a task. It is polled on one of the world's own threads; never inside this call.
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
+
+    /// Awaited in long loops with no lock held. Lets other tasks of this thread run.
+    fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static;
+
+    /// This thread's counters. In the simulator: those of the virtual CPU that runs the step.
+    fn local(&self) -> &Local;
+
+    /// The counters of all threads.
+    fn counters(&self) -> &Counters;
+}
+
+/// What a device can do. Fixed for its life.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Requests start at multiples of this and, unless they end at the file's end, have a length
+    /// that is one: 512 or 4096.
+    pub block_bytes: u32,
+    /// Most bytes one request may carry: a multiple of 4096, at least 4096.
+    pub request_bytes_max: u32,
+    /// Most requests that the engine keeps in flight: 1 or more.
+    pub depth: u32,
+    /// Completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
+    pub volatile_cache: bool,
+}
+
+/// A place where file data is kept: a disk with files on it.
+///
+/// The engine never waits in a device: it submits, and goes on.
+pub trait Device: Send + Sync + 'static {
+    /// What the device can do.
+    fn limits(&self) -> &Limits;
+
+    /// Takes the request. Never blocks; may complete it before returning. The engine keeps at most
+    /// [`Limits::depth`] data requests in flight and holds no lock during the call.
+    fn submit(&self, request: Request);
+
+    /// Bytes that can still be allocated to files, as far as is known now without blocking. The
+    /// engine asks writers for a real reservation once this gets small.
+    fn free_bytes_hint(&self) -> u64;
+}
+
+/// What a device knows a file by: its descriptors, or its place in a simulated disk. Opaque to the
+/// engine; every request for the file holds a reference, so it outlives the last completion.
+#[derive(Clone)]
+pub struct Backing(Arc<dyn Any + Send + Sync>);
+
+impl Backing {
+    /// Wraps what the device will get back from [`Request::backing`].
+    pub fn new(backing: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(backing)
+    }
+
+    /// What was wrapped, if it was a `T`.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}

@@ -1,0 +1,479 @@
+//! Reading: hits at once, misses by bringing pages in.
+//!
+//! Owns: the loop from miss to hit, read requests and what their end means for pages.
+//! Does not own: the copy (`cache::hit`), frames (`reclaim`), how far ahead (`readahead`).
+//! Invariants: a page being read is in the index, so that one request serves all who want it. A
+//! failed read takes its pages out again and is told to the reader that asked for it; others ask
+//! anew. Nobody waits for a read that nobody has submitted.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use frames::{Effort, FRAME_BYTES, FrameId};
+
+use crate::FILE_BYTES_MAX;
+use crate::cache::file::{FileInner, FileState};
+use crate::cache::hit::InPage;
+use crate::cache::memory::{FrameMemory, Piece};
+use crate::cache::wait::{Answer, lock};
+use crate::cache::{PAGE_BYTES, PinnedPages};
+use crate::counters::Counter;
+use crate::engine::{Engine, File};
+use crate::error::{DeviceError, Error};
+use crate::page::{Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
+use crate::platform::Platform;
+use crate::reclaim::evict::Spare;
+use crate::request::{Completion, Operation, Request};
+use crate::settings::Knob;
+use crate::writeback::complete::requeue;
+
+/// What stands in the way of reading a page.
+enum Obstacle {
+    None,
+    /// The file is held for a change of shape.
+    Held,
+    /// A request that will change the page's state is in flight.
+    InFlight(FrameId),
+    /// The page has only some of its sectors.
+    Partial(FrameId),
+    Absent,
+}
+
+impl<P: Platform> Engine<P> {
+    /// Copies bytes if all of them are in the cache: how many (fewer than asked only at the file's
+    /// end), or nothing if it would have to wait; `into` may then hold some of them. Takes no lock,
+    /// makes no system call, allocates nothing.
+    #[inline]
+    pub fn try_read(self: &Arc<Self>, file: &File, offset: u64, into: &mut [u8]) -> Option<usize> {
+        let want = available(&file.0, offset, into.len());
+        let done = self.copy_hits(&file.0, offset, &mut into[..want]);
+        (done == want).then(|| self.end_hit(&file.0, offset, want))
+    }
+
+    /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
+    /// Waits for those that are not in the cache.
+    pub async fn read(self: &Arc<Self>, file: &File, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        check_range(offset, into.len())?;
+        let mut done = 0;
+        loop {
+            let want = available(&file.0, offset, into.len());
+            if done >= want {
+                return Ok(self.end_hit(&file.0, offset, want));
+            }
+            done += self.copy_hits(&file.0, offset + done as u64, &mut into[done..want]);
+            if done < want {
+                let first = (offset + done as u64) / PAGE_BYTES;
+                let end = (offset + want as u64).div_ceil(PAGE_BYTES);
+                self.bring(&file.0, first..end).await?;
+            }
+        }
+    }
+
+    /// As [`Engine::try_read`], without the copy. Nothing also when guards hold too much already.
+    pub fn try_read_pinned(self: &Arc<Self>, file: &File, offset: u64, len: usize) -> Option<PinnedPages> {
+        let want = available(&file.0, offset, len);
+        let pages = PinnedPages::take(self.cache(), &file.0, offset, want)?;
+        self.local().count(Counter::ReadHitPages, want.div_ceil(FRAME_BYTES) as u64);
+        self.end_hit(&file.0, offset, want);
+        Some(pages)
+    }
+
+    /// As [`Engine::read`], without the copy. Nothing when guards hold too much already, or the cache
+    /// is too small to hold the range at once: read it then.
+    pub async fn read_pinned(
+        self: &Arc<Self>,
+        file: &File,
+        offset: u64,
+        len: usize,
+    ) -> Result<Option<PinnedPages>, Error> {
+        check_range(offset, len)?;
+        let tries = 16 + 2 * len / FRAME_BYTES;
+        for _ in 0..tries {
+            let want = available(&file.0, offset, len);
+            if let Some(pages) = PinnedPages::take(self.cache(), &file.0, offset, want) {
+                self.end_hit(&file.0, offset, want);
+                return Ok(Some(pages));
+            }
+            let pages = FileInner::pages_of(&(offset..offset + want as u64));
+            let missing = pages.clone().find(|page| !self.is_there(&file.0, *page));
+            match missing {
+                Some(page) => self.bring(&file.0, page..pages.end).await?,
+                None => self.platform().preemption_point().await,
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_there(&self, file: &FileInner, page: u64) -> bool {
+        let frame = file.index.lookup(&self.cache().nodes, page);
+        frame.is_some_and(|frame| {
+            self.cache().pages.contains(frame) && self.cache().pages.word(frame).has(PRESENT | UPTODATE)
+        })
+    }
+
+    /// Copies page by page up to the first that is not there; returns how many bytes.
+    #[inline]
+    fn copy_hits(&self, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
+        let (mut done, mut pages) = (0, 0);
+        while done < into.len() {
+            let at = InPage::first(offset + done as u64, into.len() - done);
+            if !self.cache().read_hit(file, at, &mut into[done..]) {
+                break;
+            }
+            done += at.len;
+            pages += 1;
+        }
+        self.local().count(Counter::ReadHitPages, pages);
+        done
+    }
+
+    /// After a read: whether it is time to read more ahead.
+    #[inline]
+    fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) -> usize {
+        if offset + len as u64 > file.readahead_trigger.load(Ordering::Relaxed) {
+            self.read_ahead(file, (offset + len as u64).div_ceil(PAGE_BYTES));
+        }
+        len
+    }
+
+    #[cold]
+    fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) {
+        let size_max = self.readahead_pages(file);
+        let ahead = {
+            let mut state = lock(&file.state);
+            let ahead = state.readahead.used(page, size_max);
+            set_trigger(file, &state);
+            ahead
+        };
+        self.fill_ahead(file, ahead);
+    }
+
+    fn readahead_pages(&self, file: &FileInner) -> u64 {
+        file.device.knob(&self.cache().settings, Knob::ReadaheadBytes) / PAGE_BYTES
+    }
+
+    /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
+    pub(crate) async fn bring(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
+        self.local().count(Counter::ReadMissPages, 1);
+        let obstacle = {
+            let state = lock(&file.state);
+            if state.discarded {
+                return Err(Error::Discarded);
+            }
+            self.obstacle(&state, file, pages.start)
+        };
+        match obstacle {
+            Obstacle::None => Ok(()),
+            Obstacle::Held => {
+                file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await;
+                Ok(())
+            }
+            Obstacle::InFlight(frame) => {
+                self.wait_for_page(file, pages.start, frame).await;
+                Ok(())
+            }
+            Obstacle::Partial(_) => self.merge(file, pages.start).await,
+            Obstacle::Absent => self.fill(file, pages).await,
+        }
+    }
+
+    fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
+        let Some(frame) = self.cache().frame_at(file, page) else {
+            return if state.holds > 0 { Obstacle::Held } else { Obstacle::Absent };
+        };
+        let word = self.cache().pages.word(frame);
+        if word.has(UPTODATE) {
+            Obstacle::None
+        } else if word.any(READING | WRITEBACK) {
+            Obstacle::InFlight(frame)
+        } else if state.holds > 0 {
+            Obstacle::Held
+        } else {
+            Obstacle::Partial(frame)
+        }
+    }
+
+    /// Waits until the frame is no longer that page with a request in flight.
+    pub(crate) async fn wait_for_page(&self, file: &FileInner, page: u64, frame: FrameId) {
+        let cache = self.cache();
+        let identity = Identity { file: file.slot, index: page };
+        cache
+            .page_queue(frame)
+            .until(|| {
+                let word = cache.pages.word(frame);
+                let same = word.has(PRESENT) && cache.pages.identity(frame) == identity;
+                (!(same && word.any(READING | WRITEBACK))).then_some(())
+            })
+            .await;
+    }
+
+    /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
+    async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
+        let size_max = self.readahead_pages(file);
+        let ahead = {
+            let mut state = lock(&file.state);
+            let ahead = state.readahead.missed(&pages, size_max);
+            set_trigger(file, &state);
+            ahead
+        };
+        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
+        let in_file = file.size().div_ceil(PAGE_BYTES);
+        let count = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
+        let demanded = (pages.end - pages.start).min(count).min(u64::from(self.cache().frames.total() / 16).max(1));
+        let mut spare = self.take_frames(demanded as usize).await;
+        spare.grow(count as usize, Effort::NoRetry);
+        if file.device.slots.take(1).await.is_err() {
+            return Ok(());
+        }
+        let answer = Answer::new();
+        let filled = pages.start..pages.start + spare.len() as u64;
+        if !self.start_fill(file, filled.clone(), &mut spare, Some(&answer)) {
+            file.device.slots.give_back(1);
+            return Ok(());
+        }
+        drop(spare);
+        self.fill_ahead(file, filled.end..ahead.end);
+        answer.wait().await.map_err(Error::Device)
+    }
+
+    /// Reads absent pages of a range without waiting for anything: what cannot be had now is not read.
+    fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) {
+        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
+        let in_file = file.size().div_ceil(PAGE_BYTES);
+        let mut from = pages.start;
+        while from < pages.end.min(in_file) {
+            let end = (from + request_pages).min(pages.end).min(in_file);
+            let mut spare = Spare::none(self.cache());
+            spare.grow((end - from) as usize, Effort::NoRetry);
+            if spare.len() == 0 {
+                self.cache().evict(self.local(), (end - from) as usize);
+                spare.grow((end - from) as usize, Effort::NoRetry);
+            }
+            if spare.len() == 0 {
+                self.local().count(Counter::AllocFail, 1);
+                return;
+            }
+            let end = from + spare.len() as u64;
+            if !file.device.slots.try_take(1) {
+                return;
+            }
+            self.local().count(Counter::ReadaheadPages, end - from);
+            if !self.start_fill(file, from..end, &mut spare, None) {
+                file.device.slots.give_back(1);
+            }
+            from = end;
+        }
+    }
+
+    /// Puts absent pages in the index as being read, and submits one request for them: the first
+    /// contiguous ones of the range. Pages past the device's end are zeros at once. False if there
+    /// was nothing to submit.
+    fn start_fill(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        pages: Range<u64>,
+        spare: &mut Spare,
+        answer: Option<&Arc<Answer<Result<(), DeviceError>>>>,
+    ) -> bool {
+        let (pieces, first) = {
+            let mut state = lock(&file.state);
+            let found = self.occupy_absent(&mut state, file, pages, spare);
+            if found.0.is_empty() {
+                return false;
+            }
+            state.reads_in_flight += 1;
+            found
+        };
+        let len = (pieces.len() * FRAME_BYTES) as u32;
+        let operation = Operation::Read { offset: first * PAGE_BYTES, len };
+        let ends = FillEnds { engine: Arc::clone(self), file: Arc::clone(file), answer: answer.cloned() };
+        self.submit_read(file, Box::new(ends), operation, pieces);
+        true
+    }
+
+    fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Vec<Piece>) {
+        self.local().count(Counter::ReadRequests, 1);
+        self.local().count(Counter::PageIn, (pieces.len() * FRAME_BYTES) as u64);
+        file.device.request_begins(self.platform().now());
+        let memory = FrameMemory::new(Arc::clone(&self.cache().frames), pieces);
+        file.device.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
+    }
+
+    /// The pieces to read and the first of their pages.
+    fn occupy_absent(
+        &self,
+        state: &mut FileState,
+        file: &FileInner,
+        pages: Range<u64>,
+        spare: &mut Spare,
+    ) -> (Vec<Piece>, u64) {
+        let cache = self.cache();
+        let (mut pieces, mut first) = (Vec::new(), pages.start);
+        if state.holds > 0 || state.discarded {
+            return (pieces, first);
+        }
+        for page in pages {
+            if cache.frame_at(file, page).is_some() {
+                if pieces.is_empty() { continue } else { break }
+            }
+            let Some(frame) = spare.take() else { break };
+            let identity = Identity { file: file.slot, index: page };
+            cache.pages.set_dirty(frame, Sectors::NONE);
+            if page * PAGE_BYTES >= state.host_size {
+                cache.zero(frame, 0..FRAME_BYTES);
+                cache.pages.set_valid(frame, Sectors::ALL);
+                cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
+                file.index.insert(&cache.nodes, page, frame);
+                cache.lru.insert(&cache.pages, frame);
+                if pieces.is_empty() { continue } else { break }
+            }
+            cache.pages.set_valid(frame, Sectors::NONE);
+            cache.pages.occupy(frame, identity, PRESENT | READING);
+            file.index.insert(&cache.nodes, page, frame);
+            if pieces.is_empty() {
+                first = page;
+            }
+            pieces.push(Piece { frame, start: 0, len: FRAME_BYTES as u16 });
+        }
+        (pieces, first)
+    }
+
+    /// Reads what a page lacks into a side frame, merges it, and waits for that.
+    async fn merge(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) -> Result<(), Error> {
+        let mut spare = self.take_frames(1).await;
+        if file.device.slots.take(1).await.is_err() {
+            return Ok(());
+        }
+        let answer = Answer::new();
+        let side = {
+            let mut state = lock(&file.state);
+            match self.obstacle(&state, file, page) {
+                Obstacle::Partial(frame) => {
+                    self.cache().pages.change(frame, 0, READING);
+                    state.reads_in_flight += 1;
+                    spare.take().map(|side| (frame, side))
+                }
+                _ => None,
+            }
+        };
+        let Some((frame, side)) = side else {
+            file.device.slots.give_back(1);
+            return Ok(());
+        };
+        let ends =
+            MergeEnds { engine: Arc::clone(self), file: Arc::clone(file), frame, side, answer: Arc::clone(&answer) };
+        let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
+        let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
+        self.submit_read(file, Box::new(ends), operation, vec![piece]);
+        answer.wait().await.map_err(Error::Device)
+    }
+
+    fn read_ended(&self, file: &Arc<FileInner>, result: Result<(), DeviceError>) {
+        if result.is_err() {
+            self.local().count(Counter::ReadErrors, 1);
+        }
+        file.device.request_ends(self.platform().now());
+        file.device.slots.give_back(1);
+        file.queue.wake_all();
+        file.cache.memory_queue.wake_all();
+    }
+}
+
+/// How many of `len` bytes from `offset` on are in the file.
+#[inline]
+fn available(file: &FileInner, offset: u64, len: usize) -> usize {
+    file.size().saturating_sub(offset).min(len as u64) as usize
+}
+
+/// Whether the range can be a file's.
+pub(crate) fn check_range(offset: u64, len: usize) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= FILE_BYTES_MAX => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),
+    }
+}
+
+fn set_trigger(file: &FileInner, state: &FileState) {
+    let trigger = state.readahead.trigger().map_or(u64::MAX, |page| page.saturating_mul(PAGE_BYTES));
+    file.readahead_trigger.store(trigger, Ordering::Relaxed);
+}
+
+/// The end of a request that reads whole pages.
+struct FillEnds<P: Platform> {
+    engine: Arc<Engine<P>>,
+    file: Arc<FileInner>,
+    answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
+}
+
+impl<P: Platform> Completion for FillEnds<P> {
+    fn completed(self: Box<Self>, _: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let (engine, file) = (&self.engine, &self.file);
+        let cache = engine.cache();
+        let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
+        {
+            let mut state = lock(&file.state);
+            for piece in pieces {
+                let frame = piece.frame;
+                if !cache.pages.word(frame).has(PRESENT) {
+                    cache.pages.change(frame, READING, 0);
+                } else if result.is_ok() {
+                    cache.pages.set_valid(frame, Sectors::ALL);
+                    cache.pages.change(frame, READING, UPTODATE);
+                    cache.lru.insert(&cache.pages, frame);
+                } else {
+                    file.index.remove(&cache.nodes, cache.pages.identity(frame).index);
+                    cache.pages.detach(frame);
+                    cache.pages.change(frame, READING, 0);
+                }
+            }
+            state.reads_in_flight -= 1;
+        }
+        for piece in pieces {
+            cache.release(piece.frame);
+            cache.page_queue(piece.frame).wake_all();
+        }
+        if let Some(answer) = &self.answer {
+            answer.give(result);
+        }
+        engine.read_ended(file, result);
+    }
+}
+
+/// The end of a request that reads what a page lacks.
+struct MergeEnds<P: Platform> {
+    engine: Arc<Engine<P>>,
+    file: Arc<FileInner>,
+    frame: FrameId,
+    side: FrameId,
+    answer: Arc<Answer<Result<(), DeviceError>>>,
+}
+
+impl<P: Platform> Completion for MergeEnds<P> {
+    fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let (engine, file, frame) = (&self.engine, &self.file, self.frame);
+        let cache = engine.cache();
+        {
+            let mut state = lock(&file.state);
+            let mut set = 0;
+            if result.is_ok() && cache.pages.word(frame).has(PRESENT) {
+                let valid = cache.pages.valid(frame);
+                for sector in (0..8).filter(|sector| !valid.contains_span(*sector, sector + 1)) {
+                    let bytes = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
+                    cache.copy_between(self.side, frame, bytes);
+                }
+                cache.pages.set_valid(frame, Sectors::ALL);
+                set = UPTODATE;
+            }
+            cache.pages.change(frame, READING, set);
+            state.reads_in_flight -= 1;
+            // The flusher passes by pages that are being read.
+            requeue(file, &mut state, engine.platform().now());
+        }
+        cache.release(frame);
+        cache.free_frame(self.side);
+        cache.page_queue(frame).wake_all();
+        self.answer.give(result);
+        engine.read_ended(file, result);
+    }
+}

@@ -1,0 +1,140 @@
+//! Taking frames: free ones, else those of clean pages, else waiting for one.
+//!
+//! Owns: the order of attempts and the wait. Does not own: the lists (`lru`), readahead's refusal.
+//! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
+//! the flushers and waits; it ends when a frame comes back, whoever brings it.
+
+use std::sync::Arc;
+
+use frames::{Effort, FrameId, Mobility};
+
+use crate::cache::Cache;
+use crate::cache::nodes::Tag;
+use crate::cache::wait::lock;
+use crate::counters::{Counter, Local};
+use crate::engine::Engine;
+use crate::page::DIRTY;
+use crate::platform::{Nanos, Platform};
+
+/// Pages taken from the lists at a time.
+const BATCH: usize = 32;
+/// Pages looked at for one batch.
+const SCAN_MAX: u64 = 256;
+/// How often one who waits for memory looks again by himself: a passing pin wakes nobody.
+const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
+
+impl Cache {
+    /// Evicts up to `want` clean pages; returns how many.
+    pub(crate) fn evict(&self, local: &Local, want: usize) -> usize {
+        let scan = self.lru.scan(&self.pages, want, SCAN_MAX);
+        local.count(Counter::PagesScanned, scan.scanned);
+        let mut evicted = 0;
+        for victim in scan.victims {
+            let Some(file) = self.file(victim.identity.file) else {
+                continue;
+            };
+            let mut state = lock(&file.state);
+            let page = victim.identity.index;
+            if file.index.lookup(&self.nodes, page) != Some(victim.frame) {
+                continue;
+            }
+            if self.pages.detach_idle(victim.frame) {
+                if file.index.has_tag(&self.nodes, page, Tag::Unflushed) {
+                    state.unflushed_evicted = true;
+                }
+                file.index.remove(&self.nodes, page);
+                // Linked again by a write that ended since the scan.
+                self.lru.remove(&self.pages, victim.frame);
+                self.release(victim.frame);
+                evicted += 1;
+            } else if !self.pages.word(victim.frame).any(DIRTY) {
+                self.lru.insert(&self.pages, victim.frame);
+            }
+        }
+        local.count(Counter::PagesEvicted, evicted as u64);
+        evicted
+    }
+}
+
+/// Frames taken and not yet used; what is left goes back on drop.
+pub(crate) struct Spare {
+    cache: Arc<Cache>,
+    frames: Vec<FrameId>,
+}
+
+impl Spare {
+    pub(crate) fn none(cache: &Arc<Cache>) -> Self {
+        Self { cache: Arc::clone(cache), frames: Vec::new() }
+    }
+
+    pub(crate) fn take(&mut self) -> Option<FrameId> {
+        self.frames.pop()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.frames.len()
+    }
+
+    /// Adds what can be had at once, up to `count` in all.
+    pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
+        let lacking = count.saturating_sub(self.frames.len()) as u32;
+        let frames = &mut self.frames;
+        if lacking > 0 {
+            self.cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| frames.push(frame));
+        }
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        for frame in self.frames.drain(..) {
+            self.cache.free_frame(frame);
+        }
+    }
+}
+
+impl<P: Platform> Engine<P> {
+    /// Takes up to `count` frames, at least one: waits for that one if it must.
+    pub(crate) async fn take_frames(&self, count: usize) -> Spare {
+        let cache = self.cache();
+        let mut spare = Spare::none(cache);
+        spare.grow(count, Effort::Normal);
+        if spare.len() >= count {
+            return spare;
+        }
+        self.reclaim(&mut spare, count);
+        if spare.len() == 0 {
+            self.local().count(Counter::AllocStall, 1);
+        }
+        while spare.len() == 0 {
+            for device in self.devices() {
+                device.press();
+            }
+            let look_again = self.platform().sleep_until(self.platform().now().after(LOOK_AGAIN_NS));
+            crate::engine::either(
+                cache.memory_queue.until(|| {
+                    spare.grow(count, Effort::Normal);
+                    (spare.len() > 0).then_some(())
+                }),
+                look_again,
+            )
+            .await;
+            if spare.len() == 0 {
+                self.reclaim(&mut spare, count);
+            }
+        }
+        spare
+    }
+
+    fn reclaim(&self, spare: &mut Spare, count: usize) {
+        let cache = self.cache();
+        while spare.len() < count {
+            let before = spare.len();
+            let evicted = cache.evict(self.local(), (count - before).max(BATCH));
+            spare.grow(count, Effort::Normal);
+            if evicted == 0 || (spare.len() == before && evicted < BATCH / 2) {
+                return;
+            }
+        }
+    }
+}

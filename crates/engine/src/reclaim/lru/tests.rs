@@ -1,0 +1,52 @@
+use super::*;
+use crate::page::{PIN, PRESENT, UPTODATE};
+
+fn clean(frames: u32) -> (Lru, PageTable) {
+    let (lru, pages) = (Lru::new(), PageTable::new(frames));
+    for number in 0..frames {
+        let frame = FrameId::new(number);
+        pages.occupy(frame, Identity { file: 0, index: u64::from(number) }, PRESENT | UPTODATE);
+        lru.insert(&pages, frame);
+    }
+    (lru, pages)
+}
+
+fn victims(scan: &Scan) -> Vec<u32> {
+    scan.victims.iter().map(|victim| victim.frame.raw()).collect()
+}
+
+#[test]
+fn the_oldest_unused_pages_go_first() {
+    let (lru, pages) = clean(8);
+    pages.touch(FrameId::new(1));
+    let scan = lru.scan(&pages, 3, 100);
+    assert_eq!((victims(&scan), scan.scanned), (vec![0, 2, 3], 4));
+    assert_eq!(victims(&lru.scan(&pages, 100, 100)), [4, 5, 6, 7]);
+    assert_eq!(victims(&lru.scan(&pages, 100, 100)), [1], "the active list moves down when it is the longer");
+}
+
+#[test]
+fn dirty_pages_are_parked_and_held_ones_are_kept() {
+    let (lru, pages) = clean(4);
+    pages.change(FrameId::new(0), 0, DIRTY);
+    let _ = pages.hold(FrameId::new(1), PIN);
+    let scan = lru.scan(&pages, 4, 4);
+    assert_eq!(victims(&scan), [2, 3]);
+    assert_eq!(pages.list(FrameId::new(0)), UNLISTED);
+    assert_eq!(pages.list(FrameId::new(1)), INACTIVE);
+    pages.change(FrameId::new(0), DIRTY, 0);
+    lru.insert(&pages, FrameId::new(0));
+    lru.insert(&pages, FrameId::new(0));
+    assert!(!pages.unhold(FrameId::new(1), PIN));
+    assert_eq!(victims(&lru.scan(&pages, 4, 4)), [1, 0]);
+}
+
+#[test]
+fn the_number_of_pages_looked_at_is_bounded() {
+    let (lru, pages) = clean(64);
+    for number in 0..64 {
+        pages.touch(FrameId::new(number));
+    }
+    let scan = lru.scan(&pages, 4, 10);
+    assert_eq!((victims(&scan), scan.scanned), (vec![], 10));
+}

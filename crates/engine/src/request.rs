@@ -1,0 +1,193 @@
+//! Requests: what the engine asks of a device, and the way the answer comes back.
+//!
+//! Owns: the operation, the frames it reads into or writes from, the obligation to answer once.
+//! Does not own: page states; the engine changes them when it is told the outcome.
+//! Invariants: a request is completed exactly once; dropping it completes it as lost. Its memory
+//! stays valid and, for a write, unchanged until then.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use frames::Frames;
+
+use crate::cache::memory::FrameMemory;
+use crate::error::DeviceError;
+use crate::platform::Backing;
+
+/// What a request asks for. Offsets and lengths are bytes in the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Fill the request's memory from `offset`. What lies past the file's end reads as zeros.
+    Read {
+        /// First byte; a multiple of the block size.
+        offset: u64,
+        /// How many bytes; a multiple of the block size.
+        len: u32,
+    },
+    /// Write the request's memory to `offset`. If the length is not a multiple of the block size the
+    /// last byte becomes the file's last byte: its size is `offset + len` or what it was if larger,
+    /// never rounded up, at no moment.
+    Write {
+        /// First byte; a multiple of the block size.
+        offset: u64,
+        /// How many bytes, at least 1.
+        len: u32,
+    },
+    /// Make every completed write and size change of this file durable (data, size, and what is
+    /// needed to find them), the device's volatile cache included.
+    Sync,
+    /// Set the file's size. Bytes past a new end are gone; bytes up to a larger one read as zeros.
+    SetSize {
+        /// The new size.
+        size: u64,
+    },
+    /// Deallocate a range; it reads as zeros afterwards. The size does not change.
+    Punch {
+        /// First byte; a multiple of 4096.
+        offset: u64,
+        /// How many bytes; a multiple of 4096.
+        len: u64,
+    },
+    /// Reserve space for a range, so that later writes to it cannot run out of it. The size and the
+    /// contents do not change.
+    Reserve {
+        /// First byte.
+        offset: u64,
+        /// How many bytes.
+        len: u64,
+    },
+}
+
+/// Told the outcome of a request, on whatever thread the device reaps it.
+pub(crate) trait Completion: Send {
+    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>);
+}
+
+/// One operation on one file, owned by whoever carries it out.
+pub struct Request {
+    open: Option<Open>,
+}
+
+struct Open {
+    sink: Box<dyn Completion>,
+    backing: Backing,
+    operation: Operation,
+    memory: Option<FrameMemory>,
+}
+
+impl Request {
+    pub(crate) fn new(
+        sink: Box<dyn Completion>,
+        backing: Backing,
+        operation: Operation,
+        memory: Option<FrameMemory>,
+    ) -> Self {
+        Self { open: Some(Open { sink, backing, operation, memory }) }
+    }
+
+    /// A request of no engine, to try a device with. A read or write takes its memory from `frames`;
+    /// a write carries `bytes`. `done` gets the outcome and the memory's bytes (none for operations
+    /// without data), on the thread that completes it.
+    ///
+    /// # Panics
+    /// When `frames` has too few free frames, or a write's length is not that of `bytes`.
+    pub fn probe(
+        frames: &Arc<Frames>,
+        backing: Backing,
+        operation: Operation,
+        bytes: &[u8],
+        done: impl FnOnce(Result<(), DeviceError>, Vec<u8>) + Send + 'static,
+    ) -> Self {
+        let memory = match operation {
+            Operation::Read { len, .. } => Some(FrameMemory::allocate(frames, len as usize)),
+            Operation::Write { len, .. } => {
+                assert_eq!(len as usize, bytes.len());
+                let memory = FrameMemory::allocate(frames, bytes.len());
+                memory.copy_in(0, bytes);
+                Some(memory)
+            }
+            _ => None,
+        };
+        Self::new(Box::new(Probe(done)), backing, operation, memory)
+    }
+
+    fn open(&self) -> &Open {
+        self.open.as_ref().unwrap_or_else(|| unreachable!("open until completed, which consumes it"))
+    }
+
+    /// What is asked for.
+    pub fn operation(&self) -> Operation {
+        self.open().operation
+    }
+
+    /// The file, as the device knows it.
+    pub fn backing(&self) -> &Backing {
+        &self.open().backing
+    }
+
+    /// How many separate pieces of memory the data is in; 0 for operations without data.
+    pub fn segment_count(&self) -> usize {
+        self.open().memory.as_ref().map_or(0, FrameMemory::segment_count)
+    }
+
+    /// The pieces of memory, in the order of the file's bytes, as address and length; their lengths
+    /// add up to the operation's. They stay valid until the request is completed or dropped: a device
+    /// that hands the addresses to the kernel keeps the request until the kernel is done.
+    pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
+        self.open().memory.iter().flat_map(FrameMemory::segments)
+    }
+
+    /// Copies the bytes in `range` (relative to the request's offset) of a write out of its memory.
+    ///
+    /// # Panics
+    /// When the range is not inside the request, or `out` has another length.
+    pub fn copy_out(&self, range: Range<usize>, out: &mut [u8]) {
+        assert_eq!(range.len(), out.len());
+        if let Some(memory) = &self.open().memory {
+            memory.copy_out(range.start, out);
+        }
+    }
+
+    /// Copies `bytes` into the memory of a read, at `at` (relative to the request's offset).
+    ///
+    /// # Panics
+    /// When it would pass the request's end, or the request is not a read.
+    pub fn copy_in(&mut self, at: usize, bytes: &[u8]) {
+        assert!(matches!(self.operation(), Operation::Read { .. }));
+        if let Some(memory) = &self.open().memory {
+            memory.copy_in(at, bytes);
+        }
+    }
+
+    /// Answers the request. May wake tasks and submit further requests before it returns: call it
+    /// with no lock and no borrowed ring.
+    pub fn complete(mut self, result: Result<(), DeviceError>) {
+        self.answer(result);
+    }
+
+    fn answer(&mut self, result: Result<(), DeviceError>) {
+        if let Some(open) = self.open.take() {
+            open.sink.completed(open.operation, open.memory, result);
+        }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.answer(Err(DeviceError::Lost));
+    }
+}
+
+struct Probe<F>(F);
+
+impl<F: FnOnce(Result<(), DeviceError>, Vec<u8>) + Send> Completion for Probe<F> {
+    fn completed(self: Box<Self>, _operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let bytes = memory.map_or_else(Vec::new, |memory| {
+            let mut bytes = vec![0; memory.len()];
+            memory.copy_out(0, &mut bytes);
+            memory.free();
+            bytes
+        });
+        (self.0)(result, bytes);
+    }
+}

@@ -1,0 +1,302 @@
+//! Changes of a file's shape: size and holes, and forgetting it.
+//!
+//! Owns: truncation and extension, punched holes, discarding a file, taking over a size that somebody
+//! else gave the host's file.
+//! Does not own: the hold that stops submission (`writeback::flusher`), the host's part (`Device`).
+//! Invariants: one change of shape a file at a time, as a task of its own, so that a caller that goes
+//! away leaves none half done. Submission stops and what is in flight ends before the device is asked,
+//! so no late write brings bytes back. The device changes first, the cache after it; an error leaves
+//! both as they were.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use frames::{Effort, FRAME_BYTES, FrameId};
+
+use crate::FILE_BYTES_MAX;
+use crate::cache::PAGE_BYTES;
+use crate::cache::file::{FileInner, FileState};
+use crate::cache::hit::InPage;
+use crate::cache::nodes::Tag;
+use crate::cache::wait::{Answer, lock};
+use crate::counters::Counter;
+use crate::dirty::uncharge;
+use crate::engine::{Engine, File};
+use crate::error::{DeviceError, Error};
+use crate::page::{DIRTY, FAILED, Identity, PRESENT, SECTOR_BYTES, Sectors, UPTODATE};
+use crate::platform::Platform;
+use crate::reclaim::evict::Spare;
+use crate::request::Operation;
+
+/// When to look again whether a copy into a page has ended.
+const COPY_NS: u64 = 50_000;
+
+enum Shape {
+    Size(u64),
+    Hole(Range<u64>),
+}
+
+impl<P: Platform> Engine<P> {
+    /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
+    /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
+    /// file. On an error nothing has changed.
+    pub async fn set_size(self: &Arc<Self>, file: &File, size: u64) -> Result<(), Error> {
+        if size > FILE_BYTES_MAX {
+            return Err(Error::OutOfRange { offset: size, len: 0, max: FILE_BYTES_MAX });
+        }
+        if self.has_shape(&file.0, size) {
+            return Ok(());
+        }
+        self.reshape(file, Shape::Size(size)).await
+    }
+
+    /// Makes a range read as zeros, giving its whole pages' space back where the device can. The
+    /// size stays. Waits as [`Engine::set_size`] does.
+    pub async fn punch(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
+        let range = range.start..range.end.min(file.size());
+        if range.start >= range.end {
+            return Ok(());
+        }
+        let whole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
+        if whole.start >= whole.end {
+            return self.write_zeros(file, range).await;
+        }
+        self.write_zeros(file, range.start..whole.start).await?;
+        // The page at the file's end is whole too when nothing follows it.
+        self.write_zeros(file, whole.end..range.end).await?;
+        match self.reshape(file, Shape::Hole(whole.clone())).await {
+            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(file, whole).await,
+            other => other,
+        }
+    }
+
+    async fn write_zeros(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
+        static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
+        let mut from = range.start;
+        while from < range.end {
+            let len = (range.end - from).min(ZEROS.len() as u64);
+            self.write(file, from, &ZEROS[..len as usize]).await?;
+            from += len;
+        }
+        Ok(())
+    }
+
+    fn has_shape(&self, file: &FileInner, size: u64) -> bool {
+        let state = lock(&file.state);
+        file.size() == size && state.host_size == size && state.is_clean() && state.holds == 0
+    }
+
+    async fn reshape(self: &Arc<Self>, file: &File, shape: Shape) -> Result<(), Error> {
+        let answer = Answer::new();
+        let (engine, inner, told) = (Arc::clone(self), Arc::clone(&file.0), Arc::clone(&answer));
+        self.platform().spawn("reshape", async move {
+            let result = engine.reshape_held(&inner, shape).await;
+            told.give(result);
+        });
+        answer.wait().await
+    }
+
+    async fn reshape_held(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
+        file.reshaping.take(1).await?;
+        let _turn = Turn(file);
+        let _hold = self.hold(file).await;
+        if lock(&file.state).discarded {
+            return Err(Error::Discarded);
+        }
+        match shape {
+            Shape::Size(size) => {
+                self.call(file, Operation::SetSize { size }).await?;
+                self.cut(file, size).await;
+            }
+            Shape::Hole(range) => {
+                let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
+                self.call(file, operation).await?;
+                let kept = {
+                    let mut state = lock(&file.state);
+                    state.unflushed = true;
+                    self.drop_pages(file, &mut state, FileInner::pages_of(&range));
+                    self.settle(file, &mut state)
+                };
+                drop(kept);
+            }
+        }
+        Ok(())
+    }
+
+    /// The cache's part of a new size, after the device's. Writers that would need the lock wait
+    /// until it is done, so what they write afterwards is not cut.
+    async fn cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) {
+        // Stored first, so that overwrites that begin from here on see it.
+        let before = {
+            let mut state = lock(&file.state);
+            state.cutting = true;
+            state.host_size = size;
+            state.unflushed = true;
+            file.size.swap(size, Ordering::AcqRel)
+        };
+        while size < before && !self.try_cut(file, size) {
+            // Somebody is in the middle of a copy into the last page.
+            self.platform().sleep_until(self.platform().now().after(COPY_NS)).await;
+        }
+        let kept = {
+            let mut state = lock(&file.state);
+            state.cutting = false;
+            self.settle(file, &mut state)
+        };
+        file.queue.wake_all();
+        drop(kept);
+    }
+
+    fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
+        let mut spare = Spare::none(self.cache());
+        spare.grow(1, Effort::Reserve);
+        let mut state = lock(&file.state);
+        let tail = InPage::first(size, FRAME_BYTES);
+        let cut = tail.start == 0 || self.try_zero_tail(file, &mut state, tail, &mut spare);
+        if cut {
+            self.drop_pages(file, &mut state, size.div_ceil(PAGE_BYTES)..u64::MAX);
+        }
+        cut
+    }
+
+    /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page
+    /// does not get dirty by it, and may get clean.
+    fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare) -> bool {
+        let cache = self.cache();
+        let Some(frame) = cache.frame_at(file, tail.page) else {
+            return true;
+        };
+        let frame = match cache.pages.word(frame) {
+            word if word.being_written_to() => return false,
+            word if word.stable() => match spare.take() {
+                Some(new) => self.replace(file, tail.page, frame, new),
+                None => return false,
+            },
+            _ => frame,
+        };
+        cache.zero(frame, tail.range());
+        let past = Sectors::span(tail.start.div_ceil(SECTOR_BYTES), 8);
+        let valid = cache.pages.valid(frame).union(past);
+        cache.pages.set_valid(frame, valid);
+        if valid == Sectors::ALL {
+            cache.pages.change(frame, 0, UPTODATE);
+        }
+        if file.device.device.limits().block_bytes as usize == SECTOR_BYTES {
+            cache.pages.set_dirty(frame, cache.pages.dirty(frame).without(past));
+        }
+        if cache.pages.dirty(frame).is_empty() && cache.pages.word(frame).any(DIRTY) {
+            self.forget_dirty(file, state, tail.page, frame);
+        }
+        true
+    }
+
+    /// Puts a copy of a page that is shown to somebody in its place; nothing of it is in flight.
+    fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> FrameId {
+        let cache = self.cache();
+        cache.copy_between(old, new, 0..FRAME_BYTES);
+        cache.pages.set_valid(new, cache.pages.valid(old));
+        cache.pages.set_dirty(new, cache.pages.dirty(old));
+        let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
+        cache.pages.occupy(new, Identity { file: file.slot, index: page }, flags);
+        file.index.insert(&cache.nodes, page, new);
+        if flags & DIRTY == 0 {
+            cache.lru.insert(&cache.pages, new);
+        }
+        cache.let_go(old);
+        new
+    }
+
+    /// A dirty page's last dirty sector was cut off: it is clean.
+    fn forget_dirty(&self, file: &FileInner, state: &mut FileState, page: u64, frame: FrameId) {
+        let cache = self.cache();
+        let before = cache.pages.change(frame, DIRTY | FAILED, 0);
+        file.index.set_tag(&cache.nodes, page, Tag::Dirty, false);
+        file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
+        cache.lru.insert(&cache.pages, frame);
+        self.count_cut(file, state, u64::from(before.has(FAILED)));
+    }
+
+    fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
+        state.dirty_pages -= 1;
+        state.failed_pages -= failed;
+        uncharge(&file.device, 1);
+        self.local().count(Counter::PagesTruncated, 1);
+    }
+
+    /// Takes pages out of the cache, dirty or not. Those being written go when that ends.
+    fn drop_pages(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>) {
+        let cache = self.cache();
+        let mut from = pages.start;
+        while let Some(page) = file.index.next_present(&cache.nodes, from).filter(|page| *page < pages.end) {
+            from = page + 1;
+            let Some(frame) = cache.frame_at(file, page) else {
+                continue;
+            };
+            let word = cache.pages.word(frame);
+            if word.any(DIRTY) {
+                cache.pages.set_dirty(frame, Sectors::NONE);
+                self.count_cut(file, state, u64::from(word.has(FAILED)));
+            } else if word.has(FAILED) {
+                state.failed_pages -= 1;
+            }
+            cache.drop_page(file, page, frame);
+            cache.page_queue(frame).wake_all();
+        }
+    }
+
+    /// Forgets the file: its last name is gone. Dirty pages are dropped; requests in flight end.
+    /// Later writes fail, later syncs have nothing to do. Does not wait.
+    pub fn discard(self: &Arc<Self>, file: &File) {
+        let file = &file.0;
+        let kept = {
+            let mut state = lock(&file.state);
+            state.discarded = true;
+            self.drop_pages(file, &mut state, 0..u64::MAX);
+            if state.error.take().is_some() {
+                file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
+            }
+            state.flush_failed = false;
+            self.settle(file, &mut state)
+        };
+        file.queue.wake_all();
+        drop(kept);
+    }
+
+    /// The host's file was changed by somebody else, to this size: forgets the clean pages. Dirty
+    /// ones stay and will overwrite what is there; while there are any, so does a larger size.
+    pub async fn invalidate(self: &Arc<Self>, file: &File, size: u64) {
+        let file = &file.0;
+        if file.reshaping.take(1).await.is_err() {
+            return;
+        }
+        let _turn = Turn(file);
+        let _hold = self.hold(file).await;
+        let mut state = lock(&file.state);
+        state.host_size = size;
+        let cache = self.cache();
+        let mut from = 0;
+        while let Some(page) = file.index.next_present(&cache.nodes, from) {
+            from = page + 1;
+            let Some(frame) = cache.frame_at(file, page) else {
+                continue;
+            };
+            if !cache.pages.word(frame).any(DIRTY) {
+                cache.drop_page(file, page, frame);
+            }
+        }
+        if state.is_clean() {
+            file.size.store(size, Ordering::Release);
+        } else {
+            file.size.fetch_max(size, Ordering::AcqRel);
+        }
+    }
+}
+
+struct Turn<'a>(&'a FileInner);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.reshaping.give_back(1);
+    }
+}

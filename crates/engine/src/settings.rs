@@ -1,0 +1,267 @@
+//! Every knob once: name, unit, default, range, what it does. docs/knobs.md is generated from it.
+//!
+//! Owns: the table, the values in force for the engine and, where set, for one device.
+//! Does not own: what a value leads to; policies and mechanisms read it where they need it.
+//! Invariants: a value in force is inside its range; a change acts at once and without a lock.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Whether a knob can be set for one device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// One value for everything.
+    Engine,
+    /// One value, and another for each device where it is set.
+    Device,
+}
+
+/// One row of the knob table.
+#[derive(Clone, Copy, Debug)]
+pub struct KnobInfo {
+    /// The name, as `--set` takes it.
+    pub name: &'static str,
+    /// The unit of the value.
+    pub unit: &'static str,
+    /// Whether a device may have its own value.
+    pub scope: Scope,
+    /// The value unless set.
+    pub default: u64,
+    /// Smallest value allowed.
+    pub min: u64,
+    /// Largest value allowed.
+    pub max: u64,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+macro_rules! knobs {
+    ($($variant:ident $name:literal $unit:literal $scope:ident $default:literal $min:literal $max:literal $doc:literal;)*) => {
+        /// A knob.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Knob {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl Knob {
+            /// All knobs, in the order of [`KNOBS`].
+            pub const ALL: &[Knob] = &[$(Knob::$variant,)*];
+        }
+
+        /// The knob table, in the order of [`Knob`].
+        pub const KNOBS: &[KnobInfo] = &[
+            $(KnobInfo {
+                name: $name, unit: $unit, scope: Scope::$scope,
+                default: $default, min: $min, max: $max, doc: $doc,
+            },)*
+        ];
+
+        $(const _: () = {
+            let (min, default, max): (u64, u64, u64) = ($min, $default, $max);
+            assert!(min <= default && default <= max && max < UNSET);
+        };)*
+    };
+}
+
+knobs! {
+    DirtyRatio "dirty_ratio" "percent" Engine 50 1 90
+        "Share of the cache that may be dirty, all devices together. Each device gets an equal part of it; a writer waits when its own device's part is used up.";
+    BackgroundRatio "dirty_background_ratio" "percent" Device 10 0 100
+        "Share of a device's part of the dirty limit at which its flusher starts to write.";
+    ExpireCentisecs "dirty_expire_centisecs" "centiseconds" Device 3000 1 360000
+        "Age at which dirty data is written whatever its amount.";
+    WritebackCentisecs "dirty_writeback_centisecs" "centiseconds" Engine 500 1 360000
+        "How often a flusher looks for data that has expired.";
+    SliceBytes "writeback_slice_bytes" "bytes" Device 67108864 4096 1099511627776
+        "Most that a flusher writes of one file before it turns to the next.";
+    WriteDepth "writeback_depth" "requests" Device 16 1 1024
+        "Most write requests in flight; a device's own limit applies too.";
+    ReadaheadBytes "readahead_bytes_max" "bytes" Device 1048576 0 16777216
+        "Most that is read ahead of a sequential reader. 0 turns readahead off.";
+    RetryMinMs "write_retry_ms_min" "milliseconds" Device 100 1 60000
+        "Pause before a failed write is tried again; doubles with each failure in a row.";
+    RetryMaxMs "write_retry_ms_max" "milliseconds" Device 30000 1 3600000
+        "Longest pause before a failed write is tried again.";
+    ReserveBytes "reserve_below_bytes" "bytes" Device 67108864 0 1099511627776
+        "Free space of a device below which writers reserve what they write before it is accepted.";
+    PinnedRatio "pinned_ratio" "percent" Engine 25 1 50
+        "Share of the cache that replies on their way to clients may hold; above it they are copied.";
+    AttributesIdleCentisecs "attributes_idle_centisecs" "centiseconds" Engine 100 0 360000
+        "How long a file must be unused before a lookup asks the host whether it was changed there.";
+    NfsInflightBytes "nfs_inflight_bytes_max" "bytes" Engine 16777216 1048576 1073741824
+        "Most request and reply bytes in progress on one connection before it is read no further.";
+}
+
+/// How many knobs there are.
+pub const KNOB_COUNT: usize = KNOBS.len();
+
+const UNSET: u64 = u64::MAX;
+
+/// Why a value was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KnobError {
+    /// There is no such knob.
+    #[error("there is no knob '{name}'; there are: {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// All names.
+        known: String,
+    },
+    /// The text is not KNOB=VALUE.
+    #[error("'{text}' is not KNOB=VALUE")]
+    Form {
+        /// What was given.
+        text: String,
+    },
+    /// The value is no number.
+    #[error("{name}: '{value}' is not a number of {unit} ({min} to {max}; now {now})")]
+    NotANumber {
+        /// The knob.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// Its unit.
+        unit: &'static str,
+        /// Smallest value allowed.
+        min: u64,
+        /// Largest value allowed.
+        max: u64,
+        /// The value in force.
+        now: u64,
+    },
+    /// The value is out of range.
+    #[error("{name}: {value} is out of range ({min} to {max} {unit}; now {now})")]
+    OutOfRange {
+        /// The knob.
+        name: &'static str,
+        /// What was given.
+        value: u64,
+        /// Its unit.
+        unit: &'static str,
+        /// Smallest value allowed.
+        min: u64,
+        /// Largest value allowed.
+        max: u64,
+        /// The value in force.
+        now: u64,
+    },
+    /// The knob has one value for all devices.
+    #[error("{name} is one value for all devices; set it without naming one")]
+    NotPerDevice {
+        /// The knob.
+        name: &'static str,
+    },
+}
+
+impl Knob {
+    /// The knob's row.
+    pub fn info(self) -> &'static KnobInfo {
+        &KNOBS[self as usize]
+    }
+
+    /// The knob called `name`.
+    pub fn named(name: &str) -> Result<Self, KnobError> {
+        Self::ALL.iter().copied().find(|knob| knob.info().name == name).ok_or_else(|| KnobError::Unknown {
+            name: name.to_owned(),
+            known: KNOBS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
+        })
+    }
+}
+
+/// The values in force.
+pub struct Settings {
+    values: [AtomicU64; KNOB_COUNT],
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { values: std::array::from_fn(|at| AtomicU64::new(KNOBS[at].default)) }
+    }
+}
+
+impl Settings {
+    /// Every knob at its default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The value in force.
+    #[inline]
+    pub fn get(&self, knob: Knob) -> u64 {
+        self.values[knob as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets a knob; acts at once. Rejects a value outside the range and leaves the old one.
+    pub fn set(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        checked(knob, value, self.get(knob))?;
+        self.values[knob as usize].store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes `KNOB=VALUE`. Byte values may have a unit (`64MiB`, `1GB`).
+    pub fn set_text(&self, text: &str) -> Result<Knob, KnobError> {
+        let (knob, value) = self.parse(text)?;
+        self.set(knob, value)?;
+        Ok(knob)
+    }
+
+    /// Reads `KNOB=VALUE` without setting it; the error names the value in force.
+    pub fn parse(&self, text: &str) -> Result<(Knob, u64), KnobError> {
+        let (name, value) = text.split_once('=').ok_or_else(|| KnobError::Form { text: text.to_owned() })?;
+        let knob = Knob::named(name.trim())?;
+        let info = knob.info();
+        let value = value.trim();
+        let number = if info.unit == "bytes" {
+            value.parse::<bytesize::ByteSize>().ok().map(|size| size.as_u64())
+        } else {
+            value.parse::<u64>().ok()
+        };
+        let number = number.ok_or_else(|| KnobError::NotANumber {
+            name: info.name,
+            value: value.to_owned(),
+            unit: info.unit,
+            min: info.min,
+            max: info.max,
+            now: self.get(knob),
+        })?;
+        Ok((knob, number))
+    }
+}
+
+/// One device's own values, where it has any.
+pub struct DeviceSettings {
+    values: [AtomicU64; KNOB_COUNT],
+}
+
+impl Default for DeviceSettings {
+    fn default() -> Self {
+        Self { values: std::array::from_fn(|_| AtomicU64::new(UNSET)) }
+    }
+}
+
+impl DeviceSettings {
+    /// The device's value, or the engine's where it has none of its own.
+    pub fn get(&self, engine: &Settings, knob: Knob) -> u64 {
+        match self.values[knob as usize].load(Ordering::Relaxed) {
+            UNSET => engine.get(knob),
+            own => own,
+        }
+    }
+
+    /// Sets a knob for this device alone.
+    pub fn set(&self, engine: &Settings, knob: Knob, value: u64) -> Result<(), KnobError> {
+        if knob.info().scope != Scope::Device {
+            return Err(KnobError::NotPerDevice { name: knob.info().name });
+        }
+        checked(knob, value, self.get(engine, knob))?;
+        self.values[knob as usize].store(value, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+fn checked(knob: Knob, value: u64, now: u64) -> Result<(), KnobError> {
+    let KnobInfo { name, unit, min, max, .. } = *knob.info();
+    if (min..=max).contains(&value) { Ok(()) } else { Err(KnobError::OutOfRange { name, value, unit, min, max, now }) }
+}

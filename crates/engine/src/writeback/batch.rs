@@ -1,0 +1,152 @@
+//! Which bytes the next write request carries: one run of a file's dirty pages.
+//!
+//! Owns: finding the run, and moving its pages from dirty to writeback.
+//! Does not own: which file (`schedule`), submitting, what the outcome means (`complete`).
+//! Invariants: a run is contiguous in the file and every byte of it is valid. Pages that are being
+//! written to, filled, or whose older version is still in flight are left for later. The run ends at
+//! the file's end, not after it.
+
+use std::sync::Arc;
+
+use frames::{FRAME_BYTES, FrameId};
+
+use crate::cache::file::{FileInner, FileState};
+use crate::cache::memory::{FrameMemory, Piece};
+use crate::cache::nodes::Tag;
+use crate::cache::{Cache, PAGE_BYTES};
+use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
+
+/// A run whose pages are now under writeback.
+pub(crate) struct Run {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+    pub(crate) memory: FrameMemory,
+    pub(crate) sequence: u64,
+    pub(crate) pages: u64,
+}
+
+/// What was found.
+pub(crate) enum Claim {
+    Run(Run),
+    /// Nothing with the tag is left that is not waiting for a completion, which queues the file again.
+    Nothing,
+    /// Only pages that somebody is copying to at this moment.
+    Busy,
+}
+
+/// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
+pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
+    if state.holds > 0 {
+        return Claim::Nothing;
+    }
+    let mut claimer = Claimer { cache: &file.cache, file, size: file.size(), pieces: Vec::new(), busy: false };
+    let cursor = state.cursor;
+    let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
+    let Some((first_page, span)) = first else {
+        return if claimer.busy { Claim::Busy } else { Claim::Nothing };
+    };
+    let pages_max = u64::from(bytes_max) / PAGE_BYTES;
+    let mut end = span.1;
+    let mut next = first_page + 1;
+    while end == FRAME_BYTES && next - first_page < pages_max {
+        let Some(more) = claimer.follow(next) else {
+            break;
+        };
+        end = more;
+        next += 1;
+    }
+    state.cursor = next;
+    let offset = first_page * PAGE_BYTES + span.0 as u64;
+    let len: u32 = claimer.pieces.iter().map(|piece| u32::from(piece.len)).sum();
+    let sequence = state.next_sequence;
+    state.next_sequence += 1;
+    state.writes_in_flight.insert(sequence);
+    let memory = FrameMemory::new(Arc::clone(&file.cache.frames), claimer.pieces);
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page })
+}
+
+struct Claimer<'a> {
+    cache: &'a Cache,
+    file: &'a FileInner,
+    size: u64,
+    pieces: Vec<Piece>,
+    busy: bool,
+}
+
+impl Claimer<'_> {
+    /// Claims the first page from `from` up to `end` that can be, and returns its span of bytes.
+    fn first(&mut self, from: u64, end: u64, tag: Tag) -> Option<(u64, (usize, usize))> {
+        let mut page = self.file.index.next_tagged(&self.cache.nodes, from, tag)?;
+        while page < end {
+            if let Some(frame) = self.cache.frame_at(self.file, page) {
+                let (first, last) = self.span(page, frame);
+                if self.claim(page, frame) {
+                    self.push(frame, first, last);
+                    return Some((page, (first, last)));
+                }
+            }
+            page = self.file.index.next_tagged(&self.cache.nodes, page + 1, tag)?;
+        }
+        None
+    }
+
+    /// Claims the page after a run that reached its predecessor's end, if it is dirty and valid from
+    /// its first byte; returns where its bytes end.
+    fn follow(&mut self, page: u64) -> Option<usize> {
+        if !self.file.index.has_tag(&self.cache.nodes, page, Tag::Dirty) {
+            return None;
+        }
+        let frame = self.cache.frame_at(self.file, page)?;
+        if !self.cache.pages.valid(frame).contains_span(0, self.cache.pages.dirty(frame).first()) {
+            return None;
+        }
+        let (_, last) = self.span(page, frame);
+        self.claim(page, frame).then(|| self.push(frame, 0, last)).map(|()| last)
+    }
+
+    /// The bytes of the page to write: from its first dirty sector to its last, or to where what is
+    /// valid ends; the rest is written another time.
+    fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
+        let (dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
+        let first = dirty.first();
+        let mut last = first;
+        while last < dirty.end() && valid.contains_span(last, last + 1) {
+            last += 1;
+        }
+        // Valid sectors up to the end let the run go on into the next page.
+        if last == dirty.end() && valid.contains_span(last, 8) && self.next_is_dirty(page) {
+            last = 8;
+        }
+        let in_file = self.size.saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
+        let first = first * SECTOR_BYTES;
+        (first, (last * SECTOR_BYTES).min(in_file).max(first))
+    }
+
+    fn next_is_dirty(&self, page: u64) -> bool {
+        self.file.index.has_tag(&self.cache.nodes, page + 1, Tag::Dirty)
+    }
+
+    fn claim(&mut self, page: u64, frame: FrameId) -> bool {
+        let result = self.cache.pages.change_unless(frame, PRIOR | READING | WRITEBACK, DIRTY, WRITEBACK);
+        match result {
+            Ok(_) => {
+                self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
+                self.file.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
+                true
+            }
+            Err(word) => {
+                self.busy |= word.being_written_to();
+                false
+            }
+        }
+    }
+
+    fn push(&mut self, frame: FrameId, first: usize, last: usize) {
+        self.pieces.push(Piece { frame, start: first as u16, len: (last - first) as u16 });
+    }
+}
+
+/// The sectors of its page that a piece carries.
+pub(crate) fn sectors_of(piece: &Piece) -> Sectors {
+    Sectors::touched(usize::from(piece.start)..usize::from(piece.start) + usize::from(piece.len))
+}

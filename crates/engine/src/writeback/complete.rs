@@ -1,0 +1,175 @@
+//! What the end of a request means for its pages.
+//!
+//! Owns: the transitions out of writeback and out of being read, for success and failure.
+//! Does not own: the way there (`batch`, `read`); waiting.
+//! Invariants: run by whoever reaps, with no lock held before. Under the file's lock states change;
+//! wake-ups follow after it. A failed write leaves its sectors dirty and queues the file for later.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use frames::FrameId;
+
+use super::batch::sectors_of;
+use crate::cache::file::{FileInner, FileState};
+use crate::cache::memory::{FrameMemory, Piece};
+use crate::cache::nodes::Tag;
+use crate::cache::wait::lock;
+use crate::counters::Counter;
+use crate::dirty::uncharge;
+use crate::engine::Engine;
+use crate::error::DeviceError;
+use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
+use crate::platform::{Nanos, Platform};
+use crate::request::{Completion, Operation};
+use crate::settings::Knob;
+
+/// The end of a write request.
+pub(crate) struct WriteEnds<P: Platform> {
+    pub(crate) engine: Arc<Engine<P>>,
+    pub(crate) file: Arc<FileInner>,
+    pub(crate) sequence: u64,
+}
+
+impl<P: Platform> Completion for WriteEnds<P> {
+    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let (engine, file) = (&self.engine, &self.file);
+        let device = &file.device;
+        let now = engine.platform().now();
+        let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
+        let mut ended = Ended::default();
+        let kept;
+        {
+            let mut state = lock(&file.state);
+            state.writes_in_flight.remove(&self.sequence);
+            if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
+                state.host_size = state.host_size.max(offset + u64::from(len));
+                state.unflushed = true;
+            }
+            for piece in pieces {
+                end_page(file, &mut state, piece, result.is_ok(), &mut ended);
+            }
+            note_result(engine, file, &mut state, result, now);
+            device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
+            requeue(file, &mut state, now);
+            kept = engine.settle(file, &mut state);
+        }
+        let local = engine.local();
+        match result {
+            Ok(()) => local.count(Counter::PagesWritten, ended.written),
+            Err(_) => local.count(Counter::WriteErrors, 1),
+        }
+        local.count(Counter::PagesTruncated, ended.truncated);
+        let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
+        device.note_write(result.map(|()| bytes));
+        for frame in ended.released {
+            file.cache.release(frame);
+        }
+        device.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
+        device.request_ends(now);
+        device.slots.give_back(1);
+        uncharge(device, ended.uncharged);
+        device.write_ended.wake_all();
+        file.cache.memory_queue.wake_all();
+        file.queue.wake_all();
+        drop(kept);
+    }
+}
+
+#[derive(Default)]
+struct Ended {
+    uncharged: u64,
+    written: u64,
+    truncated: u64,
+    released: Vec<FrameId>,
+}
+
+fn end_page(file: &FileInner, state: &mut FileState, piece: &Piece, ok: bool, ended: &mut Ended) {
+    let cache = &file.cache;
+    let (pages, frame) = (&cache.pages, piece.frame);
+    let page = pages.identity(frame).index;
+    if !pages.word(frame).has(PRESENT) {
+        // Cut off, or replaced by a newer version that has inherited its dirty sectors.
+        pages.change(frame, WRITEBACK, 0);
+        ended.released.push(frame);
+        ended.uncharged += 1;
+        ended.truncated += u64::from(!ok);
+        ended.written += u64::from(ok);
+        cache.page_queue(frame).wake_all();
+        state.dirty_pages -= 1;
+        if let Some(newer) = cache.frame_at(file, page) {
+            pages.change(newer, PRIOR, 0);
+        }
+        return;
+    }
+    let left = if ok { pages.dirty(frame).without(sectors_of(piece)) } else { pages.dirty(frame) };
+    if ok {
+        pages.set_dirty(frame, left);
+        file.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
+    }
+    if left == Sectors::NONE {
+        let before = pages.change(frame, WRITEBACK | FAILED, 0);
+        state.failed_pages -= u64::from(before.has(FAILED));
+        cache.lru.insert(pages, frame);
+        ended.uncharged += 1;
+        ended.written += 1;
+        state.dirty_pages -= 1;
+        cache.page_queue(frame).wake_all();
+        return;
+    }
+    let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
+    state.failed_pages += u64::from(!ok && !before.has(FAILED));
+    file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+    cache.page_queue(frame).wake_all();
+}
+
+fn note_result<P: Platform>(
+    engine: &Engine<P>,
+    file: &FileInner,
+    state: &mut FileState,
+    result: Result<(), DeviceError>,
+    now: Nanos,
+) {
+    let was_failed = state.error.is_some();
+    match result {
+        Ok(()) => state.failures_in_row = 0,
+        Err(error) => {
+            state.error = Some(error);
+            state.failures += 1;
+            // Requests that were under way together fail together: that is one try.
+            if state.retry_at <= now {
+                let knob = |knob| file.device.knob(&engine.cache().settings, knob) * Nanos::MILLISECOND;
+                let pause = knob(Knob::RetryMinMs) << state.failures_in_row.min(20);
+                state.retry_at = now.after(pause.min(knob(Knob::RetryMaxMs)));
+                state.failures_in_row += 1;
+            }
+        }
+    }
+    if !was_failed && state.error.is_some() {
+        file.device.files_failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Puts a file with dirty pages back in a list unless it is in one, or held: who lets go queues it.
+pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
+    if state.holds > 0 {
+        return;
+    }
+    let index = &file.index;
+    if index.next_tagged(&file.cache.nodes, 0, Tag::ToWrite).is_some() {
+        file.device.queue_sync(file);
+    }
+    if index.next_tagged(&file.cache.nodes, 0, Tag::Dirty).is_none() {
+        return;
+    }
+    if state.backs_off(now) {
+        if !state.retry_queued {
+            state.retry_queued = true;
+            file.device.queue_later(file, state.retry_at);
+        }
+    } else if !state.queued {
+        state.queued = true;
+        file.device.queue_more(file, state.dirtied_at);
+        file.device.flusher.raise();
+    }
+}

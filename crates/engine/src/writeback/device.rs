@@ -1,0 +1,323 @@
+//! A device of the engine: its limits, its lists of dirty files, its requests in flight.
+//!
+//! Owns: who is to be written next, the slots for requests, the dirty pages' budget.
+//! Does not own: the files' pages, the hardware (`Device`).
+//! Invariants: every file with dirty pages is in `unclean`, so that it lives until they are written.
+//! A file is in at most one of `dirty` and `io`. This lock comes after a file's.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::schedule::{FlushReason, View};
+use crate::cache::Cache;
+use crate::cache::file::FileInner;
+use crate::cache::wait::{Permits, Signal, WaitQueue, lock};
+use crate::error::DeviceError;
+use crate::platform::{Device, Nanos};
+use crate::settings::{DeviceSettings, Knob, Settings};
+
+/// A device of an engine, by number from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct DeviceId(pub u32);
+
+/// A device as the engine keeps it.
+pub(crate) struct DeviceState {
+    pub(crate) id: DeviceId,
+    pub(crate) name: String,
+    pub(crate) device: Arc<dyn Device>,
+    pub(crate) settings: DeviceSettings,
+    /// Dirty pages, those under writeback included.
+    pub(crate) budget: Permits<DeviceError>,
+    /// Requests in flight.
+    pub(crate) slots: Permits<DeviceError>,
+    pub(crate) flusher: Signal,
+    lists: Mutex<Lists>,
+    pub(crate) writeback_pages: AtomicU64,
+    pub(crate) writes_in_flight: AtomicU32,
+    /// The flusher, waiting for one of its writes to end.
+    pub(crate) write_ended: WaitQueue,
+    pub(crate) memory_short: AtomicBool,
+    pub(crate) draining: AtomicU32,
+    pub(crate) files_failed: AtomicU64,
+    usage: Mutex<Usage>,
+}
+
+#[derive(Default)]
+struct Lists {
+    /// Files in the order in which they became dirty.
+    dirty: VecDeque<Entry>,
+    /// Files being worked on, a turn each.
+    io: VecDeque<Entry>,
+    /// Files that a sync waits for.
+    sync: VecDeque<Arc<FileInner>>,
+    /// Files whose pause is over.
+    retry: VecDeque<Arc<FileInner>>,
+    /// Files to come back to later: the last write failed, or a copy was in progress.
+    later: Vec<(Nanos, Later)>,
+    unclean: BTreeMap<u32, Arc<FileInner>>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    file: Arc<FileInner>,
+    dirtied_at: Nanos,
+}
+
+enum Later {
+    Retry(Arc<FileInner>),
+    Sync(Arc<FileInner>),
+}
+
+#[derive(Default)]
+struct Usage {
+    in_flight: u32,
+    busy_since: Nanos,
+    busy_ns: u64,
+    written_bytes: u64,
+    /// Failed writes and flushes since the last that succeeded.
+    failures_in_row: u32,
+    last_error: Option<DeviceError>,
+}
+
+/// Failures in a row after which writers that wait for room are told instead of kept waiting.
+const FAILURES_BEFORE_TELLING: u32 = 3;
+
+impl DeviceState {
+    pub(crate) fn new(id: DeviceId, name: &str, device: Arc<dyn Device>) -> Self {
+        let depth = u64::from(device.limits().depth.max(1));
+        Self {
+            id,
+            name: name.to_owned(),
+            device,
+            settings: DeviceSettings::default(),
+            budget: Permits::new(0),
+            slots: Permits::new(depth),
+            flusher: Signal::new(),
+            lists: Mutex::default(),
+            writeback_pages: AtomicU64::new(0),
+            writes_in_flight: AtomicU32::new(0),
+            write_ended: WaitQueue::new(),
+            memory_short: AtomicBool::new(false),
+            draining: AtomicU32::new(0),
+            files_failed: AtomicU64::new(0),
+            usage: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn knob(&self, engine: &Settings, knob: Knob) -> u64 {
+        self.settings.get(engine, knob)
+    }
+
+    /// Most writes in flight: the knob, but a quarter of the device's slots is left to readers.
+    pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
+        let depth = self.device.limits().depth.max(1);
+        let knob = self.knob(engine, Knob::WriteDepth) as u32;
+        knob.min((depth - depth / 4).max(1))
+    }
+
+    /// Dirty pages above which the flusher starts.
+    pub(crate) fn background_pages(&self, cache: &Cache) -> u64 {
+        let share = self.knob(&cache.settings, Knob::BackgroundRatio);
+        crate::dirty::limit_pages(cache) * share / 100
+    }
+
+    /// The file has become dirty: it is kept until clean. Call with the file's lock held.
+    pub(crate) fn keep(&self, file: &Arc<FileInner>) {
+        lock(&self.lists).unclean.insert(file.slot, Arc::clone(file));
+    }
+
+    /// The file is clean. Returns the reference, to be dropped without a lock held.
+    pub(crate) fn let_be(&self, file: &FileInner) -> Option<Arc<FileInner>> {
+        lock(&self.lists).unclean.remove(&file.slot)
+    }
+
+    pub(crate) fn unclean_files(&self) -> Vec<Arc<FileInner>> {
+        lock(&self.lists).unclean.values().cloned().collect()
+    }
+
+    pub(crate) fn unclean_count(&self) -> usize {
+        lock(&self.lists).unclean.len()
+    }
+
+    /// Queues a file that was in no list.
+    pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
+        lock(&self.lists).dirty.push_back(Entry { file: Arc::clone(file), dirtied_at });
+    }
+
+    /// Queues a file that had its turn and has more.
+    pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
+        lock(&self.lists).io.push_back(Entry { file: Arc::clone(file), dirtied_at });
+    }
+
+    /// Has the flusher come back to a file at `at`, whatever else it is queued for.
+    pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
+        lock(&self.lists).later.push((at, Later::Retry(Arc::clone(file))));
+        self.flusher.raise();
+    }
+
+    pub(crate) fn queue_sync(&self, file: &Arc<FileInner>) {
+        lock(&self.lists).sync.push_back(Arc::clone(file));
+        self.flusher.raise();
+    }
+
+    /// Whether a sync waits for a turn: it goes ahead of everything else.
+    pub(crate) fn sync_waiting(&self) -> bool {
+        !lock(&self.lists).sync.is_empty()
+    }
+
+    pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, at: Nanos) {
+        lock(&self.lists).later.push((at, Later::Sync(Arc::clone(file))));
+    }
+
+    /// The next file for a turn.
+    pub(crate) fn next_file(&self, reason: FlushReason, expired_before: Nanos) -> Option<Arc<FileInner>> {
+        let mut lists = lock(&self.lists);
+        let Lists { dirty, io, sync, retry, .. } = &mut *lists;
+        match reason {
+            FlushReason::Sync => sync.pop_front(),
+            FlushReason::Retry => retry.pop_front(),
+            FlushReason::Background => {
+                if io.is_empty() {
+                    io.append(dirty);
+                }
+                io.pop_front().map(|entry| entry.file)
+            }
+            FlushReason::Expired => {
+                let expired = |entry: &Entry| entry.dirtied_at <= expired_before;
+                if let Some(at) = io.iter().position(expired) {
+                    return io.remove(at).map(|entry| entry.file);
+                }
+                let at = dirty.iter().position(expired)?;
+                dirty.remove(at).map(|entry| entry.file)
+            }
+        }
+    }
+
+    /// What the next choice is made from. Files whose pause is over go back to their lists first.
+    pub(crate) fn view(&self, cache: &Cache, now: Nanos) -> View {
+        let mut lists = lock(&self.lists);
+        let due = |(at, _): &(Nanos, Later)| *at <= now;
+        for (_, later) in lists.later.extract_if(.., |entry| due(entry)).collect::<Vec<_>>() {
+            match later {
+                Later::Retry(file) => lists.retry.push_back(file),
+                Later::Sync(file) => lists.sync.push_back(file),
+            }
+        }
+        let queued = lists.dirty.iter().take(1).chain(lists.io.iter());
+        let oldest = queued.map(|entry| entry.dirtied_at).min();
+        View {
+            now,
+            sync_waiting: !lists.sync.is_empty(),
+            retry_due: !lists.retry.is_empty(),
+            files_ready: oldest.is_some(),
+            draining: self.draining.load(Ordering::Relaxed) > 0,
+            memory_short: self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0,
+            dirty_pages: self.budget.used() - self.writeback_pages.load(Ordering::Relaxed).min(self.budget.used()),
+            background_pages: self.background_pages(cache),
+            oldest,
+            expire_ns: self.knob(&cache.settings, Knob::ExpireCentisecs) * 10 * Nanos::MILLISECOND,
+            next_retry: lists.later.iter().map(|(at, _)| *at).min(),
+            interval_ns: cache.settings.get(Knob::WritebackCentisecs) * 10 * Nanos::MILLISECOND,
+        }
+    }
+
+    /// Wakes the flusher because somebody is short of frames.
+    pub(crate) fn press(&self) {
+        if !self.memory_short.swap(true, Ordering::Relaxed) {
+            self.flusher.raise();
+        }
+    }
+
+    pub(crate) fn request_begins(&self, now: Nanos) {
+        let mut usage = lock(&self.usage);
+        if usage.in_flight == 0 {
+            usage.busy_since = now;
+        }
+        usage.in_flight += 1;
+    }
+
+    pub(crate) fn request_ends(&self, now: Nanos) {
+        let mut usage = lock(&self.usage);
+        usage.in_flight -= 1;
+        if usage.in_flight == 0 {
+            usage.busy_ns += now.since(usage.busy_since);
+        }
+    }
+
+    /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
+    /// device's room learn it instead of waiting for what may never come.
+    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>) {
+        let mut usage = lock(&self.usage);
+        match result {
+            Ok(bytes) => {
+                usage.written_bytes += bytes;
+                usage.failures_in_row = 0;
+            }
+            Err(error) => {
+                usage.failures_in_row = usage.failures_in_row.saturating_add(1);
+                usage.last_error = Some(error);
+                if usage.failures_in_row >= FAILURES_BEFORE_TELLING {
+                    drop(usage);
+                    self.budget.fail(error);
+                }
+            }
+        }
+    }
+
+    /// The error to tell those who would have to wait for room, if the device keeps failing.
+    pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
+        let usage = lock(&self.usage);
+        usage.last_error.filter(|_| usage.failures_in_row >= FAILURES_BEFORE_TELLING)
+    }
+
+    pub(crate) fn status(&self, cache: &Cache, now: Nanos) -> DeviceStatus {
+        use crate::cache::PAGE_BYTES;
+        let usage = lock(&self.usage);
+        let busy_now = if usage.in_flight > 0 { now.since(usage.busy_since) } else { 0 };
+        let writeback = self.writeback_pages.load(Ordering::Relaxed);
+        DeviceStatus {
+            id: self.id,
+            name: self.name.clone(),
+            dirty_bytes: self.budget.used() * PAGE_BYTES,
+            writeback_bytes: writeback * PAGE_BYTES,
+            dirty_limit_bytes: crate::dirty::limit_pages(cache) * PAGE_BYTES,
+            written_bytes: usage.written_bytes,
+            busy_ns: usage.busy_ns + busy_now,
+            in_flight: usage.in_flight,
+            writers_waiting: self.budget.waiting() as u32,
+            files_dirty: self.unclean_count() as u32,
+            files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
+            last_error: usage.last_error,
+        }
+    }
+}
+
+/// How a device is doing.
+#[derive(Clone, Debug)]
+pub struct DeviceStatus {
+    /// Its number.
+    pub id: DeviceId,
+    /// Its name.
+    pub name: String,
+    /// Bytes not yet written, those being written included.
+    pub dirty_bytes: u64,
+    /// Bytes being written.
+    pub writeback_bytes: u64,
+    /// Dirty bytes above which writers to this device wait.
+    pub dirty_limit_bytes: u64,
+    /// Bytes written since the engine started.
+    pub written_bytes: u64,
+    /// Time during which at least one request was in flight.
+    pub busy_ns: u64,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Writers waiting for the dirty limit.
+    pub writers_waiting: u32,
+    /// Files with something not yet written.
+    pub files_dirty: u32,
+    /// Files whose last write or flush failed and has not succeeded since.
+    pub files_failed: u32,
+    /// The last error of a write or flush.
+    pub last_error: Option<DeviceError>,
+}

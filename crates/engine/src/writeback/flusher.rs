@@ -1,0 +1,177 @@
+//! The flusher: one task a device, that writes.
+//!
+//! Owns: the loop of choosing, claiming and submitting; holds that stop it for one file.
+//! Does not own: the choice (`schedule`), the run (`batch`), the outcome (`complete`).
+//! Invariants: it waits for a free request before it claims pages, so claimed pages are on their way;
+//! a turn gives one file at most a slice, then the next file has its turn.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::batch::{Claim, Run, claim};
+use super::complete::{WriteEnds, requeue};
+use super::device::DeviceState;
+use super::schedule::{FlushChoice, FlushReason, choose};
+use crate::cache::file::{FileInner, FileState};
+use crate::cache::nodes::Tag;
+use crate::cache::wait::lock;
+use crate::counters::Counter;
+use crate::engine::Engine;
+use crate::platform::{Nanos, Platform};
+use crate::request::{Operation, Request};
+use crate::settings::Knob;
+
+/// When to come back to pages that somebody was copying to.
+const BUSY_NS: u64 = 50_000;
+
+/// How a turn ended.
+enum Turn {
+    /// The slice is used up.
+    Slice,
+    Nothing,
+    Busy,
+    /// The file failed lately and is left alone for now.
+    Paused,
+}
+
+/// Writes the device's dirty pages, for ever.
+pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Arc<DeviceState>) {
+    loop {
+        let platform = engine.platform();
+        let now = platform.now();
+        let view = device.view(engine.cache(), now);
+        match choose(&view) {
+            FlushChoice::WaitUntil(deadline) => {
+                device.memory_short.store(false, Ordering::Relaxed);
+                device.flusher.wait_or(platform.sleep_until(deadline)).await;
+            }
+            FlushChoice::Write(reason) => {
+                let expired_before = Nanos(now.0.saturating_sub(view.expire_ns));
+                let Some(file) = device.next_file(reason, expired_before) else {
+                    continue;
+                };
+                engine.local().count(Counter::FlusherTurns, 1);
+                let turn = engine.turn(&device, &file, reason).await;
+                engine.end_turn(&device, &file, reason, &turn);
+                platform.preemption_point().await;
+            }
+        }
+    }
+}
+
+impl<P: Platform> Engine<P> {
+    async fn turn(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, reason: FlushReason) -> Turn {
+        let settings = &self.cache().settings;
+        let mut left = device.knob(settings, Knob::SliceBytes);
+        let request_max = device.device.limits().request_bytes_max;
+        let tag = if reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty };
+        if reason != FlushReason::Sync && self.pauses(file, reason) {
+            return Turn::Paused;
+        }
+        while left > 0 {
+            let free = || device.writes_in_flight.load(Ordering::Relaxed) < device.write_depth(settings);
+            device.write_ended.until(|| free().then_some(())).await;
+            if device.slots.take(1).await.is_err() {
+                continue;
+            }
+            let claimed = claim(file, &mut lock(&file.state), tag, request_max);
+            match claimed {
+                Claim::Run(run) => {
+                    left = left.saturating_sub(u64::from(run.len));
+                    self.submit_write(device, file, run);
+                    if tag == Tag::Dirty && device.sync_waiting() {
+                        return Turn::Slice;
+                    }
+                }
+                Claim::Nothing | Claim::Busy => {
+                    device.slots.give_back(1);
+                    return if matches!(claimed, Claim::Busy) { Turn::Busy } else { Turn::Nothing };
+                }
+            }
+        }
+        Turn::Slice
+    }
+
+    /// Whether the file pauses after a failure: then it is written for a sync only.
+    fn pauses(&self, file: &FileInner, reason: FlushReason) -> bool {
+        let mut state = lock(&file.state);
+        if reason == FlushReason::Retry {
+            state.retry_queued = false;
+        }
+        state.backs_off(self.platform().now())
+    }
+
+    fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
+        let Run { offset, len, memory, sequence, pages } = run;
+        device.writes_in_flight.fetch_add(1, Ordering::Relaxed);
+        device.writeback_pages.fetch_add(pages, Ordering::Relaxed);
+        device.request_begins(self.platform().now());
+        self.local().count(Counter::WriteRequests, 1);
+        self.local().count(Counter::PageOut, u64::from(len));
+        let ends = WriteEnds { engine: Arc::clone(self), file: Arc::clone(file), sequence };
+        let operation = Operation::Write { offset, len };
+        device.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
+    }
+
+    /// Puts the file where its next turn will be looked for.
+    fn end_turn(&self, device: &DeviceState, file: &Arc<FileInner>, reason: FlushReason, turn: &Turn) {
+        let mut state = lock(&file.state);
+        let now = self.platform().now();
+        let busy_until = now.after(BUSY_NS);
+        if reason == FlushReason::Sync {
+            match turn {
+                Turn::Slice => device.queue_sync(file),
+                Turn::Busy => device.queue_sync_later(file, busy_until),
+                Turn::Nothing | Turn::Paused => {}
+            }
+            return;
+        }
+        if reason != FlushReason::Retry {
+            // Taken off its list by this turn; somebody who dirtied it meanwhile relied on that.
+            state.queued = false;
+        }
+        match turn {
+            Turn::Busy => come_back(device, file, &mut state, busy_until),
+            Turn::Slice if reason == FlushReason::Retry => come_back(device, file, &mut state, now),
+            // What is left waits for a completion or a release, which queue the file.
+            Turn::Nothing if state.in_flight() || state.holds > 0 => {}
+            Turn::Slice | Turn::Nothing | Turn::Paused => requeue(file, &mut state, now),
+        }
+    }
+
+    /// Stops submission for a file and waits until nothing of it is in flight.
+    pub(crate) async fn hold(&self, file: &Arc<FileInner>) -> Hold<P>
+    where
+        Self: Sized,
+    {
+        lock(&file.state).holds += 1;
+        let hold = Hold { file: Arc::clone(file), platform: Arc::clone(self.platform()) };
+        file.queue.until(|| (!lock(&file.state).in_flight()).then_some(())).await;
+        hold
+    }
+}
+
+/// Has the flusher come back at `at`, unless it will come back anyway.
+fn come_back(device: &DeviceState, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
+    if !state.retry_queued {
+        state.retry_queued = true;
+        device.queue_later(file, at);
+    }
+}
+
+/// While it lives nothing of the file is submitted.
+pub(crate) struct Hold<P: Platform> {
+    file: Arc<FileInner>,
+    platform: Arc<P>,
+}
+
+impl<P: Platform> Drop for Hold<P> {
+    fn drop(&mut self) {
+        {
+            let mut state = lock(&self.file.state);
+            state.holds -= 1;
+            requeue(&self.file, &mut state, self.platform.now());
+        }
+        self.file.queue.wake_all();
+    }
+}

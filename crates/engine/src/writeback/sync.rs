@@ -1,0 +1,221 @@
+//! Sync: what was dirty at the call is durable on return.
+//!
+//! Owns: rounds. A round marks what is dirty, has the flusher write it, waits for it and for what
+//! was in flight before, flushes the device, and answers everybody who asked for it.
+//! Does not own: the writing (`flusher`), device time spent on it.
+//! Invariants: one round a file at a time; who comes while it runs gets the next, so no sync waits
+//! for more than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong
+//! it. A round is a task of its own: callers that go away strand nobody.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::cache::PAGE_BYTES;
+use crate::cache::file::{FileInner, FileState, SyncRound};
+use crate::cache::nodes::Tag;
+use crate::cache::wait::{Answer, lock};
+use crate::counters::Counter;
+use crate::engine::{Engine, File};
+use crate::error::{DeviceError, Error};
+use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
+use crate::platform::Platform;
+use crate::request::Operation;
+use crate::writeback::complete::requeue;
+
+impl<P: Platform> Engine<P> {
+    /// Makes every byte of `range` that was written before the call durable, with the file's size.
+    /// `0..u64::MAX` is the whole file.
+    ///
+    /// Waits for the device. An error means that something written to the file, in the range or not,
+    /// is not durable yet; it stays dirty and is tried again, and every sync says so until it is.
+    pub async fn sync(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
+        let Some(answer) = self.join_round(&file.0, range) else {
+            return Ok(());
+        };
+        self.local().count(Counter::SyncCalls, 1);
+        let began = self.platform().now();
+        let result = answer.wait().await;
+        self.local().count(Counter::SyncNs, self.platform().now().since(began));
+        result
+    }
+
+    /// The answer to wait for, or nothing if all is durable.
+    fn join_round(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+    ) -> Option<Arc<Answer<Result<(), Error>>>> {
+        let mut state = lock(&file.state);
+        let idle = state.is_clean() && !state.in_flight() && !state.unflushed && state.error.is_none();
+        if state.discarded || (idle && !state.sync.running) {
+            return None;
+        }
+        let answer = match &mut state.sync.next {
+            Some(next) => {
+                next.range = next.range.start.min(range.start)..next.range.end.max(range.end);
+                Arc::clone(&next.answer)
+            }
+            none => {
+                let answer = Answer::new();
+                *none = Some(SyncRound { range, answer: Arc::clone(&answer) });
+                answer
+            }
+        };
+        if !state.sync.running {
+            state.sync.running = true;
+            let rounds = run_rounds(Arc::clone(self), Arc::clone(file));
+            drop(state);
+            self.platform().spawn("sync", rounds);
+        }
+        Some(answer)
+    }
+
+    async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
+        let (failures_before, sequence) = {
+            let mut state = lock(&file.state);
+            if mark(file, range) {
+                file.device.queue_sync(file);
+            }
+            // A flush that failed has to be tried again even if nothing else is new.
+            state.unflushed |= state.flush_failed;
+            (state.failures, state.next_sequence)
+        };
+        file.queue
+            .until(|| {
+                let state = lock(&file.state);
+                let earlier = state.writes_in_flight.first().is_some_and(|first| *first < sequence);
+                let marked = file.index.next_tagged(&file.cache.nodes, 0, Tag::ToWrite).is_some();
+                (state.discarded || !(earlier || marked || state.holds > 0)).then_some(())
+            })
+            .await;
+        // Those written for the round have later numbers: they too must have ended.
+        let sequence = lock(&file.state).next_sequence;
+        file.queue
+            .until(|| {
+                let state = lock(&file.state);
+                let earlier = state.writes_in_flight.first().is_some_and(|first| *first < sequence);
+                (!earlier).then_some(())
+            })
+            .await;
+        let error = {
+            let state = lock(&file.state);
+            if state.discarded {
+                return Ok(());
+            }
+            state.error.filter(|_| state.failures > failures_before || state.failed_pages > 0)
+        };
+        match error {
+            Some(error) => Err(error.into()),
+            None => self.flush(file).await,
+        }
+    }
+
+    /// Flushes the device for the file.
+    async fn flush(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
+        {
+            let mut state = lock(&file.state);
+            if !state.unflushed {
+                return Ok(());
+            }
+            // Set again by every write that ends from here on.
+            state.unflushed = false;
+        }
+        self.local().count(Counter::SyncRequests, 1);
+        let result = self.call(file, Operation::Sync).await;
+        file.device.note_write(result.map(|()| 0));
+        let kept = {
+            let mut state = lock(&file.state);
+            match result {
+                Ok(()) => {
+                    state.flush_failed = false;
+                    if !state.unflushed {
+                        state.unflushed_evicted = false;
+                        file.index.clear_tag(&file.cache.nodes, Tag::Unflushed);
+                    }
+                }
+                Err(error) => self.flush_failed(file, &mut state, error),
+            }
+            self.settle(file, &mut state)
+        };
+        drop(kept);
+        result.map_err(Error::Device)
+    }
+
+    /// What was written since the last flush may not be durable: what is still here becomes dirty
+    /// again, and if some of it is not, unsynced data may have been lost.
+    fn flush_failed(&self, file: &Arc<FileInner>, state: &mut FileState, error: DeviceError) {
+        self.local().count(Counter::WriteErrors, 1);
+        if state.error.replace(error).is_none() {
+            file.device.files_failed.fetch_add(1, Ordering::Relaxed);
+        }
+        state.failures += 1;
+        state.flush_failed = true;
+        state.unflushed = true;
+        if state.unflushed_evicted || !self.redirty(file, state) {
+            state.unflushed_evicted = false;
+            self.cache().lost_epoch.fetch_add(1, Ordering::Relaxed);
+        }
+        requeue(file, state, self.platform().now());
+    }
+
+    /// Makes the pages that the failed flush covered dirty again. False if one could not be.
+    fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState) -> bool {
+        let cache = &file.cache;
+        let mut whole = true;
+        let mut from = 0;
+        while let Some(page) = file.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
+            from = page + 1;
+            file.index.set_tag(&cache.nodes, page, Tag::Unflushed, false);
+            let Some(frame) = cache.frame_at(file, page) else {
+                continue;
+            };
+            let in_file = file.size().saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
+            let doubtful = cache.pages.valid(frame).intersection(Sectors::touched(0..in_file));
+            if doubtful.is_empty() {
+                continue;
+            }
+            if cache.pages.word(frame).any(DIRTY | WRITEBACK) {
+                cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
+                continue;
+            }
+            if cache.pages.change_unless(frame, 0, 0, DIRTY | FAILED).is_err() {
+                whole = false;
+                continue;
+            }
+            cache.pages.set_dirty(frame, doubtful);
+            file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+            state.failed_pages += 1;
+            self.note_dirtied(file, state);
+            file.device.budget.force(1);
+        }
+        whole
+    }
+}
+
+async fn run_rounds<P: Platform>(engine: Arc<Engine<P>>, file: Arc<FileInner>) {
+    loop {
+        let next = {
+            let mut state = lock(&file.state);
+            let next = state.sync.next.take();
+            state.sync.running = next.is_some();
+            next
+        };
+        let Some(round) = next else { return };
+        let result = engine.round(&file, &round.range).await;
+        round.answer.give(result);
+    }
+}
+
+/// Marks the dirty pages of the range; whether there are any.
+fn mark(file: &FileInner, range: &Range<u64>) -> bool {
+    let nodes = &file.cache.nodes;
+    let pages = FileInner::pages_of(range);
+    let (mut from, mut any) = (pages.start, false);
+    while let Some(page) = file.index.next_tagged(nodes, from, Tag::Dirty).filter(|page| *page < pages.end) {
+        file.index.set_tag(nodes, page, Tag::ToWrite, true);
+        from = page + 1;
+        any = true;
+    }
+    any
+}
