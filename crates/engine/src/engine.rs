@@ -19,11 +19,14 @@ use crate::cache::{Cache, PAGE_BYTES};
 use crate::counters::{Counter, Local};
 use crate::dirty::apply_limits;
 use crate::error::{DeviceError, Error};
-use crate::platform::{Backing, Device, Platform};
+use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::{Knob, KnobError, Settings};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
 use crate::writeback::flusher::flush_device;
+
+/// Files that are flushed at the same time.
+const DRAIN_TOGETHER: usize = 64;
 
 /// A page cache with writeback, in the world `P`.
 pub struct Engine<P: Platform> {
@@ -187,13 +190,27 @@ impl<P: Platform> Engine<P> {
         let _ends = Draining(&device);
         device.flusher.raise();
         let mut failed = Vec::new();
-        for file in device.unclean_files() {
-            let file = File(file);
-            if let Err(error) = self.sync(&file, 0..u64::MAX).await {
-                failed.push((file, error));
+        let files: Vec<File> = device.files_to_drain().into_iter().map(File).collect();
+        for some in files.chunks(DRAIN_TOGETHER) {
+            // Asked for together, so that the host can join their flushes.
+            let rounds: Vec<_> = some.iter().map(|file| (file, self.join_round(&file.0, 0..u64::MAX))).collect();
+            for (file, round) in rounds {
+                let Some(round) = round else { continue };
+                if let Err(error) = round.wait().await {
+                    failed.push((file.clone(), error));
+                }
             }
         }
         failed
+    }
+
+    /// Flushes clean files that nobody has synced for as long as dirty data may wait, so that what is
+    /// written becomes durable by itself and the files need not be kept.
+    pub(crate) fn flush_forgotten(self: &Arc<Self>, device: &DeviceState, before: Nanos) {
+        for file in device.take_unflushed(before, DRAIN_TOGETHER) {
+            // Its outcome is the file's error, for whoever syncs next.
+            drop(self.join_round(&file, 0..0));
+        }
     }
 
     /// Files of the device with something not yet written, and how many bytes of each.

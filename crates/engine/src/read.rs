@@ -149,8 +149,11 @@ impl<P: Platform> Engine<P> {
         self.fill_ahead(file, ahead);
     }
 
+    /// What is read ahead is at most an eighth of the cache: more would push out what was read just
+    /// now, before its reader has seen it.
     fn readahead_pages(&self, file: &FileInner) -> u64 {
-        file.device.knob(&self.cache().settings, Knob::ReadaheadBytes) / PAGE_BYTES
+        let knob = file.device.knob(&self.cache().settings, Knob::ReadaheadBytes) / PAGE_BYTES;
+        knob.min(u64::from(self.cache().frames.total() / 8))
     }
 
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
@@ -233,7 +236,11 @@ impl<P: Platform> Engine<P> {
             return Ok(());
         }
         drop(spare);
-        self.fill_ahead(file, filled.end..ahead.end);
+        // A device that has answered already is as fast as memory; what it would read ahead now might
+        // push out the very page that the reader has yet to see.
+        if answer.taken().is_none() {
+            self.fill_ahead(file, filled.end..ahead.end);
+        }
         answer.wait().await.map_err(Error::Device)
     }
 

@@ -28,6 +28,7 @@ use crate::page::{DIRTY, FAILED, Identity, PRESENT, SECTOR_BYTES, Sectors, UPTOD
 use crate::platform::Platform;
 use crate::reclaim::evict::Spare;
 use crate::request::Operation;
+use crate::writeback::complete::owe_flush;
 
 /// When to look again whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;
@@ -54,21 +55,45 @@ impl<P: Platform> Engine<P> {
     /// Makes a range read as zeros, giving its whole pages' space back where the device can. The
     /// size stays. Waits as [`Engine::set_size`] does.
     pub async fn punch(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
-        let range = range.start..range.end.min(file.size());
-        if range.start >= range.end {
+        if range.start >= range.end.min(file.size()) {
             return Ok(());
         }
+        self.reshape(file, Shape::Hole(range)).await
+    }
+
+    /// With the file's turn taken, so that the size does not shrink meanwhile: zeros that are written
+    /// must not make the file larger again.
+    async fn punch_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+        let range = range.start..range.end.min(file.size());
         let whole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
+        let shared = File(Arc::clone(file));
         if whole.start >= whole.end {
-            return self.write_zeros(file, range).await;
+            return self.write_zeros(&shared, range).await;
         }
-        self.write_zeros(file, range.start..whole.start).await?;
-        // The page at the file's end is whole too when nothing follows it.
-        self.write_zeros(file, whole.end..range.end).await?;
-        match self.reshape(file, Shape::Hole(whole.clone())).await {
-            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(file, whole).await,
+        self.write_zeros(&shared, range.start..whole.start).await?;
+        self.write_zeros(&shared, whole.end..range.end).await?;
+        match self.punch_pages(file, whole.clone()).await {
+            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(&shared, whole).await,
             other => other,
         }
+    }
+
+    async fn punch_pages(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+        let _hold = self.hold(file).await;
+        if lock(&file.state).discarded {
+            return Err(Error::Discarded);
+        }
+        self.extend_device(file).await?;
+        let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
+        self.call(file, operation).await?;
+        let kept = {
+            let mut state = lock(&file.state);
+            owe_flush(file, &mut state, self.platform().now());
+            self.drop_pages(file, &mut state, FileInner::pages_of(&range));
+            self.settle(file, &mut state)
+        };
+        drop(kept);
+        Ok(())
     }
 
     async fn write_zeros(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
@@ -91,35 +116,38 @@ impl<P: Platform> Engine<P> {
         let answer = Answer::new();
         let (engine, inner, told) = (Arc::clone(self), Arc::clone(&file.0), Arc::clone(&answer));
         self.platform().spawn("reshape", async move {
-            let result = engine.reshape_held(&inner, shape).await;
+            let result = engine.reshape_in_turn(&inner, shape).await;
             told.give(result);
         });
         answer.wait().await
     }
 
-    async fn reshape_held(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
+    async fn reshape_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
         file.reshaping.take(1).await?;
         let _turn = Turn(file);
-        let _hold = self.hold(file).await;
-        if lock(&file.state).discarded {
-            return Err(Error::Discarded);
-        }
         match shape {
             Shape::Size(size) => {
+                let _hold = self.hold(file).await;
+                if lock(&file.state).discarded {
+                    return Err(Error::Discarded);
+                }
                 self.call(file, Operation::SetSize { size }).await?;
                 self.cut(file, size).await;
+                Ok(())
             }
-            Shape::Hole(range) => {
-                let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
-                self.call(file, operation).await?;
-                let kept = {
-                    let mut state = lock(&file.state);
-                    state.unflushed = true;
-                    self.drop_pages(file, &mut state, FileInner::pages_of(&range));
-                    self.settle(file, &mut state)
-                };
-                drop(kept);
-            }
+            Shape::Hole(range) => self.punch_in_turn(file, range).await,
+        }
+    }
+
+    /// Has the device know the file's size before dirty pages are dropped: the last of them would have
+    /// told it.
+    async fn extend_device(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
+        let size = file.size();
+        if size > lock(&file.state).host_size {
+            self.call(file, Operation::SetSize { size }).await?;
+            let mut state = lock(&file.state);
+            state.host_size = state.host_size.max(size);
+            state.unflushed = true;
         }
         Ok(())
     }
@@ -131,8 +159,9 @@ impl<P: Platform> Engine<P> {
         let before = {
             let mut state = lock(&file.state);
             state.cutting = true;
+            state.cuts += 1;
             state.host_size = size;
-            state.unflushed = true;
+            owe_flush(file, &mut state, self.platform().now());
             file.size.swap(size, Ordering::AcqRel)
         };
         while size < before && !self.try_cut(file, size) {
@@ -257,6 +286,7 @@ impl<P: Platform> Engine<P> {
                 file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
             }
             state.flush_failed = false;
+            file.device.forget_unflushed(file);
             self.settle(file, &mut state)
         };
         file.queue.wake_all();
@@ -264,16 +294,20 @@ impl<P: Platform> Engine<P> {
     }
 
     /// The host's file was changed by somebody else, to this size: forgets the clean pages. Dirty
-    /// ones stay and will overwrite what is there; while there are any, so does a larger size.
+    /// ones stay and will overwrite what is there; while there are any, only a larger size is taken.
+    /// A size that a change of ours may have overtaken since the call is not taken.
     pub async fn invalidate(self: &Arc<Self>, file: &File, size: u64) {
         let file = &file.0;
+        let (quiet, writes, cuts) = {
+            let state = lock(&file.state);
+            (state.is_clean() && state.writes_in_flight.is_empty(), state.next_sequence, state.cuts)
+        };
         if file.reshaping.take(1).await.is_err() {
             return;
         }
         let _turn = Turn(file);
         let _hold = self.hold(file).await;
         let mut state = lock(&file.state);
-        state.host_size = size;
         let cache = self.cache();
         let mut from = 0;
         while let Some(page) = file.index.next_present(&cache.nodes, from) {
@@ -282,14 +316,27 @@ impl<P: Platform> Engine<P> {
                 continue;
             };
             if !cache.pages.word(frame).any(DIRTY) {
+                state.unflushed_evicted |= file.index.has_tag(&cache.nodes, page, Tag::Unflushed);
                 cache.drop_page(file, page, frame);
             }
         }
-        if state.is_clean() {
-            file.size.store(size, Ordering::Release);
-        } else {
-            file.size.fetch_max(size, Ordering::AcqRel);
-        }
+        let at_rest = quiet && writes == state.next_sequence;
+        take_size(file, &mut state, size, at_rest, cuts);
+    }
+}
+
+/// A size of the host's that is too small would have bytes taken for zeros that are not: only a file
+/// that was at rest all the time is believed to be smaller.
+fn take_size(file: &FileInner, state: &mut FileState, size: u64, at_rest: bool, cuts: u64) {
+    if cuts != state.cuts {
+        return;
+    }
+    if at_rest && state.is_clean() {
+        state.host_size = size;
+        file.size.store(size, Ordering::Release);
+    } else {
+        state.host_size = state.host_size.max(size);
+        file.size.fetch_max(size, Ordering::AcqRel);
     }
 }
 

@@ -59,6 +59,8 @@ pub(crate) struct FileState {
     pub(crate) holds: u32,
     /// A new size is being applied to the pages: writers wait.
     pub(crate) cutting: bool,
+    /// How many times a size was set.
+    pub(crate) cuts: u64,
     pub(crate) next_sequence: u64,
     pub(crate) writes_in_flight: BTreeSet<u64>,
     pub(crate) reads_in_flight: u32,
@@ -105,6 +107,7 @@ impl FileInner {
             unflushed_evicted: false,
             holds: 0,
             cutting: false,
+            cuts: 0,
             next_sequence: 0,
             writes_in_flight: BTreeSet::new(),
             reads_in_flight: 0,

@@ -23,6 +23,8 @@ pub(crate) struct Run {
     pub(crate) memory: FrameMemory,
     pub(crate) sequence: u64,
     pub(crate) pages: u64,
+    /// The run ends at the file's end: what its last page has past it are zeros, on the device too.
+    pub(crate) to_end: bool,
 }
 
 /// What was found.
@@ -61,8 +63,9 @@ pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let sequence = state.next_sequence;
     state.next_sequence += 1;
     state.writes_in_flight.insert(sequence);
+    let to_end = offset + u64::from(len) == file.size();
     let memory = FrameMemory::new(Arc::clone(&file.cache.frames), claimer.pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page })
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, to_end })
 }
 
 struct Claimer<'a> {
@@ -80,7 +83,7 @@ impl Claimer<'_> {
         while page < end {
             if let Some(frame) = self.cache.frame_at(self.file, page) {
                 let (first, last) = self.span(page, frame);
-                if self.claim(page, frame) {
+                if first < last && self.claim(page, frame, (first, last)) {
                     self.push(frame, first, last);
                     return Some((page, (first, last)));
                 }
@@ -101,7 +104,7 @@ impl Claimer<'_> {
             return None;
         }
         let (_, last) = self.span(page, frame);
-        self.claim(page, frame).then(|| self.push(frame, 0, last)).map(|()| last)
+        self.claim(page, frame, (0, last)).then(|| self.push(frame, 0, last)).map(|()| last)
     }
 
     /// The bytes of the page to write: from its first dirty sector to its last, or to where what is
@@ -117,21 +120,38 @@ impl Claimer<'_> {
         if last == dirty.end() && valid.contains_span(last, 8) && self.next_is_dirty(page) {
             last = 8;
         }
-        let in_file = self.size.saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
+        let in_file = self.in_file(page);
         let first = first * SECTOR_BYTES;
         (first, (last * SECTOR_BYTES).min(in_file).max(first))
+    }
+
+    /// Sectors wholly past the file's end are zeros here and on the device: there is nothing to write,
+    /// and a run that stops at the end would leave them dirty for ever.
+    fn forget_past_end(&self, page: u64, frame: FrameId) {
+        let in_file = Sectors::touched(0..self.in_file(page));
+        let dirty = self.cache.pages.dirty(frame);
+        self.cache.pages.set_dirty(frame, dirty.intersection(in_file));
+    }
+
+    fn in_file(&self, page: u64) -> usize {
+        self.size.saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize
     }
 
     fn next_is_dirty(&self, page: u64) -> bool {
         self.file.index.has_tag(&self.cache.nodes, page + 1, Tag::Dirty)
     }
 
-    fn claim(&mut self, page: u64, frame: FrameId) -> bool {
+    fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
+        self.forget_past_end(page, frame);
+        // What a sync marked and this run leaves, it still waits for.
+        let whole = Sectors::touched(span.0..span.1).contains(self.cache.pages.dirty(frame));
         let result = self.cache.pages.change_unless(frame, PRIOR | READING | WRITEBACK, DIRTY, WRITEBACK);
         match result {
             Ok(_) => {
                 self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
-                self.file.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
+                if whole {
+                    self.file.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
+                }
                 true
             }
             Err(word) => {
@@ -146,7 +166,9 @@ impl Claimer<'_> {
     }
 }
 
-/// The sectors of its page that a piece carries.
-pub(crate) fn sectors_of(piece: &Piece) -> Sectors {
-    Sectors::touched(usize::from(piece.start)..usize::from(piece.start) + usize::from(piece.len))
+/// The sectors of its page that a piece settles: those it carries, and for the last piece of a run to
+/// the file's end those after it.
+pub(crate) fn sectors_of(piece: &Piece, last_to_end: bool) -> Sectors {
+    let (start, end) = (usize::from(piece.start), usize::from(piece.start) + usize::from(piece.len));
+    Sectors::touched(start..if last_to_end { FRAME_BYTES } else { end })
 }

@@ -12,7 +12,7 @@ use frames::FrameId;
 
 use super::batch::sectors_of;
 use crate::cache::file::{FileInner, FileState};
-use crate::cache::memory::{FrameMemory, Piece};
+use crate::cache::memory::FrameMemory;
 use crate::cache::nodes::Tag;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
@@ -29,6 +29,8 @@ pub(crate) struct WriteEnds<P: Platform> {
     pub(crate) engine: Arc<Engine<P>>,
     pub(crate) file: Arc<FileInner>,
     pub(crate) sequence: u64,
+    /// The run ended at the file's end.
+    pub(crate) to_end: bool,
 }
 
 impl<P: Platform> Completion for WriteEnds<P> {
@@ -44,10 +46,11 @@ impl<P: Platform> Completion for WriteEnds<P> {
             state.writes_in_flight.remove(&self.sequence);
             if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
                 state.host_size = state.host_size.max(offset + u64::from(len));
-                state.unflushed = true;
+                owe_flush(file, &mut state, now);
             }
-            for piece in pieces {
-                end_page(file, &mut state, piece, result.is_ok(), &mut ended);
+            for (at, piece) in pieces.iter().enumerate() {
+                let settled = sectors_of(piece, self.to_end && at + 1 == pieces.len());
+                end_page(file, &mut state, piece.frame, result.map(|()| settled), &mut ended);
             }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
@@ -84,9 +87,16 @@ struct Ended {
     released: Vec<FrameId>,
 }
 
-fn end_page(file: &FileInner, state: &mut FileState, piece: &Piece, ok: bool, ended: &mut Ended) {
-    let cache = &file.cache;
-    let (pages, frame) = (&cache.pages, piece.frame);
+/// `result`: the sectors that are now the device's.
+fn end_page(
+    file: &FileInner,
+    state: &mut FileState,
+    frame: FrameId,
+    result: Result<Sectors, DeviceError>,
+    ended: &mut Ended,
+) {
+    let (cache, ok) = (&file.cache, result.is_ok());
+    let pages = &cache.pages;
     let page = pages.identity(frame).index;
     if !pages.word(frame).has(PRESENT) {
         // Cut off, or replaced by a newer version that has inherited its dirty sectors.
@@ -102,7 +112,7 @@ fn end_page(file: &FileInner, state: &mut FileState, piece: &Piece, ok: bool, en
         }
         return;
     }
-    let left = if ok { pages.dirty(frame).without(sectors_of(piece)) } else { pages.dirty(frame) };
+    let left = pages.dirty(frame).without(result.unwrap_or(Sectors::NONE));
     if ok {
         pages.set_dirty(frame, left);
         file.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
@@ -120,6 +130,10 @@ fn end_page(file: &FileInner, state: &mut FileState, piece: &Piece, ok: bool, en
     let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
     state.failed_pages += u64::from(!ok && !before.has(FAILED));
     file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+    if !ok {
+        // A sync that waits for it gets the error.
+        file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
+    }
     cache.page_queue(frame).wake_all();
 }
 
@@ -133,11 +147,13 @@ fn note_result<P: Platform>(
     let was_failed = state.error.is_some();
     match result {
         Ok(()) => state.failures_in_row = 0,
+        // Nobody is left to be told.
+        Err(_) if state.discarded => {}
         Err(error) => {
             state.error = Some(error);
             state.failures += 1;
             // Requests that were under way together fail together: that is one try.
-            if state.retry_at <= now {
+            if state.failures_in_row == 0 || state.retry_at <= now {
                 let knob = |knob| file.device.knob(&engine.cache().settings, knob) * Nanos::MILLISECOND;
                 let pause = knob(Knob::RetryMinMs) << state.failures_in_row.min(20);
                 state.retry_at = now.after(pause.min(knob(Knob::RetryMaxMs)));
@@ -147,6 +163,14 @@ fn note_result<P: Platform>(
     }
     if !was_failed && state.error.is_some() {
         file.device.files_failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The device has something of the file that a flush has to follow.
+pub(crate) fn owe_flush(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
+    state.unflushed = true;
+    if !state.discarded {
+        file.device.keep_unflushed(file, now);
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Owns: who is to be written next, the slots for requests, the dirty pages' budget.
 //! Does not own: the files' pages, the hardware (`Device`).
-//! Invariants: every file with dirty pages is in `unclean`, so that it lives until they are written.
+//! Invariants: every file with dirty pages is in `unclean`, so that it lives until they are written;
+//! the other lists keep none alive, so that a removed file's space is free at once.
 //! A file is in at most one of `dirty` and `io`. This lock comes after a file's.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::schedule::{FlushReason, View};
 use crate::cache::Cache;
@@ -50,23 +51,50 @@ struct Lists {
     /// Files being worked on, a turn each.
     io: VecDeque<Entry>,
     /// Files that a sync waits for.
-    sync: VecDeque<Arc<FileInner>>,
+    sync: VecDeque<Weak<FileInner>>,
     /// Files whose pause is over.
-    retry: VecDeque<Arc<FileInner>>,
+    retry: VecDeque<Weak<FileInner>>,
     /// Files to come back to later: the last write failed, or a copy was in progress.
     later: Vec<(Nanos, Later)>,
     unclean: BTreeMap<u32, Arc<FileInner>>,
+    /// Files that a flush is owed, and since when.
+    unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
+}
+
+impl Lists {
+    /// Takes what is next off its list.
+    fn next(&mut self, reason: FlushReason, expired_before: Nanos) -> Option<Weak<FileInner>> {
+        let Self { dirty, io, sync, retry, .. } = self;
+        match reason {
+            FlushReason::Sync => sync.pop_front(),
+            FlushReason::Retry => retry.pop_front(),
+            FlushReason::Background => {
+                if io.is_empty() {
+                    io.append(dirty);
+                }
+                io.pop_front().map(|entry| entry.file)
+            }
+            FlushReason::Expired => {
+                let expired = |entry: &Entry| entry.dirtied_at <= expired_before;
+                if let Some(at) = io.iter().position(expired) {
+                    return io.remove(at).map(|entry| entry.file);
+                }
+                let at = dirty.iter().position(expired)?;
+                dirty.remove(at).map(|entry| entry.file)
+            }
+        }
+    }
 }
 
 #[derive(Clone)]
 struct Entry {
-    file: Arc<FileInner>,
+    file: Weak<FileInner>,
     dirtied_at: Nanos,
 }
 
 enum Later {
-    Retry(Arc<FileInner>),
-    Sync(Arc<FileInner>),
+    Retry(Weak<FileInner>),
+    Sync(Weak<FileInner>),
 }
 
 #[derive(Default)]
@@ -136,28 +164,57 @@ impl DeviceState {
         lock(&self.lists).unclean.values().cloned().collect()
     }
 
+    /// A flush is owed to the file: it is kept until it has been. Call with the file's lock held.
+    pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, now: Nanos) {
+        lock(&self.lists).unflushed.entry(file.slot).or_insert_with(|| (now, Arc::clone(file)));
+    }
+
+    pub(crate) fn forget_unflushed(&self, file: &FileInner) {
+        // The caller has a reference of its own, so this one is not the last.
+        lock(&self.lists).unflushed.remove(&file.slot);
+    }
+
+    /// Files that a drain has to sync: with dirty pages, or with a flush owed.
+    pub(crate) fn files_to_drain(&self) -> Vec<Arc<FileInner>> {
+        let lists = lock(&self.lists);
+        let mut files = lists.unclean.clone();
+        files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
+        files.into_values().collect()
+    }
+
+    /// Up to `count` clean files to which a flush has been owed since `before` or longer; they are
+    /// not returned again until something is owed anew.
+    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<FileInner>> {
+        let mut lists = lock(&self.lists);
+        let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<FileInner>))| {
+            *since <= before && !lists.unclean.contains_key(slot)
+        };
+        let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
+        slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect()
+    }
+
     pub(crate) fn unclean_count(&self) -> usize {
         lock(&self.lists).unclean.len()
     }
 
     /// Queues a file that was in no list.
     pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
-        lock(&self.lists).dirty.push_back(Entry { file: Arc::clone(file), dirtied_at });
+        lock(&self.lists).dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
     }
 
     /// Queues a file that had its turn and has more.
     pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
-        lock(&self.lists).io.push_back(Entry { file: Arc::clone(file), dirtied_at });
+        lock(&self.lists).io.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
     }
 
     /// Has the flusher come back to a file at `at`, whatever else it is queued for.
     pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
-        lock(&self.lists).later.push((at, Later::Retry(Arc::clone(file))));
+        lock(&self.lists).later.push((at, Later::Retry(Arc::downgrade(file))));
         self.flusher.raise();
     }
 
     pub(crate) fn queue_sync(&self, file: &Arc<FileInner>) {
-        lock(&self.lists).sync.push_back(Arc::clone(file));
+        lock(&self.lists).sync.push_back(Arc::downgrade(file));
         self.flusher.raise();
     }
 
@@ -167,31 +224,19 @@ impl DeviceState {
     }
 
     pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, at: Nanos) {
-        lock(&self.lists).later.push((at, Later::Sync(Arc::clone(file))));
+        lock(&self.lists).later.push((at, Later::Sync(Arc::downgrade(file))));
     }
 
-    /// The next file for a turn.
+    /// The next file for a turn; those that are gone are passed over.
     pub(crate) fn next_file(&self, reason: FlushReason, expired_before: Nanos) -> Option<Arc<FileInner>> {
         let mut lists = lock(&self.lists);
-        let Lists { dirty, io, sync, retry, .. } = &mut *lists;
-        match reason {
-            FlushReason::Sync => sync.pop_front(),
-            FlushReason::Retry => retry.pop_front(),
-            FlushReason::Background => {
-                if io.is_empty() {
-                    io.append(dirty);
-                }
-                io.pop_front().map(|entry| entry.file)
+        let file = loop {
+            let next = lists.next(reason, expired_before)?;
+            if let Some(file) = next.upgrade() {
+                break file;
             }
-            FlushReason::Expired => {
-                let expired = |entry: &Entry| entry.dirtied_at <= expired_before;
-                if let Some(at) = io.iter().position(expired) {
-                    return io.remove(at).map(|entry| entry.file);
-                }
-                let at = dirty.iter().position(expired)?;
-                dirty.remove(at).map(|entry| entry.file)
-            }
-        }
+        };
+        Some(file)
     }
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.

@@ -36,6 +36,7 @@ enum Turn {
 
 /// Writes the device's dirty pages, for ever.
 pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Arc<DeviceState>) {
+    let mut look_for_forgotten_at = Nanos(0);
     loop {
         let platform = engine.platform();
         let now = platform.now();
@@ -43,6 +44,10 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
         match choose(&view) {
             FlushChoice::WaitUntil(deadline) => {
                 device.memory_short.store(false, Ordering::Relaxed);
+                if now >= look_for_forgotten_at {
+                    look_for_forgotten_at = now.after(view.interval_ns);
+                    engine.flush_forgotten(&device, Nanos(now.0.saturating_sub(view.expire_ns)));
+                }
                 device.flusher.wait_or(platform.sleep_until(deadline)).await;
             }
             FlushChoice::Write(reason) => {
@@ -74,7 +79,16 @@ impl<P: Platform> Engine<P> {
             if device.slots.take(1).await.is_err() {
                 continue;
             }
-            let claimed = claim(file, &mut lock(&file.state), tag, request_max);
+            let claimed = {
+                let mut state = lock(&file.state);
+                // A write of this turn may have failed: what is left waits for the pause, too.
+                if tag == Tag::Dirty && state.backs_off(self.platform().now()) {
+                    drop(state);
+                    device.slots.give_back(1);
+                    return Turn::Paused;
+                }
+                claim(file, &mut state, tag, request_max)
+            };
             match claimed {
                 Claim::Run(run) => {
                     left = left.saturating_sub(u64::from(run.len));
@@ -102,13 +116,13 @@ impl<P: Platform> Engine<P> {
     }
 
     fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
-        let Run { offset, len, memory, sequence, pages } = run;
+        let Run { offset, len, memory, sequence, pages, to_end } = run;
         device.writes_in_flight.fetch_add(1, Ordering::Relaxed);
         device.writeback_pages.fetch_add(pages, Ordering::Relaxed);
         device.request_begins(self.platform().now());
         self.local().count(Counter::WriteRequests, 1);
         self.local().count(Counter::PageOut, u64::from(len));
-        let ends = WriteEnds { engine: Arc::clone(self), file: Arc::clone(file), sequence };
+        let ends = WriteEnds { engine: Arc::clone(self), file: Arc::clone(file), sequence, to_end };
         let operation = Operation::Write { offset, len };
         device.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }

@@ -21,7 +21,7 @@ use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use crate::platform::Platform;
 use crate::request::Operation;
-use crate::writeback::complete::requeue;
+use crate::writeback::complete::{owe_flush, requeue};
 
 impl<P: Platform> Engine<P> {
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
@@ -41,7 +41,7 @@ impl<P: Platform> Engine<P> {
     }
 
     /// The answer to wait for, or nothing if all is durable.
-    fn join_round(
+    pub(crate) fn join_round(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         range: Range<u64>,
@@ -126,10 +126,17 @@ impl<P: Platform> Engine<P> {
         file.device.note_write(result.map(|()| 0));
         let kept = {
             let mut state = lock(&file.state);
+            if state.discarded {
+                // Nothing of it is to be kept any more, and nobody to be told.
+                return Ok(());
+            }
             match result {
+                // Nothing of it is to be kept any more.
+                _ if state.discarded => return Ok(()),
                 Ok(()) => {
                     state.flush_failed = false;
                     if !state.unflushed {
+                        file.device.forget_unflushed(file);
                         state.unflushed_evicted = false;
                         file.index.clear_tag(&file.cache.nodes, Tag::Unflushed);
                     }
@@ -151,7 +158,7 @@ impl<P: Platform> Engine<P> {
         }
         state.failures += 1;
         state.flush_failed = true;
-        state.unflushed = true;
+        owe_flush(file, state, self.platform().now());
         if state.unflushed_evicted || !self.redirty(file, state) {
             state.unflushed_evicted = false;
             self.cache().lost_epoch.fetch_add(1, Ordering::Relaxed);

@@ -1,0 +1,390 @@
+//! Changing directories: making, removing, renaming and linking.
+//!
+//! Owns: the order of steps of each change, what becomes of inodes whose names change.
+//! Does not own: the host's calls (the tree), durability (`sync`).
+//! Invariants: changes of one directory are made one at a time, so before and after are its own. No
+//! other object is checked or locked while a directory is, but the second one of a rename. What is
+//! removed stays usable to those who hold it, and is found by nobody else.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bytes::Bytes;
+use engine::Platform;
+
+use crate::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
+use crate::directory::{Change, Created, New, Removed, Renamed, SpecialKind, Stat};
+use crate::error::VolumeError;
+use crate::handle::Identity;
+use crate::inode::{Inode, Times};
+use crate::location::Location;
+use crate::names;
+use crate::resolve::require_directory;
+use crate::volume::{STOPPED, Volume};
+
+/// How a regular file is made where its name may be taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CreateHow {
+    /// A regular file of that name is as good; of the attributes only a size acts on it.
+    Unchecked(AttributeChange),
+    /// The name must be free.
+    Guarded(AttributeChange),
+    /// The name must be free, or taken by a file made with the same verifier and not changed since:
+    /// so a repeated call succeeds, also after a restart. The verifier is kept in the file's access
+    /// and modification times, less two bits; the client is expected to set the times afterwards.
+    Exclusive {
+        /// What the client made up for this call.
+        verifier: [u8; 8],
+    },
+}
+
+/// The times that keep a verifier. The highest bit of each half is dropped: some file systems keep
+/// 31 bits of seconds.
+fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
+    let [a, b, c, d, e, f, g, h] = verifier;
+    let time = |bytes| Timestamp { seconds: i64::from(u32::from_be_bytes(bytes) & 0x7fff_ffff), nanos: 0 };
+    (time([a, b, c, d]), time([e, f, g, h]))
+}
+
+impl CreateHow {
+    fn attributes(&self) -> AttributeChange {
+        match *self {
+            Self::Unchecked(change) | Self::Guarded(change) => change,
+            Self::Exclusive { verifier } => {
+                let (atime, mtime) = verifier_times(verifier);
+                let (atime, mtime) = (SetTime::To(atime), SetTime::To(mtime));
+                AttributeChange { mode: Some(0o600), atime, mtime, ..AttributeChange::default() }
+            }
+        }
+    }
+}
+
+type Made<P> = (Arc<Inode<P>>, Attributes);
+
+impl<P: Platform> Volume<P> {
+    /// Makes a regular file, or finds it where `how` allows. Its name is durable on return. The
+    /// consistency is the directory's.
+    pub async fn create(&self, directory: &Arc<Inode<P>>, name: &[u8], how: CreateHow) -> Outcome<Made<P>> {
+        let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
+        let work = |volume: Arc<Self>| async move { volume.create_now(&parent, name, how).await };
+        self.carried_through("create", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn create_now(&self, parent: &Arc<Inode<P>>, name: Bytes, how: CreateHow) -> Outcome<Made<P>> {
+        let change = how.attributes();
+        let made = self.make(parent, name.clone(), New::Regular, change).await;
+        match (&made.result, how) {
+            (Ok((inode, _)), _) if change.size.is_some_and(|size| size > 0) => {
+                let size = AttributeChange { size: change.size, ..AttributeChange::default() };
+                let sized = self.set_attributes_now(inode, size, None).await;
+                let result = sized.result.map(|()| (Arc::clone(inode), inode.attributes()));
+                Outcome { result, ..made }
+            }
+            (Err(VolumeError::Exists), CreateHow::Unchecked(_)) => {
+                Outcome { result: self.taken(parent, &name, change.size).await, ..made }
+            }
+            (Err(VolumeError::Exists), CreateHow::Exclusive { verifier }) => {
+                Outcome { result: self.made_before(parent, &name, verifier).await, ..made }
+            }
+            _ => made,
+        }
+    }
+
+    /// The file that has the name of an unchecked creation.
+    async fn taken(&self, parent: &Arc<Inode<P>>, name: &[u8], size: Option<u64>) -> Result<Made<P>, VolumeError> {
+        let (inode, attributes) = self.lookup(parent, name).await?;
+        if inode.kind() != Kind::Regular {
+            return Err(VolumeError::Exists);
+        }
+        if size.is_none() {
+            return Ok((inode, attributes));
+        }
+        let change = AttributeChange { size, ..AttributeChange::default() };
+        self.set_attributes_now(&inode, change, None).await.result?;
+        let attributes = inode.attributes();
+        Ok((inode, attributes))
+    }
+
+    /// The file that has the name of an exclusive creation, if it came of the same call.
+    async fn made_before(
+        &self,
+        parent: &Arc<Inode<P>>,
+        name: &[u8],
+        verifier: [u8; 8],
+    ) -> Result<Made<P>, VolumeError> {
+        let (inode, attributes) = self.lookup(parent, name).await?;
+        let same = (attributes.atime, attributes.mtime) == verifier_times(verifier);
+        if inode.kind() == Kind::Regular && same { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
+    }
+
+    /// Makes a directory; durable on return. The consistency is the parent's.
+    pub async fn make_directory(
+        &self,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        self.make_carried(directory, name, New::Directory, attributes).await
+    }
+
+    /// Makes a symbolic link that says exactly `target`: 1 to 4,095 bytes, no NUL. Durable on return.
+    pub async fn symlink(
+        &self,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        target: &[u8],
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        if let Err(error) = names::check_target(target) {
+            return Outcome { result: Err(error), consistency: directory.unchanged() };
+        }
+        let target = Bytes::copy_from_slice(target);
+        self.make_carried(directory, name, New::Symlink { target }, attributes).await
+    }
+
+    /// Makes a pipe, a socket or, where the host allows it, a device. Durable on return.
+    pub async fn make_special(
+        &self,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        kind: SpecialKind,
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        self.make_carried(directory, name, New::Special(kind), attributes).await
+    }
+
+    async fn make_carried(
+        &self,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        new: New,
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        if attributes.size.is_some_and(|size| size > 0) {
+            let error = VolumeError::Invalid { what: "a size of something that has no bytes" };
+            return Outcome { result: Err(error), consistency: directory.unchanged() };
+        }
+        let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
+        let work = |volume: Arc<Self>| async move { volume.make(&parent, name, new, attributes).await };
+        self.carried_through("make", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn make(
+        &self,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+    ) -> Outcome<Made<P>> {
+        if let Err(error) = check_place(parent, &name) {
+            return Outcome { result: Err(error), consistency: parent.unchanged() };
+        }
+        self.make_room().await;
+        let attributes = AttributeChange { size: None, ..attributes };
+        let changing = parent.changing.lock().await;
+        parent.changes.fetch_add(1, Ordering::Relaxed);
+        let created = self.tree.create(&parent.node, name.clone(), new, attributes).await;
+        let Created { found, data, parent: change } = match created {
+            Ok(created) => created,
+            Err(error) => return self.not_changed(parent, error),
+        };
+        let consistency = self.entries_changed(parent, change);
+        if let Some(listed) = parent.listed().as_mut() {
+            listed.insert(&name, found.stat.fileid);
+        }
+        let (identity, export) = (found.identity, self.export_of(parent));
+        let handle = self.key.seal(&identity, export);
+        let make =
+            || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
+        let (inode, _) = self.table.get_or_insert(&identity, make);
+        if !self.tree.opens_by_identity() {
+            inode.state().location = Some(Location { parent: parent.identity, name });
+        }
+        let attached = match data {
+            Some(data) => self.attach_made(&inode, data).await,
+            None => Ok(()),
+        };
+        drop(changing);
+        let result = match attached {
+            Ok(()) => self.make_durable(parent).await,
+            Err(error) => Err(error),
+        };
+        Outcome { result: result.map(|()| (Arc::clone(&inode), inode.attributes())), consistency }
+    }
+
+    /// Takes a name that is no directory's away; durable on return. The object goes with its last
+    /// name, when nobody here uses it any more.
+    pub async fn remove(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
+        self.remove_carried(directory, name, false).await
+    }
+
+    /// Takes an empty directory away; durable on return.
+    pub async fn remove_directory(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
+        self.remove_carried(directory, name, true).await
+    }
+
+    async fn remove_carried(&self, directory: &Arc<Inode<P>>, name: &[u8], directory_wanted: bool) -> Outcome<()> {
+        let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
+        let work = move |volume: Arc<Self>| async move { volume.remove_now(&parent, name, directory_wanted).await };
+        self.carried_through("remove", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn remove_now(&self, parent: &Arc<Inode<P>>, name: Bytes, directory_wanted: bool) -> Outcome<()> {
+        if let Err(error) = check_place(parent, &name) {
+            return Outcome { result: Err(error), consistency: parent.unchanged() };
+        }
+        let changing = parent.changing.lock().await;
+        parent.changes.fetch_add(1, Ordering::Relaxed);
+        let removed = self.tree.remove(&parent.node, name.clone(), directory_wanted).await;
+        let Removed { identity, stat, parent: change } = match removed {
+            Ok(removed) => removed,
+            Err(error) => return self.not_changed(parent, error),
+        };
+        let consistency = self.entries_changed(parent, change);
+        if let Some(listed) = parent.listed().as_mut() {
+            listed.remove(&name);
+        }
+        self.name_changed(&identity, stat);
+        drop(changing);
+        Outcome { result: self.make_durable(parent).await, consistency }
+    }
+
+    /// Gives an object another name, in the same or another directory; what had that name loses it, as
+    /// by [`Volume::remove`]. Durable on return. The first consistency is that of the old name's
+    /// directory, the second that of the new name's.
+    pub async fn rename(
+        &self,
+        from: &Arc<Inode<P>>,
+        from_name: &[u8],
+        to: &Arc<Inode<P>>,
+        to_name: &[u8],
+    ) -> (Outcome<()>, Consistency) {
+        let (from, from_name) = (Arc::clone(from), Bytes::copy_from_slice(from_name));
+        let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
+        let work = |volume: Arc<Self>| async move { volume.rename_now(&from, from_name, &to, to_name).await };
+        let stopped = || (Outcome::failed(STOPPED), Consistency::default());
+        self.carried_through("rename", work).await.unwrap_or_else(stopped)
+    }
+
+    async fn rename_now(
+        &self,
+        from: &Arc<Inode<P>>,
+        from_name: Bytes,
+        to: &Arc<Inode<P>>,
+        to_name: Bytes,
+    ) -> (Outcome<()>, Consistency) {
+        let checked = check_place(from, &from_name).and_then(|()| check_place(to, &to_name));
+        if let Err(error) = checked {
+            return (Outcome { result: Err(error), consistency: from.unchanged() }, to.unchanged());
+        }
+        let one = Arc::ptr_eq(from, to);
+        let (first, second) = if from.identity <= to.identity { (from, to) } else { (to, from) };
+        let first = first.changing.lock().await;
+        let second = if one { None } else { Some(second.changing.lock().await) };
+        from.changes.fetch_add(1, Ordering::Relaxed);
+        to.changes.fetch_add(1, Ordering::Relaxed);
+        let renamed = self.tree.rename(&from.node, from_name.clone(), &to.node, to_name.clone()).await;
+        let Renamed { moved, replaced, from: from_change, to: to_change } = match renamed {
+            Ok(renamed) => renamed,
+            Err(error) => return (self.not_changed(from, error), to.unchanged()),
+        };
+        let from_consistency = self.entries_changed(from, from_change);
+        let to_consistency = if one { from_consistency } else { self.entries_changed(to, to_change) };
+        if let Some(listed) = from.listed().as_mut() {
+            listed.remove(&from_name);
+        }
+        if let Some(listed) = to.listed().as_mut() {
+            listed.insert(&to_name, moved.1.fileid);
+        }
+        if let Some((identity, stat)) = replaced {
+            self.name_changed(&identity, stat);
+        }
+        self.name_changed(&moved.0, moved.1);
+        if !self.tree.opens_by_identity()
+            && let Some(inode) = self.table.get(&moved.0)
+        {
+            inode.state().location = Some(Location { parent: to.identity, name: to_name });
+        }
+        drop((first, second));
+        // The new name first: a crash in between leaves both names, never none.
+        let mut result = self.make_durable(to).await;
+        if result.is_ok() && !one {
+            result = self.make_durable(from).await;
+        }
+        (Outcome { result, consistency: from_consistency }, to_consistency)
+    }
+
+    /// Gives an object that is no directory one more name; durable on return. The result is the
+    /// object's attributes, the consistency the directory's.
+    pub async fn link(&self, inode: &Arc<Inode<P>>, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<Attributes> {
+        let (target, parent) = (Arc::clone(inode), Arc::clone(directory));
+        let name = Bytes::copy_from_slice(name);
+        let work = |volume: Arc<Self>| async move { volume.link_now(&target, &parent, name).await };
+        self.carried_through("link", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
+    }
+
+    async fn link_now(&self, inode: &Arc<Inode<P>>, parent: &Arc<Inode<P>>, name: Bytes) -> Outcome<Attributes> {
+        let checked = check_place(parent, &name).and_then(|()| match inode.kind() {
+            Kind::Directory => Err(VolumeError::IsDirectory),
+            _ if inode.is_removed() => Err(VolumeError::Stale),
+            _ => Ok(()),
+        });
+        if let Err(error) = checked {
+            return Outcome { result: Err(error), consistency: parent.unchanged() };
+        }
+        let changing = parent.changing.lock().await;
+        parent.changes.fetch_add(1, Ordering::Relaxed);
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let linked = match self.tree.link(&inode.node, &parent.node, name.clone()).await {
+            Ok(linked) => linked,
+            Err(error) => {
+                let Outcome { result, consistency } = self.not_changed::<()>(parent, error);
+                return Outcome { result: result.map(|()| inode.attributes()), consistency };
+            }
+        };
+        let consistency = self.entries_changed(parent, linked.parent);
+        if let Some(listed) = parent.listed().as_mut() {
+            listed.insert(&name, inode.fileid());
+        }
+        inode.changed(linked.stat, self.now(), Times::Keep);
+        drop(changing);
+        let result = self.make_durable(parent).await;
+        Outcome { result: result.map(|()| inode.attributes()), consistency }
+    }
+
+    /// A directory after a change of ours; both sides as clients are to see them.
+    fn entries_changed(&self, directory: &Arc<Inode<P>>, change: Change) -> Consistency {
+        // Where others changed it just before, what we told last is not what was before: then the
+        // host's word is, and clients that compare notice.
+        let others = {
+            let state = directory.state();
+            change.before.ctime != state.stat.ctime || change.before.mtime != state.stat.mtime
+        };
+        if others {
+            directory.listed().take();
+            directory.changed(change.before, self.now(), Times::Entries);
+        }
+        directory.changed(change.after, self.now(), Times::Entries)
+    }
+
+    /// An object of which a name was changed or taken, if it is in memory.
+    fn name_changed(&self, identity: &Identity, stat: Stat) {
+        let Some(inode) = self.table.get(identity) else {
+            return;
+        };
+        inode.changed(stat, self.now(), Times::Keep);
+        if stat.links == 0 {
+            self.gone(&inode);
+        }
+    }
+
+    fn not_changed<T>(&self, directory: &Arc<Inode<P>>, error: VolumeError) -> Outcome<T> {
+        Outcome { result: Err(error), consistency: directory.unchanged() }
+    }
+}
+
+fn check_place<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<(), VolumeError> {
+    names::check_entry(name)?;
+    require_directory(directory)?;
+    if directory.is_removed() { Err(VolumeError::Stale) } else { Ok(()) }
+}

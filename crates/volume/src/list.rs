@@ -1,0 +1,198 @@
+//! Listing a directory's entries, a piece at a time.
+//!
+//! Owns: which pieces of directories are kept between calls, and how many.
+//! Does not own: the order and the cookies (`listing`), reading directories (the tree).
+//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, whatever clients list; any cookie works
+//! whether or not its piece is kept.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+
+use bytes::Bytes;
+use engine::Platform;
+
+use crate::attributes::Attributes;
+use crate::error::VolumeError;
+use crate::inode::Inode;
+use crate::listing::{Entry, LAST_COOKIE, Listed, PARENT_COOKIE, SELF_COOKIE, Window};
+use crate::location::Location;
+use crate::resolve::require_directory;
+use crate::volume::{Volume, lock};
+
+/// Most entries kept over all directories: four full windows, some 25 MiB with usual names.
+const KEPT_ENTRIES_MAX: usize = 4 * crate::listing::WINDOW_ENTRIES_MAX;
+/// Most entries in one answer.
+const ANSWER_ENTRIES_MAX: usize = 8_192;
+/// Most entries in one answer with attributes: its objects cannot be dropped meanwhile.
+const ANSWER_OBJECTS_MAX: usize = 1_024;
+/// Most entries looked up in one call of the tree, each with a descriptor until it is let go.
+const LOOKUPS_MAX: usize = 64;
+
+/// The directories of which a piece is kept, the latest last.
+pub(crate) struct Kept<P: Platform> {
+    directories: VecDeque<(Weak<Inode<P>>, usize)>,
+    entries: usize,
+}
+
+impl<P: Platform> Default for Kept<P> {
+    fn default() -> Self {
+        Self { directories: VecDeque::new(), entries: 0 }
+    }
+}
+
+/// An entry of a directory.
+pub struct DirectoryEntry<P: Platform> {
+    /// Its name.
+    pub name: Bytes,
+    /// The number of what it names.
+    pub fileid: u64,
+    /// Where a listing goes on after it: below 2^31, the same in every run of the server.
+    pub cookie: u64,
+    /// What it names, if that was asked for and it is still there.
+    pub object: Option<(Arc<Inode<P>>, Attributes)>,
+}
+
+/// A piece of a directory's listing.
+pub struct Listing<P: Platform> {
+    /// Its entries, in the order of their cookies.
+    pub entries: Vec<DirectoryEntry<P>>,
+    /// Whether none follow.
+    pub end: bool,
+    /// The directory.
+    pub directory: Attributes,
+}
+
+impl<P: Platform> Volume<P> {
+    /// The entries after `cookie` (0: from the start, "." and ".." first), at most `entries_max` (at
+    /// least one is taken). Cookies are below 2^31 and grow; one stays good while entries come and go,
+    /// and over restarts. What was there all the time is listed once.
+    pub async fn list(
+        &self,
+        directory: &Arc<Inode<P>>,
+        cookie: u64,
+        entries_max: usize,
+        with_attributes: bool,
+    ) -> Result<Listing<P>, VolumeError> {
+        require_directory(directory)?;
+        if cookie > LAST_COOKIE {
+            return Err(VolumeError::BadCookie);
+        }
+        let most = if with_attributes { ANSWER_OBJECTS_MAX } else { ANSWER_ENTRIES_MAX };
+        let entries_max = entries_max.clamp(1, most);
+        let mut entries = Vec::new();
+        if cookie < SELF_COOKIE {
+            entries.push(self.dot(directory, b".", SELF_COOKIE, with_attributes).await?);
+        }
+        if cookie < PARENT_COOKIE && entries.len() < entries_max {
+            entries.push(self.dot(directory, b"..", PARENT_COOKIE, with_attributes).await?);
+        }
+        let mut end = false;
+        if entries.len() < entries_max {
+            let from_start = cookie < PARENT_COOKIE;
+            let (named, last) =
+                self.piece(directory, cookie.max(PARENT_COOKIE), entries_max - entries.len(), from_start).await?;
+            // No progress (names made to hash alike fill the window) must not loop.
+            end = last || named.is_empty();
+            entries.extend(self.dressed(directory, named, with_attributes).await?);
+        }
+        Ok(Listing { entries, end, directory: self.attributes(directory).await? })
+    }
+
+    async fn dot(
+        &self,
+        directory: &Arc<Inode<P>>,
+        name: &'static [u8],
+        cookie: u64,
+        with_attributes: bool,
+    ) -> Result<DirectoryEntry<P>, VolumeError> {
+        let (inode, attributes) = match self.lookup(directory, name).await {
+            Ok(found) => found,
+            // Where the parent may not be looked at, the number is the directory's own.
+            Err(VolumeError::Denied) => (Arc::clone(directory), self.attributes(directory).await?),
+            Err(error) => return Err(error),
+        };
+        let object = with_attributes.then(|| (Arc::clone(&inode), attributes));
+        Ok(DirectoryEntry { name: Bytes::from_static(name), fileid: inode.fileid(), cookie, object })
+    }
+
+    /// The next names, from what is kept of the directory or from the directory.
+    async fn piece(
+        &self,
+        directory: &Arc<Inode<P>>,
+        cookie: u64,
+        entries_max: usize,
+        anew: bool,
+    ) -> Result<(Vec<Entry>, bool), VolumeError> {
+        if !anew
+            && let Some(listed) = directory.listed().as_ref()
+            && listed.covers(cookie)
+        {
+            return Ok(listed.take(cookie, entries_max));
+        }
+        // Changes of ours wait, so that what is kept misses none of them.
+        let _changing = directory.changing.lock().await;
+        let (window, _) = self.tree.list(&directory.node, Window::new(cookie)).await?;
+        let listed = window.seal();
+        let piece = listed.take(cookie, entries_max);
+        if !piece.1 {
+            self.keep(directory, listed);
+        }
+        Ok(piece)
+    }
+
+    /// Keeps a piece, and lets the oldest others go where that is too much.
+    fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
+        let mut kept = lock(&self.kept);
+        kept.entries += listed.len();
+        kept.directories.push_back((Arc::downgrade(directory), listed.len()));
+        let mut dropped = Vec::new();
+        while kept.entries > KEPT_ENTRIES_MAX || kept.directories.len() > KEPT_ENTRIES_MAX / 64 {
+            let Some((oldest, entries)) = kept.directories.pop_front() else {
+                break;
+            };
+            kept.entries -= entries;
+            dropped.extend(oldest.upgrade());
+        }
+        drop(kept);
+        for other in dropped {
+            other.listed().take();
+        }
+        *directory.listed() = Some(listed);
+    }
+
+    /// Entries with what they name.
+    async fn dressed(
+        &self,
+        directory: &Arc<Inode<P>>,
+        named: Vec<Entry>,
+        with_attributes: bool,
+    ) -> Result<Vec<DirectoryEntry<P>>, VolumeError> {
+        let bare = |entry: Entry| DirectoryEntry {
+            name: entry.name,
+            fileid: entry.fileid,
+            cookie: entry.cookie,
+            object: None,
+        };
+        let mut entries: Vec<_> = named.into_iter().map(bare).collect();
+        if !with_attributes || entries.is_empty() {
+            return Ok(entries);
+        }
+        let export = self.export_of(directory);
+        for batch in entries.chunks_mut(LOOKUPS_MAX) {
+            self.make_room().await;
+            let names = batch.iter().map(|entry| entry.name.clone()).collect();
+            let found = self.tree.lookup_all(&directory.node, names).await?;
+            for (entry, found) in batch.iter_mut().zip(found) {
+                let Some(found) = found else { continue };
+                let location = Location { parent: directory.identity, name: entry.name.clone() };
+                // One that is gone since is listed without its attributes.
+                if let Ok(inode) = self.admit(found, export, Some(location)).await {
+                    let attributes = inode.attributes();
+                    entry.fileid = attributes.fileid;
+                    entry.object = Some((inode, attributes));
+                }
+            }
+        }
+        Ok(entries)
+    }
+}

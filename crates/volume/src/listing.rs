@@ -1,0 +1,166 @@
+//! Reading a directory in pieces: cookies that outlive changes, restarts and our memory.
+//!
+//! Owns: where an entry stands in a listing, the window of a directory that is kept, its bounds.
+//! Does not own: reading the directory (the tree), handles and attributes of entries (`resolve`).
+//! Invariants: an entry's cookie depends on its name alone (but for the rare names that hash alike,
+//! which stand one after the other), so a listing goes on after the same cookie whatever came, went
+//! or was forgotten: it never starts again, never loops and never passes over a name that was there
+//! all the time. Cookies are below 2^31.
+
+use std::collections::BinaryHeap;
+use std::hash::Hasher;
+
+use bytes::Bytes;
+use siphasher::sip::SipHasher13;
+
+/// The cookies of "." and "..".
+pub(crate) const SELF_COOKIE: u64 = 1;
+pub(crate) const PARENT_COOKIE: u64 = 2;
+
+/// Cookies of names start here.
+const FIRST_COOKIE: u64 = 3;
+/// Names hash to this many places.
+const PLACES: u64 = (1 << 31) - FIRST_COOKIE - SLACK;
+/// How far names that hash alike may push each other.
+const SLACK: u64 = 64;
+/// No cookie is larger.
+pub(crate) const LAST_COOKIE: u64 = (1 << 31) - 1;
+
+/// Most entries that a window keeps: a larger directory is read again for the next ones.
+pub(crate) const WINDOW_ENTRIES_MAX: usize = 65_536;
+
+/// Where a name stands, before names that hash alike are told apart. Unkeyed: it must be the same
+/// in every run.
+fn place(name: &[u8]) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(0, 0);
+    hasher.write(name);
+    FIRST_COOKIE + hasher.finish() % PLACES
+}
+
+/// An entry as the host lists it. Ordered as in a listing.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Placed {
+    /// A place; once the window is sealed, the cookie.
+    at: u64,
+    name: Bytes,
+    fileid: u64,
+}
+
+/// The part of a directory after a cookie, gathered entry by entry in any order.
+pub struct Window {
+    after: u64,
+    entries_max: usize,
+    heap: BinaryHeap<Placed>,
+    cut: bool,
+}
+
+impl Window {
+    pub(crate) fn new(after: u64) -> Self {
+        Self::with_bound(after, WINDOW_ENTRIES_MAX)
+    }
+
+    /// As `new`, with another bound on what is kept.
+    pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
+        Self { after, entries_max, heap: BinaryHeap::new(), cut: false }
+    }
+
+    /// Takes an entry if it is one of the next. Neither "." nor "..".
+    pub fn offer(&mut self, name: &[u8], fileid: u64) {
+        let at = place(name);
+        if at + SLACK < self.after {
+            return;
+        }
+        // Names just before the cookie are kept too, to see whom they push.
+        let kept_max = self.entries_max + 2 * SLACK as usize;
+        if self.heap.len() >= kept_max {
+            self.cut = true;
+            let last = self.heap.peek().map_or(u64::MAX, |last| last.at);
+            if at > last {
+                return;
+            }
+        }
+        self.heap.push(Placed { at, name: Bytes::copy_from_slice(name), fileid });
+        if self.heap.len() > kept_max {
+            self.heap.pop();
+        }
+    }
+
+    pub(crate) fn seal(self) -> Listed {
+        let mut entries = self.heap.into_sorted_vec();
+        let mut next = 0;
+        for entry in &mut entries {
+            entry.at = entry.at.max(next);
+            next = entry.at + 1;
+        }
+        let old = entries.partition_point(|entry| entry.at <= self.after);
+        entries.drain(..old);
+        let upto = if self.cut { entries.last().map_or(LAST_COOKIE, |last| last.at) } else { u64::MAX };
+        Listed { after: self.after, upto, entries }
+    }
+}
+
+/// A sealed window: every entry with a cookie above `after`, up to `upto`.
+pub(crate) struct Listed {
+    after: u64,
+    upto: u64,
+    entries: Vec<Placed>,
+}
+
+/// One entry of a piece of a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) cookie: u64,
+    pub(crate) name: Bytes,
+    pub(crate) fileid: u64,
+}
+
+impl Listed {
+    /// Whether what follows `cookie` is known.
+    pub(crate) fn covers(&self, cookie: u64) -> bool {
+        self.after <= cookie && (cookie < self.upto || self.upto == u64::MAX)
+    }
+
+    /// The entries after `cookie`, at most `entries_max`, and whether no more follow them.
+    pub(crate) fn take(&self, cookie: u64, entries_max: usize) -> (Vec<Entry>, bool) {
+        let start = self.entries.partition_point(|entry| entry.at <= cookie);
+        let rest = &self.entries[start..];
+        let taken = rest.iter().take(entries_max);
+        let entries = taken.map(|entry| Entry { cookie: entry.at, name: entry.name.clone(), fileid: entry.fileid });
+        (entries.collect(), rest.len() <= entries_max && self.upto == u64::MAX)
+    }
+
+    /// A name was added to the directory.
+    pub(crate) fn insert(&mut self, name: &Bytes, fileid: u64) {
+        let mut at = place(name);
+        let mut index = self.entries.partition_point(|entry| entry.at < at);
+        while self.entries.get(index).is_some_and(|entry| entry.at == at) {
+            if self.entries[index].name == name {
+                self.entries[index].fileid = fileid;
+                return;
+            }
+            at += 1;
+            index += 1;
+        }
+        if self.after < at && at <= self.upto && at <= LAST_COOKIE {
+            self.entries.insert(index, Placed { at, name: name.clone(), fileid });
+        }
+    }
+
+    /// A name was taken from the directory. Others keep their cookies.
+    pub(crate) fn remove(&mut self, name: &[u8]) {
+        let at = place(name);
+        let start = self.entries.partition_point(|entry| entry.at < at);
+        let near = self.entries[start..].iter().take_while(|entry| entry.at <= at + SLACK);
+        if let Some(offset) = near.into_iter().position(|entry| entry.name == name) {
+            self.entries.remove(start + offset);
+        }
+    }
+
+    /// How many entries are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,43 @@
+//! Where objects were last seen: the way back from an identity to a name.
+//!
+//! Owns: a bounded map from identity to the directory and name it was found under.
+//! Does not own: checking that it is still there; whoever follows a location compares identities.
+//! Invariants: at most `entries_max` entries; used only where a tree cannot open identities.
+
+use bytes::Bytes;
+
+use crate::handle::{Identity, IdentityMap};
+
+/// A place in the tree: an entry of a directory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Location {
+    pub(crate) parent: Identity,
+    pub(crate) name: Bytes,
+}
+
+/// Locations by identity, in two generations: when the young one is full the old one is dropped.
+pub(crate) struct Locations {
+    entries_max: usize,
+    young: IdentityMap<Location>,
+    old: IdentityMap<Location>,
+}
+
+impl Locations {
+    pub(crate) fn new(entries_max: usize) -> Self {
+        Self { entries_max: entries_max.max(2), young: IdentityMap::default(), old: IdentityMap::default() }
+    }
+
+    pub(crate) fn insert(&mut self, identity: Identity, location: Location) {
+        if self.young.len() >= self.entries_max / 2 && !self.young.contains_key(&identity) {
+            self.old = std::mem::take(&mut self.young);
+        }
+        self.young.insert(identity, location);
+    }
+
+    pub(crate) fn get(&self, identity: &Identity) -> Option<&Location> {
+        self.young.get(identity).or_else(|| self.old.get(identity))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! The seam between a front end and the world that moves its bytes.
+//!
+//! Owns: what a protocol machine is: bytes in, segments out, no socket, no thread, no clock.
+//! Does not own: any protocol (front ends) or any transport (worlds).
+//! Invariants: a machine never blocks; what it has to wait for, it waits for as a future, and says
+//! so by waking the task that polls it.
+
+use std::task::{Context, Poll};
+
+use bytes::{Bytes, BytesMut};
+
+use crate::read::SharedPages;
+
+/// A piece of output, to be sent in order. Dropped once it has been sent.
+pub enum Segment {
+    /// Protocol bytes.
+    Bytes(Bytes),
+    /// File bytes, straight from the page frames, held stable until dropped.
+    Pages(SharedPages),
+}
+
+impl Segment {
+    /// How many bytes the segment is.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Pages(pages) => pages.len(),
+        }
+    }
+
+    /// Whether there is nothing to send.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Why a connection cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[error("{reason}")]
+pub struct ProtocolError {
+    /// What the peer sent that makes the rest of its stream unreadable.
+    pub reason: String,
+}
+
+/// The server's side of one connection.
+///
+/// The world reads into the buffer, calls [`Machine::receive`] after each read, then
+/// [`Machine::poll_output`] until it is pending; and again whenever the waker given there fires.
+pub trait Machine: Send {
+    /// Takes what it can from the front of `input`, which holds all bytes received and not yet
+    /// taken; leaves an incomplete record there. An error closes the connection.
+    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError>;
+
+    /// Whether more input is wanted now. While false the world leaves the peer's bytes in the
+    /// socket; it asks again after each [`Machine::poll_output`] and each segment sent.
+    fn wants_input(&self) -> bool;
+
+    /// How many bytes the next record still lacks, as a hint for the size of the next read.
+    fn input_hint(&self, input: &BytesMut) -> usize;
+
+    /// Goes on with the calls in progress and appends finished replies to `output`, whole replies
+    /// at a time. Ready when it appended something, pending (the waker is kept) when it did not.
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()>;
+
+    /// Calls received and not yet answered.
+    fn calls_in_progress(&self) -> usize;
+}

@@ -1,0 +1,141 @@
+//! Giving written files the times that clients were told.
+//!
+//! Owns: the queue of files whose modification time on the host is that of the writing back, and the
+//! task that sets it right once they are clean.
+//! Does not own: what the times are (`inode`).
+//! Invariants: a file with unwritten data or a time to be set is in the queue, once. The task ends
+//! when the queue is empty, and holds no volume alive while it sleeps.
+
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Weak};
+
+use engine::{Nanos, Platform};
+
+use crate::attributes::{AttributeChange, SetTime};
+use crate::error::VolumeError;
+use crate::inode::{Inode, Seen};
+use crate::volume::{Volume, lock};
+
+/// How often the queue is gone through.
+const ROUND_NS: u64 = Nanos::SECOND;
+
+/// Files to be settled. Bounded by the inode table.
+pub(crate) struct Settling<P: Platform>(Mutex<Queue<P>>);
+
+struct Queue<P: Platform> {
+    /// Weak: what waits here is kept by the table, which may have it cleaned to make room.
+    inodes: VecDeque<Weak<Inode<P>>>,
+    running: bool,
+}
+
+impl<P: Platform> Default for Settling<P> {
+    fn default() -> Self {
+        Self(Mutex::new(Queue { inodes: VecDeque::new(), running: false }))
+    }
+}
+
+impl<P: Platform> Volume<P> {
+    /// Queues a file that was written to; one load where it is queued already.
+    #[inline]
+    pub(crate) fn settle_later(&self, inode: &Arc<Inode<P>>) {
+        if !inode.settling.load(Ordering::Relaxed) {
+            self.queue(inode);
+        }
+    }
+
+    #[cold]
+    fn queue(&self, inode: &Arc<Inode<P>>) {
+        if !inode.state().unsettled || inode.settling.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let mut queue = lock(&self.settling.0);
+        queue.inodes.push_back(Arc::downgrade(inode));
+        if queue.running {
+            return;
+        }
+        queue.running = true;
+        drop(queue);
+        let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
+        self.engine.platform().spawn("settle file times", async move {
+            loop {
+                platform.sleep_until(platform.now().after(ROUND_NS)).await;
+                let Some(volume) = me.upgrade() else { return };
+                if !volume.settle_round().await {
+                    return;
+                }
+            }
+        });
+    }
+
+    /// Goes through the queue once. False when it is empty: whoever queues next starts a new task.
+    async fn settle_round(&self) -> bool {
+        let round = lock(&self.settling.0).inodes.len();
+        for _ in 0..round {
+            let Some(inode) = lock(&self.settling.0).inodes.pop_front() else {
+                break;
+            };
+            let Some(inode) = inode.upgrade() else {
+                continue;
+            };
+            inode.settling.store(false, Ordering::Relaxed);
+            if !inode.is_removed() && !self.settle(&inode).await {
+                self.queue(&inode);
+            }
+        }
+        let mut queue = lock(&self.settling.0);
+        queue.running = !queue.inodes.is_empty();
+        queue.running
+    }
+
+    /// Gives a clean file its modification time. False if it has to be tried again later.
+    pub(crate) async fn settle(&self, inode: &Arc<Inode<P>>) -> bool {
+        if !inode.is_clean() {
+            return false;
+        }
+        let changing = inode.changing.lock().await;
+        let (unsettled, mtime) = {
+            let state = inode.state();
+            (state.unsettled && !state.removed, state.mtime())
+        };
+        if !unsettled {
+            return true;
+        }
+        let changes = inode.changes.load(Ordering::Acquire);
+        let change = AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
+        let stat = match self.tree.set(&inode.node, change).await {
+            // A file of somebody else's, which we may write to: it keeps the host's time.
+            Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
+                self.tree.stat(&inode.node).await
+            }
+            result => result,
+        };
+        let Ok(stat) = stat else {
+            // Times are not worth a retry that may never end.
+            inode.state().unsettled = false;
+            return true;
+        };
+        let seen = inode.settled(stat, changes, self.now());
+        if let (Some(Seen::Foreign), Some(file)) = (seen, inode.file()) {
+            self.engine.invalidate(file, stat.size).await;
+        }
+        drop(changing);
+        if stat.links == 0 {
+            // Others took its last name.
+            self.gone(inode);
+        }
+        seen.is_some()
+    }
+
+    /// Brings every written file to the host, durably, with its times: after the engine was drained,
+    /// little is left to do. How many files could not be; their data stays dirty.
+    pub async fn settle_all(&self) -> usize {
+        let mut left = 0;
+        for inode in self.table.all() {
+            if !inode.is_removed() && !inode.is_idle() && !self.clean(&inode).await {
+                left += 1;
+            }
+        }
+        left
+    }
+}

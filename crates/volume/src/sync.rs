@@ -1,0 +1,77 @@
+//! Making bytes, names and attributes durable.
+//!
+//! Owns: which sync a call needs, sharing one of the host's among those who wait for the same.
+//! Does not own: writing back (the engine), the host's calls (the tree).
+//! Invariants: success means that everything of the object that was acknowledged before the call, and
+//! lies in the range, is durable. An inode is dropped only when nothing of it waits for a sync.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::Platform;
+
+use crate::attributes::{Kind, Outcome};
+use crate::error::VolumeError;
+use crate::inode::Inode;
+use crate::volume::Volume;
+
+impl<P: Platform> Volume<P> {
+    /// Makes durable what was written to `len` bytes from `offset` before the call (`len` 0: to the
+    /// end), and the size. An error of an earlier write of the file is told until it has been made
+    /// good. Names and attributes are durable already: each call that changes them sees to it. The
+    /// modification time alone is set on the host only when all of the file is written; after a crash
+    /// of the host it may be that of the writing back, which is later.
+    pub async fn sync(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
+        let result = self.sync_bytes(inode, offset, len).await;
+        Outcome { result, consistency: inode.unchanged() }
+    }
+
+    async fn sync_bytes(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Result<(), VolumeError> {
+        if inode.is_removed() {
+            return Err(VolumeError::Stale);
+        }
+        match inode.kind() {
+            Kind::Regular => {}
+            Kind::Directory => return self.make_durable(inode).await,
+            _ => return Ok(()),
+        }
+        // Without a writable file nothing was written since the last sync of all of it.
+        let Some(file) = inode.writable_file() else {
+            return Ok(());
+        };
+        let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
+        let changes = inode.changes.load(Ordering::Acquire);
+        self.engine.sync(file, offset..end).await?;
+        if offset == 0 && end >= file.size() {
+            inode.flushed(changes);
+        }
+        Ok(())
+    }
+
+    /// Makes a directory's entries, or an object's attributes, durable as they are now. Those who
+    /// come while the host is busy with one sync of the object share the next.
+    pub(crate) async fn make_durable(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !self.names_durable() {
+            return Ok(());
+        }
+        let wanted = inode.changes.load(Ordering::Acquire);
+        let mut durable = inode.durable.lock().await;
+        if *durable >= wanted {
+            return Ok(());
+        }
+        let upto = inode.changes.load(Ordering::Acquire);
+        self.tree.sync(&inode.node).await?;
+        *durable = upto;
+        Ok(())
+    }
+
+    /// Brings all of a file to the host, durably, with its times, so that the inode can be dropped.
+    /// False if it cannot be now.
+    pub(crate) async fn clean(&self, inode: &Arc<Inode<P>>) -> bool {
+        let synced = match inode.writable_file() {
+            Some(_) => self.sync_bytes(inode, 0, 0).await.is_ok(),
+            None => true,
+        };
+        synced && self.settle(inode).await
+    }
+}
