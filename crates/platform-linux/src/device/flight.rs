@@ -1,0 +1,306 @@
+//! A request on its way: which system operation comes next, until it is done.
+//!
+//! Owns: the request, and the vectors and descriptor of the operation in progress.
+//! Does not own: how the operation is made (a ring, or a worker thread): both ask for the next step
+//! and report its result.
+//! Invariants: the request is answered once. A write never makes the file larger than the request
+//! says, at no moment: what is not whole blocks is written through the host's page cache.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+
+use super::file::{HostFile, Path, Use};
+use super::{Core, error_of};
+use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
+
+/// Times in a row that the host may ask us to try again.
+const RETRIES_MAX: u32 = 1_000;
+const PAGE_BYTES: u64 = 4096;
+
+/// A request and how far it has come.
+pub(super) struct Flight {
+    request: Request,
+    core: Arc<Core>,
+    /// Bytes done; for operations without data, 1 once done.
+    done: u64,
+    retries: u32,
+    /// What the operation in progress refers to.
+    iovecs: Vec<IoVec>,
+    fd: Option<Arc<OwnedFd>>,
+    path: Path,
+}
+
+// SAFETY: the pointers in `iovecs` are into the request's memory, which moves with it.
+unsafe impl Send for Flight {}
+
+/// What is to be done next.
+pub(super) enum Step {
+    /// This operation; its result goes to [`Flight::advance`]. What it points to lives in the flight.
+    Do(Io),
+    /// A descriptor must be opened: ask again where blocking is allowed.
+    Block,
+    /// Nothing: answer the request.
+    Answer(Result<(), DeviceError>),
+}
+
+impl Flight {
+    pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
+        let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
+        Box::new(Self { request, core, done: 0, retries: 0, iovecs: Vec::new(), fd: None, path })
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
+    pub(super) fn operation(&self) -> Operation {
+        self.request.operation()
+    }
+
+    /// Answers the request.
+    pub(super) fn answer(self, result: Result<(), DeviceError>) {
+        self.request.complete(result);
+    }
+
+    /// The next step. Opens descriptors itself if it `may_block`.
+    pub(super) fn next(&mut self, may_block: bool) -> Step {
+        match self.try_next(may_block) {
+            Ok(step) => step,
+            Err(error) => Step::Answer(Err(error)),
+        }
+    }
+
+    fn try_next(&mut self, may_block: bool) -> Result<Step, DeviceError> {
+        let operation = self.operation();
+        let end = match operation {
+            Operation::Read { offset, len } | Operation::Write { offset, len } => {
+                if self.done == u64::from(len) {
+                    return Ok(Step::Answer(Ok(())));
+                }
+                offset.checked_add(u64::from(len))
+            }
+            Operation::SetSize { size } => Some(size),
+            Operation::Punch { offset, len } | Operation::Reserve { offset, len } => {
+                if len == 0 {
+                    return Ok(Step::Answer(Ok(())));
+                }
+                offset.checked_add(len)
+            }
+            Operation::Sync => Some(0),
+        };
+        if end.is_none_or(|end| end > FILE_BYTES_MAX) {
+            return Err(DeviceError::TooLarge);
+        }
+        if self.done > 0 && !matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
+            return Ok(Step::Answer(Ok(())));
+        }
+        let len = self.lay_out(operation);
+        let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(Step::Block) };
+        self.cut(len);
+        let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
+        let done = self.done;
+        let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
+        Ok(Step::Do(match operation {
+            Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done },
+            Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done },
+            Operation::Sync => Io::DataSync { fd },
+            Operation::SetSize { size } => Io::SetSize { fd, size },
+            Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len },
+            Operation::Reserve { offset, len } => {
+                Io::Allocate { fd, mode: FallocateFlags::KEEP_SIZE.bits(), offset, len }
+            }
+        }))
+    }
+
+    fn file(&self) -> Option<&HostFile> {
+        self.request.backing().get::<HostFile>()
+    }
+
+    fn refuse_direct(&self) {
+        if let Some(file) = self.file() {
+            file.refuse_direct();
+        }
+    }
+
+    /// Decides the path of the next operation and collects its memory; returns how many bytes of it
+    /// the operation is for.
+    fn lay_out(&mut self, operation: Operation) -> u64 {
+        self.iovecs.clear();
+        let (offset, len, is_write) = match operation {
+            Operation::Read { offset, len } => (offset, u64::from(len), false),
+            Operation::Write { offset, len } => (offset, u64::from(len), true),
+            _ => return 0,
+        };
+        if self.core.is_direct() {
+            self.path = Path::Direct;
+        }
+        if let Some(file) = self.file() {
+            self.path = file.path(self.path);
+        }
+        let mut skip = self.done;
+        for (start, bytes) in self.request.segments() {
+            let bytes = bytes as u64;
+            if skip >= bytes {
+                skip -= bytes;
+                continue;
+            }
+            let (start, bytes) = (start.wrapping_add(skip as usize), (bytes - skip) as usize);
+            skip = 0;
+            match self.iovecs.last_mut() {
+                Some(last) if last.start.wrapping_add(last.len) == start => last.len += bytes,
+                _ => self.iovecs.push(IoVec { start, len: bytes }),
+            }
+        }
+        if self.path == Path::Buffered {
+            return len - self.done;
+        }
+        // The part that ends on a block's end; what is left goes another way. Whole pages, so that
+        // no page of the file is written both ways in one request.
+        let block = u64::from(self.core.limits.block_bytes);
+        let whole = if len.is_multiple_of(block) { len } else { whole_pages(offset, len) };
+        if whole <= self.done || !self.is_aligned(offset + self.done, whole - self.done) {
+            self.path = Path::Buffered;
+            return len - self.done;
+        }
+        debug_assert!(is_write || whole == len, "reads are whole blocks");
+        whole - self.done
+    }
+
+    /// Whether the next `len` bytes can be moved past the host's page cache.
+    fn is_aligned(&self, offset: u64, len: u64) -> bool {
+        let block = self.core.limits.block_bytes as usize;
+        let mut left = len as usize;
+        offset.is_multiple_of(block as u64)
+            && self.iovecs.iter().all(|iovec| {
+                let bytes = iovec.len.min(left);
+                left -= bytes;
+                bytes.is_multiple_of(block)
+                    && (bytes == 0 || (iovec.start as usize).is_multiple_of(self.core.memory_align))
+            })
+    }
+
+    /// Shortens the vectors to `len` bytes and to as many pieces as one call takes.
+    fn cut(&mut self, len: u64) {
+        let mut left = len as usize;
+        let mut pieces = 0;
+        for iovec in &mut self.iovecs {
+            if left == 0 || pieces == IOVECS_MAX {
+                break;
+            }
+            iovec.len = iovec.len.min(left);
+            left -= iovec.len;
+            pieces += 1;
+        }
+        self.iovecs.truncate(pieces);
+    }
+
+    /// The descriptor of the next operation; `None` if one must be opened and that may block.
+    fn descriptor(&mut self, operation: Operation, may_block: bool) -> Result<Option<i32>, DeviceError> {
+        let Some(file) = self.file() else {
+            return Err(error_of(Errno::BADF.raw_os_error()));
+        };
+        let mut path = self.path;
+        let (opened, wanted) = match operation {
+            Operation::Read { .. } => (file.opened(path, Use::Read), Use::Read),
+            Operation::Write { .. } => (file.opened(path, Use::Write), Use::Write),
+            Operation::Sync => (file.opened_for_sync(), Use::Read),
+            _ => (file.opened_for_change(), Use::Write),
+        };
+        if opened.is_none() && !may_block {
+            return Ok(None);
+        }
+        if !matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
+            path = Path::Buffered;
+        }
+        let fd = match opened {
+            Some(fd) => fd,
+            None => match file.open(path, wanted)? {
+                Some(fd) => fd,
+                None => {
+                    path = Path::Buffered;
+                    file.open(path, wanted)?.ok_or(DeviceError::Lost)?
+                }
+            },
+        };
+        self.path = path;
+        let number = fd.as_raw_fd();
+        self.fd = Some(fd);
+        Ok(Some(number))
+    }
+
+    /// Takes the result of the operation of the last step: a count, or an errno negated.
+    pub(super) fn advance(&mut self, result: i32) -> Result<(), DeviceError> {
+        let operation = self.operation();
+        if result < 0 {
+            return self.failed(operation, -result);
+        }
+        self.retries = 0;
+        let count = result as u64;
+        let block = u64::from(self.core.limits.block_bytes);
+        match operation {
+            Operation::Read { len, .. } => {
+                self.done += count;
+                // Nothing more, or part of a block, is what is left before the file's end.
+                let end = count == 0 || (self.path == Path::Direct && !self.done.is_multiple_of(block));
+                if end {
+                    self.fill_with_zeros(u64::from(len));
+                }
+            }
+            Operation::Write { .. } => {
+                if count == 0 {
+                    return Err(DeviceError::Io { errno: 0 });
+                }
+                let before = self.done;
+                self.done += count;
+                if self.path == Path::Direct {
+                    self.done -= self.done % block;
+                    // Less than a block is no way to go on.
+                    if self.done == before {
+                        self.refuse_direct();
+                    }
+                }
+            }
+            _ => self.done = 1,
+        }
+        Ok(())
+    }
+
+    fn failed(&mut self, operation: Operation, errno: i32) -> Result<(), DeviceError> {
+        let moves_data = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
+        match Errno::from_raw_os_error(errno) {
+            Errno::INTR | Errno::AGAIN if self.retries < RETRIES_MAX => {
+                self.retries += 1;
+                Ok(())
+            }
+            Errno::INVAL | Errno::OPNOTSUPP if moves_data && self.path == Path::Direct => {
+                self.refuse_direct();
+                Ok(())
+            }
+            Errno::OPNOTSUPP | Errno::NOSYS | Errno::NODEV
+                if matches!(operation, Operation::Punch { .. } | Operation::Reserve { .. }) =>
+            {
+                Err(DeviceError::Unsupported)
+            }
+            _ => Err(error_of(errno)),
+        }
+    }
+
+    fn fill_with_zeros(&mut self, len: u64) {
+        static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
+        while self.done < len {
+            let count = (len - self.done).min(PAGE_BYTES);
+            self.request.copy_in(self.done as usize, &ZEROS[..count as usize]);
+            self.done += count;
+        }
+    }
+}
+
+/// How many of `len` bytes at `offset` come before the last page that they do not fill.
+fn whole_pages(offset: u64, len: u64) -> u64 {
+    let end = offset + len;
+    (end - end % PAGE_BYTES).saturating_sub(offset)
+}

@@ -1,0 +1,98 @@
+//! What a directory's file system takes: O_DIRECT or not, and in which alignment.
+//!
+//! Owns: the probing, once, at a device's start.
+//! Does not own: single files; one that refuses O_DIRECT later is read and written buffered.
+//! Invariants: leaves nothing behind in the directory.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, openat, statx, unlinkat};
+use rustix::io::{Errno, pread, pwrite};
+
+use crate::clock;
+
+/// How files of a directory are read and written.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    /// Past the host's page cache, in multiples of `block_bytes`, from memory aligned to
+    /// `memory_align`.
+    Direct { block_bytes: u32, memory_align: u32 },
+    /// Through the host's page cache.
+    Buffered { reason: String },
+}
+
+/// The strictest alignment that a device may ask of us: our pages are aligned to it.
+const ALIGN_MAX: u32 = 4096;
+const ALIGN_MIN: u32 = 512;
+
+#[repr(align(4096))]
+struct Aligned([u8; ALIGN_MAX as usize]);
+
+/// Finds out what files in `directory` take.
+pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
+    const TMPFS: u64 = 0x0102_1994;
+    const RAMFS: u64 = 0x8584_58f6;
+    let buffered = |reason: String| Access::Buffered { reason };
+    match fstatfs(directory).map(|stat| stat.f_type as u64) {
+        Ok(TMPFS | RAMFS) => return buffered("the file system is in memory".to_owned()),
+        Ok(_) => {}
+        Err(error) => return buffered(format!("the file system cannot be asked: {error}")),
+    }
+    let file = match scratch_file(directory) {
+        Ok(file) => file,
+        Err(Errno::INVAL) => return buffered("O_DIRECT is refused".to_owned()),
+        // Nothing can be tried where nothing can be made. Reading in whole pages suits every device
+        // that we could use at all, and a file that refuses O_DIRECT is read buffered.
+        Err(_) => return Access::Direct { block_bytes: ALIGN_MAX, memory_align: ALIGN_MAX },
+    };
+    if let Some((offset_align, memory_align)) = told_alignment(file.as_fd()) {
+        if offset_align == 0 || memory_align == 0 {
+            return buffered("O_DIRECT is refused".to_owned());
+        }
+        if offset_align > ALIGN_MAX || memory_align > ALIGN_MAX {
+            return buffered(format!("O_DIRECT wants an alignment of {}", offset_align.max(memory_align)));
+        }
+        return Access::Direct { block_bytes: offset_align.max(ALIGN_MIN), memory_align };
+    }
+    for block_bytes in [ALIGN_MIN, ALIGN_MAX] {
+        if takes(file.as_fd(), block_bytes as usize) {
+            return Access::Direct { block_bytes, memory_align: block_bytes };
+        }
+    }
+    buffered("O_DIRECT is refused".to_owned())
+}
+
+/// A file with no name, open for O_DIRECT.
+fn scratch_file(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
+        // Refused may be either; without names only some file systems can do it.
+        Err(Errno::INVAL | Errno::OPNOTSUPP | Errno::ISDIR | Errno::NOENT) => {
+            let name = format!(".afflux-probe-{:016x}", clock::random());
+            let file = openat(directory, name.as_str(), flags | OFlags::CREATE | OFlags::EXCL, mode);
+            // An open refused for O_DIRECT may have made the file before.
+            let _ = unlinkat(directory, name.as_str(), AtFlags::empty());
+            file
+        }
+        other => other,
+    }
+}
+
+/// What the kernel says (since 6.1): alignment of offsets and of memory; 0 is 'no O_DIRECT'.
+fn told_alignment(file: BorrowedFd<'_>) -> Option<(u32, u32)> {
+    let stat = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok()?;
+    let told = StatxFlags::from_bits_retain(stat.stx_mask).contains(StatxFlags::DIOALIGN);
+    told.then_some((stat.stx_dio_offset_align, stat.stx_dio_mem_align))
+}
+
+fn takes(file: BorrowedFd<'_>, block_bytes: usize) -> bool {
+    // At an address that is aligned to the block and no better.
+    let mut memory = Box::new([Aligned([0; ALIGN_MAX as usize]), Aligned([0; ALIGN_MAX as usize])]);
+    let memory = if block_bytes == ALIGN_MAX as usize {
+        &mut memory[0].0[..]
+    } else {
+        &mut memory[1].0[block_bytes..2 * block_bytes]
+    };
+    pwrite(file, memory, block_bytes as u64).is_ok() && pread(file, memory, block_bytes as u64).is_ok()
+}

@@ -1,0 +1,543 @@
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc;
+use std::task::{Poll, Waker};
+
+use engine::{Backing, Platform};
+use frames::{Effort, Frames, Mobility, Order};
+
+use super::*;
+use crate::platform::{IoChoice, Reactors};
+use crate::scratch::Scratch;
+
+/// From where a request is submitted.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    Elsewhere,
+    BlockOn,
+    Reactor,
+}
+
+struct Rig {
+    from: From,
+    frames: Arc<Frames>,
+    platform: LinuxPlatform,
+    device: Arc<HostDevice>,
+    directory: Scratch,
+    _reactors: Reactors,
+}
+
+type Outcome = (Result<(), DeviceError>, Vec<u8>);
+
+/// Where an outcome is waited for.
+struct Slot(Mutex<(Option<Outcome>, Option<Waker>)>);
+
+impl Rig {
+    fn new(choice: IoChoice, caching: Caching, from: From, directory: Scratch) -> Self {
+        let reactors = Reactors::start(2, choice).unwrap();
+        let platform = reactors.platform();
+        let device = HostDevice::new(&platform, directory.descriptor(), caching).unwrap();
+        let frames = Arc::new(Frames::new(64 << 20).unwrap());
+        Self { from, frames, platform, device, directory, _reactors: reactors }
+    }
+
+    /// Every way to do it that this host has.
+    fn all() -> Vec<Self> {
+        let mut rigs = vec![
+            Self::new(IoChoice::Auto, Caching::Auto, From::Elsewhere, Scratch::new()),
+            Self::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new()),
+            Self::new(IoChoice::Auto, Caching::Auto, From::Reactor, Scratch::new()),
+            Self::new(IoChoice::Auto, Caching::Buffered, From::Reactor, Scratch::new()),
+            Self::new(IoChoice::Syscalls, Caching::Auto, From::BlockOn, Scratch::new()),
+            Self::new(IoChoice::Syscalls, Caching::Buffered, From::Elsewhere, Scratch::new()),
+        ];
+        rigs.extend(Scratch::in_memory().map(|place| Self::new(IoChoice::Auto, Caching::Auto, From::BlockOn, place)));
+        rigs.extend(
+            Scratch::mounted("xfs", 512 << 20, "")
+                .map(|place| Self::new(IoChoice::Auto, Caching::Auto, From::BlockOn, place)),
+        );
+        rigs
+    }
+
+    fn name(&self) -> String {
+        format!("{}, {}, from {:?}", self.platform.describe(), self.device.describe(), self.from)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn file(&self, name: &str) -> (File, Backing) {
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.path(name)).unwrap();
+        let given = File::open(self.path(name)).unwrap();
+        (file, backing(given))
+    }
+
+    fn request(&self, backing: &Backing, operation: Operation, bytes: &[u8]) -> (Request, Arc<Slot>) {
+        let slot = Arc::new(Slot(Mutex::new((None, None))));
+        let told = Arc::clone(&slot);
+        let request = Request::probe(&self.frames, backing.clone(), operation, bytes, move |result, bytes| {
+            let mut slot = told.0.lock().unwrap();
+            slot.0 = Some((result, bytes));
+            let waker = slot.1.take();
+            drop(slot);
+            waker.into_iter().for_each(Waker::wake);
+        });
+        (request, slot)
+    }
+
+    fn submit(&self, backing: &Backing, operation: Operation, bytes: &[u8]) -> Arc<Slot> {
+        let (request, slot) = self.request(backing, operation, bytes);
+        match self.from {
+            From::Elsewhere => self.device.submit(request),
+            From::BlockOn => self.platform.block_on(async { self.device.submit(request) }),
+            From::Reactor => {
+                let device = Arc::clone(&self.device);
+                self.platform.spawn("submit", async move { device.submit(request) });
+            }
+        }
+        slot
+    }
+
+    fn outcome(&self, slot: &Slot) -> Outcome {
+        self.platform.block_on(std::future::poll_fn(|cx| {
+            let mut slot = slot.0.lock().unwrap();
+            match slot.0.take() {
+                Some(outcome) => Poll::Ready(outcome),
+                None => {
+                    slot.1 = Some(cx.waker().clone());
+                    Poll::Pending
+                }
+            }
+        }))
+    }
+
+    fn run(&self, backing: &Backing, operation: Operation, bytes: &[u8]) -> Outcome {
+        if matches!(self.from, From::BlockOn) {
+            let (request, slot) = self.request(backing, operation, bytes);
+            return self.platform.block_on(async {
+                self.device.submit(request);
+                std::future::poll_fn(|cx| {
+                    let mut slot = slot.0.lock().unwrap();
+                    slot.1 = Some(cx.waker().clone());
+                    slot.0.take().map_or(Poll::Pending, Poll::Ready)
+                })
+                .await
+            });
+        }
+        let slot = self.submit(backing, operation, bytes);
+        self.outcome(&slot)
+    }
+
+    fn ok(&self, backing: &Backing, operation: Operation, bytes: &[u8]) -> Vec<u8> {
+        let (result, bytes) = self.run(backing, operation, bytes);
+        assert_eq!(result, Ok(()), "{operation:?} with {}", self.name());
+        bytes
+    }
+
+    fn write(&self, backing: &Backing, offset: u64, bytes: &[u8]) {
+        self.ok(backing, Operation::Write { offset, len: bytes.len() as u32 }, bytes);
+    }
+
+    fn read(&self, backing: &Backing, offset: u64, len: u32) -> Vec<u8> {
+        self.ok(backing, Operation::Read { offset, len }, &[])
+    }
+}
+
+fn backing(file: File) -> Backing {
+    Backing::new(Arc::new(HostFile::new(file.into())))
+}
+
+fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state as u8
+        })
+        .collect()
+}
+
+#[test]
+fn says_how_it_works() {
+    let disk = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    println!("{}", disk.name());
+    let forced = Rig::new(IoChoice::Syscalls, Caching::Buffered, From::BlockOn, Scratch::new());
+    assert_eq!(forced.device.describe(), "the host's page cache (as asked for) + preadv and pwritev on threads");
+    if let Some(place) = Scratch::in_memory() {
+        let memory = Rig::new(IoChoice::Syscalls, Caching::Auto, From::BlockOn, place);
+        assert!(memory.device.describe().contains("in memory"), "{}", memory.device.describe());
+    }
+    assert_eq!(std::fs::read_dir(disk.directory.path()).unwrap().count(), 0, "the probe left something");
+}
+
+#[test]
+fn random_operations_match_a_model() {
+    for rig in Rig::all() {
+        println!("{}", rig.name());
+        let block = u64::from(rig.device.limits().block_bytes);
+        for seed in 1..=4 {
+            let name = format!("file{seed}");
+            let (file, backing) = rig.file(&name);
+            let mut model: Vec<u8> = Vec::new();
+            let mut numbers = pattern(seed, 8 * 200)
+                .chunks(8)
+                .map(|b| u64::from_le_bytes(b.try_into().unwrap()))
+                .collect::<Vec<_>>()
+                .into_iter();
+            while let (Some(kind), Some(at), Some(len)) = (numbers.next(), numbers.next(), numbers.next()) {
+                let offset = at % 64 * 1024 / block * block;
+                match kind % 8 {
+                    0..=2 => {
+                        let mut len = (len % 40_000 + 1) as usize;
+                        if offset + (len as u64) < model.len() as u64 {
+                            len = len.next_multiple_of(block as usize);
+                        }
+                        let bytes = pattern(at, len);
+                        rig.write(&backing, offset, &bytes);
+                        let end = offset as usize + len;
+                        model.resize(model.len().max(end), 0);
+                        model[offset as usize..end].copy_from_slice(&bytes);
+                    }
+                    3 | 4 => {
+                        let len = (len % 30 + 1) * block;
+                        let got = rig.read(&backing, offset, len as u32);
+                        let mut expected = vec![0; len as usize];
+                        for (at, byte) in expected.iter_mut().enumerate() {
+                            *byte = model.get(offset as usize + at).copied().unwrap_or(0);
+                        }
+                        assert!(got == expected, "seed {seed}, read {offset}+{len}, {}", rig.name());
+                    }
+                    5 => {
+                        let size = len % 100_000;
+                        rig.ok(&backing, Operation::SetSize { size }, &[]);
+                        model.resize(size as usize, 0);
+                    }
+                    6 => {
+                        let (offset, len) = (offset / 4096 * 4096, (len % 5 + 1) * 4096);
+                        rig.ok(&backing, Operation::Punch { offset, len }, &[]);
+                        let end = model.len().min((offset + len) as usize);
+                        if (offset as usize) < end {
+                            model[offset as usize..end].fill(0);
+                        }
+                    }
+                    _ => {
+                        rig.ok(&backing, Operation::Reserve { offset, len: len % 50_000 }, &[]);
+                        rig.ok(&backing, Operation::Sync, &[]);
+                    }
+                }
+                assert_eq!(file.metadata().unwrap().len(), model.len() as u64, "seed {seed}, {}", rig.name());
+            }
+            assert!(std::fs::read(rig.path(&name)).unwrap() == model, "seed {seed}, {}", rig.name());
+        }
+    }
+}
+
+#[test]
+fn size_is_never_rounded_up_at_any_moment() {
+    for rig in Rig::all() {
+        let (file, backing) = rig.file("tail");
+        let most = Arc::new(AtomicU64::new(0));
+        let (stop, stopped) = mpsc::channel::<()>();
+        let watcher = std::thread::spawn({
+            let most = Arc::clone(&most);
+            let file = file.try_clone().unwrap();
+            move || {
+                while stopped.try_recv() == Err(mpsc::TryRecvError::Empty) {
+                    most.fetch_max(file.metadata().unwrap().len(), Ordering::SeqCst);
+                }
+            }
+        });
+        for len in [1, 511, 513, 4095, 4097, 5_000, 70_001, 131_073] {
+            rig.ok(&backing, Operation::SetSize { size: 0 }, &[]);
+            most.store(0, Ordering::SeqCst);
+            for _ in 0..20 {
+                rig.write(&backing, 0, &pattern(len, len as usize));
+                assert_eq!(file.metadata().unwrap().len(), len);
+            }
+            let seen = most.load(Ordering::SeqCst);
+            assert!(seen <= len, "a size of {seen} was seen for {len} bytes with {}", rig.name());
+        }
+        // Larger than the write's end, it stays.
+        rig.ok(&backing, Operation::SetSize { size: 9_000 }, &[]);
+        rig.write(&backing, 4096, &pattern(3, 700));
+        assert_eq!(file.metadata().unwrap().len(), 9_000);
+        drop(stop);
+        watcher.join().unwrap();
+    }
+}
+
+#[test]
+fn reads_past_the_end_and_in_holes_are_zeros() {
+    for rig in Rig::all() {
+        let (file, backing) = rig.file("sparse");
+        assert!(rig.read(&backing, 1 << 40, 65_536).iter().all(|byte| *byte == 0));
+        let far = 3 << 30;
+        rig.write(&backing, far, b"end");
+        assert_eq!(file.metadata().unwrap().len(), far + 3);
+        assert!(file.metadata().unwrap().blocks() * 512 < 1 << 20, "the hole takes space with {}", rig.name());
+        assert!(rig.read(&backing, far - 8192, 8192).iter().all(|byte| *byte == 0));
+        let tail = rig.read(&backing, far, 4096);
+        assert_eq!(&tail[..3], b"end");
+        assert!(tail[3..].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn punching_and_reserving_change_space_and_no_size() {
+    for rig in Rig::all() {
+        let (file, backing) = rig.file("space");
+        rig.write(&backing, 0, &pattern(5, 1 << 20));
+        rig.ok(&backing, Operation::Sync, &[]);
+        let blocks = file.metadata().unwrap().blocks();
+        rig.ok(&backing, Operation::Punch { offset: 65_536, len: 524_288 }, &[]);
+        assert!(file.metadata().unwrap().blocks() + 524_288 / 512 <= blocks, "{}", rig.name());
+        rig.ok(&backing, Operation::Reserve { offset: 4 << 20, len: 1 << 20 }, &[]);
+        assert!(file.metadata().unwrap().blocks() + 524_288 / 512 >= blocks + 2048, "{}", rig.name());
+        assert_eq!(file.metadata().unwrap().len(), 1 << 20);
+        rig.ok(&backing, Operation::Reserve { offset: 0, len: 0 }, &[]);
+        rig.ok(&backing, Operation::Punch { offset: 0, len: 0 }, &[]);
+    }
+}
+
+#[test]
+fn memory_in_more_pieces_than_one_call_takes() {
+    for rig in Rig::all() {
+        // Every second frame is taken, so that no two pieces of a request touch.
+        let mut taken = Vec::new();
+        while let Some(frame) = rig.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal) {
+            taken.push(frame);
+        }
+        taken.sort_unstable();
+        for frame in taken.iter().step_by(2) {
+            rig.frames.free(*frame, Order::SINGLE);
+        }
+        let (_, backing) = rig.file("pieces");
+        let bytes = pattern(9, 2_500 * 4096 + 77);
+        rig.write(&backing, 4096, &bytes);
+        let got = rig.read(&backing, 4096, 2_501 * 4096);
+        assert!(got[..bytes.len()] == bytes[..], "{}", rig.name());
+        assert!(got[bytes.len()..].iter().all(|byte| *byte == 0));
+    }
+}
+
+#[test]
+fn many_requests_in_flight_on_many_files() {
+    for rig in Rig::all() {
+        let files: Vec<_> = (0..8).map(|number| rig.file(&format!("many{number}")).1).collect();
+        for (number, file) in files.iter().enumerate() {
+            let slots: Vec<_> = (0..64)
+                .map(|at| {
+                    let bytes = pattern(number as u64 * 100 + at, 16_384);
+                    rig.submit(file, Operation::Write { offset: at * 16_384, len: 16_384 }, &bytes)
+                })
+                .collect();
+            for slot in slots {
+                assert_eq!(rig.outcome(&slot).0, Ok(()));
+            }
+        }
+        for (number, file) in files.iter().enumerate() {
+            let slots: Vec<_> =
+                (0..64).map(|at| rig.submit(file, Operation::Read { offset: at * 16_384, len: 16_384 }, &[])).collect();
+            for (at, slot) in slots.iter().enumerate() {
+                let (result, bytes) = rig.outcome(slot);
+                assert_eq!(result, Ok(()));
+                assert!(bytes == pattern((number * 100 + at) as u64, 16_384));
+            }
+        }
+    }
+}
+
+#[test]
+fn files_are_reached_however_they_were_opened() {
+    const O_PATH: i32 = 0o10_000_000;
+    const O_DIRECT: i32 = 0o40_000;
+    for rig in Rig::all() {
+        let path = rig.path("file");
+        std::fs::write(&path, vec![7; 10_000]).unwrap();
+        let mut openings = vec![
+            OpenOptions::new().read(true).open(&path),
+            OpenOptions::new().write(true).open(&path),
+            OpenOptions::new().read(true).write(true).open(&path),
+            OpenOptions::new().read(true).append(true).open(&path),
+            OpenOptions::new().read(true).custom_flags(O_PATH).open(&path),
+        ];
+        openings.push(OpenOptions::new().read(true).write(true).custom_flags(O_DIRECT).open(&path));
+        for given in openings.into_iter().flatten() {
+            let backing = backing(given);
+            rig.write(&backing, 4096, &[8; 4096]);
+            rig.write(&backing, 8192, &[9; 1808]);
+            rig.ok(&backing, Operation::Sync, &[]);
+            assert!(rig.read(&backing, 0, 4096).iter().all(|byte| *byte == 7));
+            assert_eq!(std::fs::metadata(&path).unwrap().len(), 10_000, "{}", rig.name());
+        }
+        // With its last name gone, it is still there.
+        let backing = backing(File::open(&path).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        rig.write(&backing, 0, &[1; 100]);
+        assert_eq!(rig.read(&backing, 0, 4096)[..100], [1; 100]);
+    }
+}
+
+#[test]
+fn prepared_files_are_open_and_closed_with_their_last_user() {
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    let (_file, _) = rig.file("prepared");
+    let links = || {
+        let links = std::fs::read_dir("/proc/self/fd").unwrap();
+        let target = rig.path("prepared");
+        links.flatten().filter(|link| std::fs::read_link(link.path()).is_ok_and(|path| path == target)).count()
+    };
+    let before = links();
+    let host = Arc::new(HostFile::new(File::open(rig.path("prepared")).unwrap().into()));
+    host.prepare(&rig.device, true);
+    assert_eq!(links(), before + 2);
+    let backing = Backing::new(Arc::<HostFile>::clone(&host));
+    rig.write(&backing, 0, &[1; 5000]);
+    assert!(links() > before + 1);
+    drop(host);
+    drop(backing);
+    // The last request lets go just after it was answered.
+    while links() > before {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn block_on_leaves_nothing_in_flight() {
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    if !rig.platform.uses_ring() {
+        println!("skipped: no io_uring here; worker threads go on by themselves");
+        return;
+    }
+    let (file, backing) = rig.file("left");
+    file.write_all_at(&[3; 1 << 20], 0).unwrap();
+    if let Some(host) = backing.get::<HostFile>() {
+        host.prepare(&rig.device, false);
+    }
+    let slots: Vec<_> =
+        (0..32).map(|at| rig.submit(&backing, Operation::Read { offset: at * 4096, len: 4096 }, &[])).collect();
+    for slot in slots {
+        let outcome = slot.0.lock().unwrap().0.take();
+        assert_eq!(outcome.map(|outcome| outcome.0), Some(Ok(())), "completed before block_on returned");
+    }
+}
+
+#[test]
+fn requests_that_cannot_be() {
+    for rig in Rig::all() {
+        let (file, good) = rig.file("good");
+        let foreign = Backing::new(Arc::new(5_u8));
+        assert!(matches!(rig.run(&foreign, Operation::Sync, &[]).0, Err(DeviceError::Io { .. })));
+        let too_large = Err(DeviceError::TooLarge);
+        let end = (i64::MAX as u64) / 4096 * 4096;
+        assert_eq!(rig.run(&good, Operation::Write { offset: end, len: 8192 }, &[0; 8192]).0, too_large);
+        assert_eq!(rig.run(&good, Operation::Read { offset: u64::MAX / 4096 * 4096, len: 4096 }, &[]).0, too_large);
+        assert_eq!(rig.run(&good, Operation::SetSize { size: u64::MAX }, &[]).0, too_large);
+        assert_eq!(rig.run(&good, Operation::Punch { offset: 4096, len: u64::MAX }, &[]).0, too_large);
+        assert_eq!(rig.run(&good, Operation::Reserve { offset: 1 << 62, len: 1 << 63 }, &[]).0, too_large);
+        assert_eq!(file.metadata().unwrap().len(), 0);
+        // What the engine allows is more than most file systems can keep.
+        let result = rig.run(&good, Operation::Write { offset: 1 << 62, len: 4096 }, &[0; 4096]).0;
+        assert!(matches!(result, Ok(()) | Err(DeviceError::TooLarge)), "{result:?} with {}", rig.name());
+    }
+}
+
+#[test]
+fn a_running_program_is_not_written() {
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    let path = rig.path("program");
+    std::fs::copy("/bin/sleep", &path).unwrap();
+    let mut child =
+        std::process::Command::new(&path).arg("100").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let backing = backing(File::open(&path).unwrap());
+    assert_eq!(rig.run(&backing, Operation::Write { offset: 0, len: 4 }, b"ELF!").0, Err(DeviceError::Denied));
+    assert_eq!(rig.run(&backing, Operation::SetSize { size: 0 }, &[]).0, Err(DeviceError::Denied));
+    assert_eq!(&rig.read(&backing, 0, 4096)[1..4], b"ELF");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Not for ever: the next try opens it anew.
+    rig.write(&backing, 0, b"free");
+}
+
+#[test]
+fn a_read_only_file_system_says_so() {
+    let Some(place) = Scratch::mounted("tmpfs", 1 << 20, "") else { return };
+    std::fs::write(place.path().join("file"), "text").unwrap();
+    let remounted = std::process::Command::new("mount").args(["-o", "remount,ro"]).arg(place.path()).status();
+    assert!(remounted.unwrap().success());
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, place);
+    let backing = backing(File::open(rig.path("file")).unwrap());
+    assert_eq!(&rig.read(&backing, 0, 4096)[..5], b"text\0");
+    assert_eq!(rig.run(&backing, Operation::Write { offset: 0, len: 4 }, b"more").0, Err(DeviceError::ReadOnly));
+}
+
+#[test]
+fn a_full_disk_says_so_and_keeps_what_it_took() {
+    for kind in ["tmpfs", "ext4", "xfs"] {
+        let bytes = if kind == "xfs" { 512 << 20 } else { 16 << 20 };
+        let Some(place) = Scratch::mounted(kind, bytes, "") else { continue };
+        let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, place);
+        println!("{kind}: {}", rig.name());
+        let (_, backing) = rig.file("full");
+        let chunk = 1 << 20;
+        let mut at = 0;
+        let result = loop {
+            let (result, _) =
+                rig.run(&backing, Operation::Write { offset: at, len: chunk }, &pattern(at, chunk as usize));
+            if result.is_err() {
+                break result;
+            }
+            at += u64::from(chunk);
+            assert!(at <= bytes, "more than the disk has");
+        };
+        assert_eq!(result, Err(DeviceError::NoSpace), "{kind}");
+        assert_eq!(rig.run(&backing, Operation::Reserve { offset: at, len: bytes }, &[]).0, Err(DeviceError::NoSpace));
+        for done in (0..at).step_by(chunk as usize) {
+            assert!(rig.read(&backing, done, chunk) == pattern(done, chunk as usize), "{kind}");
+        }
+        // The hint follows: in the background, so it is waited for, by operations and not by time.
+        let mut tries = 0;
+        while rig.device.free_bytes_hint() > 2 << 20 {
+            let _ = rig.run(&backing, Operation::Reserve { offset: at, len: bytes }, &[]);
+            tries += 1;
+            assert!(tries < 1_000_000, "{kind}: still {} free", rig.device.free_bytes_hint());
+        }
+        rig.ok(&backing, Operation::SetSize { size: 0 }, &[]);
+        rig.write(&backing, 0, &[1; 4096]);
+    }
+}
+
+#[test]
+fn a_stopped_platform_loses_requests_and_hangs_nobody() {
+    for choice in [IoChoice::Auto, IoChoice::Syscalls] {
+        let mut rig = Rig::new(choice, Caching::Auto, From::Elsewhere, Scratch::new());
+        let (_, backing) = rig.file("stopped");
+        rig.write(&backing, 0, &[1; 4096]);
+        let other = Reactors::start(1, choice).unwrap();
+        rig._reactors = other;
+        let (result, _) = rig.run(&backing, Operation::Sync, &[]);
+        let expected = if rig.platform.uses_ring() { Err(DeviceError::Lost) } else { Ok(()) };
+        assert_eq!(result, expected);
+    }
+}
+
+#[test]
+fn stopping_waits_for_what_is_in_flight() {
+    let mut rig = Rig::new(IoChoice::Auto, Caching::Auto, From::Elsewhere, Scratch::new());
+    let (_, backing) = rig.file("stopping");
+    let slots: Vec<_> = (0..64)
+        .map(|at| rig.submit(&backing, Operation::Write { offset: at << 16, len: 65_536 }, &pattern(at, 65_536)))
+        .collect();
+    rig._reactors = Reactors::start(1, IoChoice::Auto).unwrap();
+    for slot in slots {
+        assert!(matches!(rig.outcome(&slot).0, Ok(()) | Err(DeviceError::Lost)));
+    }
+}

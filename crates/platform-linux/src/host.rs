@@ -1,0 +1,224 @@
+//! Host directories as a volume's tree: every call relative to an open descriptor and one name.
+//!
+//! Owns: the exported directories' descriptors, the file systems met below them, the way of each
+//! call to the worker pool.
+//! Does not own: what is cached of objects (the volume), file bytes (`HostFile` and its device).
+//! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without
+//! following any link; a directory is used only while it is found below an export. So nothing outside
+//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool.
+
+mod calls;
+mod climb;
+mod entries;
+mod filesystems;
+mod identity;
+mod key;
+mod limits;
+mod node;
+mod start;
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use volume::{
+    AttributeChange, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked, New,
+    NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
+};
+
+use self::filesystems::FileSystems;
+pub use self::key::{KeyOrigin, handle_key};
+use self::node::HostNode;
+pub use self::start::{HostError, HostOptions};
+use crate::platform::LinuxPlatform;
+use crate::pool::WorkerPool;
+use crate::{Caching, HostDevice};
+
+/// The exported directories of the host.
+pub struct HostTree {
+    core: Arc<Core>,
+    exports: Vec<Export>,
+    descriptors_max: usize,
+    notes: Vec<String>,
+}
+
+/// What calls on the pool's threads share.
+struct Core {
+    pool: WorkerPool,
+    /// /proc/self/fd: the way to reopen an object that is held by a descriptor alone.
+    descriptors: OwnedFd,
+    /// openat2 is there.
+    beneath: bool,
+    /// open_by_handle_at works for us.
+    by_handle: bool,
+    /// Device and inode of each export's root, by which climbing ends.
+    roots: Vec<(u64, u64)>,
+    file_systems: FileSystems,
+}
+
+impl HostTree {
+    /// What was found of the host when the tree was opened that a user may want to know: what it
+    /// cannot do, and what that means. Empty where everything is as it should be.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Runs `call` on the pool.
+    fn run<T: Send + 'static>(
+        &self,
+        call: impl FnOnce(&Arc<Core>) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let core = Arc::clone(&self.core);
+        let pool = self.core.pool.clone();
+        Box::pin(pool.run(move || call(&core)))
+    }
+
+    /// Runs `call` with the node on the pool.
+    fn with<T: Send + 'static>(
+        &self,
+        node: &Node,
+        call: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let node = host_node(node);
+        self.run(move |core| call(core, &node))
+    }
+}
+
+/// The host's side of a node.
+///
+/// # Panics
+/// When the node is another tree's.
+fn host_node(node: &Node) -> Arc<HostNode> {
+    let Some(node) = node.share() else { panic!("a node of another tree") };
+    node
+}
+
+/// The device of the file system that an object of a [`HostTree`] is on. May block shortly.
+///
+/// # Panics
+/// When the node is another tree's.
+pub fn host_device(platform: &LinuxPlatform, node: &Node, caching: Caching) -> Result<Arc<HostDevice>, VolumeError> {
+    let node = host_node(node);
+    let directory = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
+    HostDevice::new(platform, directory, caching).map_err(|error| calls::io_error(&error))
+}
+
+/// Makes the engine's devices for the file systems of a [`HostTree`].
+pub fn host_devices(platform: &LinuxPlatform, caching: Caching) -> DeviceFactory {
+    let platform = platform.clone();
+    Box::new(move |key, node| {
+        let device = host_device(&platform, node, caching)?;
+        Ok(NewDevice { name: filesystems::device_name(key), device })
+    })
+}
+
+impl Directory for HostTree {
+    fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    fn descriptors_max(&self) -> usize {
+        self.descriptors_max
+    }
+
+    fn opens_by_identity(&self) -> bool {
+        self.core.by_handle
+    }
+
+    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+        self.run(move |core| core.open_identity(&identity))
+    }
+
+    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        self.with(directory, move |core, directory| {
+            core.contained(directory)?;
+            core.lookup(directory, &name)
+        })
+    }
+
+    fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
+        self.with(directory, move |core, directory| {
+            core.contained(directory)?;
+            Ok(names.iter().map(|name| core.lookup(directory, name).ok()).collect())
+        })
+    }
+
+    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+        self.with(directory, |core, directory| core.parent(directory))
+    }
+
+    fn list(&self, directory: &Node, mut window: Window) -> Pending<'_, (Window, Stat)> {
+        self.with(directory, move |core, directory| {
+            core.contained(directory)?;
+            calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))?;
+            Ok((window, directory.stat()?))
+        })
+    }
+
+    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+        self.with(directory, |core, directory| {
+            core.contained(directory)?;
+            core.identities(directory)
+        })
+    }
+
+    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+        self.with(node, |_, node| node.stat())
+    }
+
+    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+        self.run(move |_| Ok(nodes.iter().map(|node| host_node(node).stat().ok()).collect()))
+    }
+
+    fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
+        self.with(node, move |core, node| {
+            core.apply(node, &change)?;
+            node.stat()
+        })
+    }
+
+    fn access(&self, node: &Node) -> Pending<'_, u8> {
+        self.with(node, |core, node| core.access(node))
+    }
+
+    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+        self.with(node, |_, node| calls::read_link(node.fd()))
+    }
+
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+        self.with(node, move |core, node| core.open_data(node, must_write))
+    }
+
+    fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
+        self.with(directory, move |core, directory| core.create(directory, &name, &new, &attributes))
+    }
+
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool) -> Pending<'_, Removed> {
+        self.with(directory, move |core, directory| core.remove(directory, &name, directory_wanted))
+    }
+
+    fn rename(&self, from: &Node, from_name: Bytes, to: &Node, to_name: Bytes) -> Pending<'_, Renamed> {
+        let to = host_node(to);
+        self.with(from, move |core, from| core.rename(from, &from_name, &to, &to_name))
+    }
+
+    fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
+        let directory = host_node(directory);
+        self.with(node, move |core, node| core.link(node, &directory, &name))
+    }
+
+    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+        self.with(node, |core, node| core.sync(node))
+    }
+
+    fn space(&self, node: &Node) -> Pending<'_, Space> {
+        self.with(node, |_, node| calls::space(node.fd()))
+    }
+
+    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+        self.with(node, |_, node| calls::path_limits(node.fd()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Staying below the exports: names resolved beneath a directory, directories found below a root.
+//!
+//! Owns: opening one name, climbing up, reopening what a descriptor holds.
+//! Does not own: what is done with what was opened (`entries`).
+//! Invariants: a directory that was moved out of the exports is not used: it was found below a root
+//! right before. What a name is resolved to is the entry itself, never what a link says.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
+use rustix::io::Errno;
+use volume::{Found, Node, Stat, VolumeError};
+
+use super::Core;
+use super::calls::{self, error_of};
+use super::node::HostNode;
+
+/// Most steps up that are tried: what one path can hold.
+const CLIMB_MAX: u32 = 1024;
+/// How often openat2 is tried while renames elsewhere disturb it.
+const AGAIN_MAX: u32 = 1000;
+
+impl Core {
+    /// Whether the directory is below an export now. `Stale` if not.
+    pub(super) fn contained(&self, directory: &HostNode) -> Result<(), VolumeError> {
+        if let Some(depth) = directory.depth() {
+            let there = calls::stat(directory.fd(), &up(depth));
+            if there.is_ok_and(|stat| self.is_root(&stat)) {
+                return Ok(());
+            }
+        }
+        let mut below = None;
+        for depth in 0..CLIMB_MAX {
+            let stat = calls::stat(directory.fd(), &up(depth))?;
+            if self.is_root(&stat) {
+                directory.set_depth(depth);
+                return Ok(());
+            }
+            let here = (stat.device, stat.fileid);
+            if below == Some(here) {
+                break; // The root of everything.
+            }
+            below = Some(here);
+        }
+        Err(VolumeError::Stale)
+    }
+
+    pub(super) fn is_root(&self, stat: &Stat) -> bool {
+        self.roots.contains(&(stat.device.0, stat.fileid))
+    }
+
+    /// The directory that `directory` is in, if that is below an export.
+    pub(super) fn parent(&self, directory: &HostNode) -> Result<Found, VolumeError> {
+        if self.is_root(&directory.stat()?) {
+            return Err(VolumeError::Invalid { what: "an export's root has no parent" });
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = openat(directory.fd(), "..", flags, Mode::empty()).map_err(error_of)?;
+        let found = self.found(fd, false)?;
+        self.contained(&super::host_node(&found.node))?;
+        Ok(found)
+    }
+
+    /// What `name` names in the directory. Not for "..".
+    pub(super) fn lookup(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
+        let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
+        let found = self.found(fd, false)?;
+        if let Some(depth) = directory.depth() {
+            super::host_node(&found.node).set_depth(depth + 1);
+        }
+        Ok(found)
+    }
+
+    /// Opens one entry of a directory; a symbolic link is itself (O_PATH) or an error.
+    pub(super) fn open_entry(
+        &self,
+        directory: &HostNode,
+        name: &[u8],
+        flags: OFlags,
+        mode: Mode,
+    ) -> Result<OwnedFd, VolumeError> {
+        check_entry(name)?;
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if !self.beneath {
+            // One name, no separator, not "..", no link followed: it cannot leave the directory either.
+            return openat(directory.fd(), name, flags, mode).map_err(|errno| here(directory, errno));
+        }
+        let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+        for _ in 0..AGAIN_MAX {
+            match openat2(directory.fd(), name, flags, mode, resolve) {
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                result => return result.map_err(|errno| here(directory, errno)),
+            }
+        }
+        Err(VolumeError::Io { errno: Errno::AGAIN.raw_os_error() })
+    }
+
+    /// Opens the regular file that a descriptor holds, in another way. Others might block, or worse.
+    pub(super) fn reopen(&self, node: &HostNode, flags: OFlags) -> Result<OwnedFd, VolumeError> {
+        let name = node.fd().as_raw_fd().to_string();
+        openat(&self.descriptors, name, flags | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
+    }
+
+    /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.
+    pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
+        let (identity, stat) = self.identify(&fd)?;
+        let node = HostNode::new(fd, real, &stat, &self.pool);
+        Ok(Found { node: Node::new(Arc::new(node)), identity, stat })
+    }
+}
+
+/// What a failed call in a directory means: in one that was removed nothing is found any more.
+pub(super) fn here(directory: &HostNode, errno: Errno) -> VolumeError {
+    if errno == Errno::NOENT && directory.stat().is_ok_and(|stat| stat.links == 0) {
+        return VolumeError::Stale;
+    }
+    error_of(errno)
+}
+
+/// Names were checked by the volume; what would leave a directory is checked here again.
+pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
+    let leaves = name.is_empty() || name == b"." || name == b".." || name.iter().any(|byte| matches!(byte, b'/' | 0));
+    if leaves { Err(VolumeError::Invalid { what: "not the name of an entry" }) } else { Ok(()) }
+}
+
+fn up(depth: u32) -> String {
+    let mut path = "../".repeat(depth as usize);
+    path.pop();
+    path
+}

@@ -1,0 +1,256 @@
+//! Operations on the host's objects, each a few calls on one thread of the pool.
+//!
+//! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing.
+//! Does not own: which of them may run side by side (the volume sees to that).
+//! Invariants: a directory's attributes before and after a change are taken in the same piece of work.
+//! What cannot be made as asked for is taken away again.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use engine::Backing;
+use rustix::fs::{
+    Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat,
+    chownat, fsync, linkat, makedev, mkdirat, mknodat, renameat, symlinkat, syncfs, unlinkat, utimensat,
+};
+use rustix::io::Errno;
+use volume::{
+    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind,
+    VolumeError,
+};
+
+use super::calls::{self, error_of};
+use super::climb::{check_entry, here};
+use super::node::HostNode;
+use super::{Core, host_node};
+use crate::HostFile;
+
+/// Permission bits of what is made without any being asked for.
+const FILE_MODE: u32 = 0o644;
+const DIRECTORY_MODE: u32 = 0o755;
+
+impl Core {
+    pub(super) fn create(
+        &self,
+        parent: &HostNode,
+        name: &[u8],
+        new: &New,
+        attributes: &AttributeChange,
+    ) -> Result<Created, VolumeError> {
+        check_entry(name)?;
+        self.contained(parent)?;
+        let before = parent.stat()?;
+        let mode = |default| Mode::from_raw_mode(attributes.mode.unwrap_or(default));
+        let made = match new {
+            New::Regular => {
+                let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+                let fd = self.open_entry(parent, name, flags, mode(FILE_MODE))?;
+                self.found(fd, true)
+            }
+            New::Directory => {
+                mkdirat(parent.fd(), name, mode(DIRECTORY_MODE)).map_err(|errno| here(parent, errno))?;
+                self.lookup(parent, name)
+            }
+            New::Symlink { target } => {
+                symlinkat(&target[..], parent.fd(), name).map_err(|errno| here(parent, errno))?;
+                self.lookup(parent, name)
+            }
+            New::Special(special) => {
+                let (kind, device) = match *special {
+                    SpecialKind::Fifo => (FileType::Fifo, 0),
+                    SpecialKind::Socket => (FileType::Socket, 0),
+                    SpecialKind::CharDevice { major, minor } => (FileType::CharacterDevice, makedev(major, minor)),
+                    SpecialKind::BlockDevice { major, minor } => (FileType::BlockDevice, makedev(major, minor)),
+                };
+                let result = mknodat(parent.fd(), name, kind, mode(FILE_MODE), device);
+                result.map_err(|errno| match errno {
+                    Errno::INVAL => VolumeError::NotSupported,
+                    errno => here(parent, errno),
+                })?;
+                self.lookup(parent, name)
+            }
+        };
+        let finished = made.and_then(|found| self.finish(found, new, attributes));
+        match finished {
+            Ok((found, data)) => Ok(Created { found, data, parent: Change { before, after: parent.stat()? } }),
+            Err(error) => {
+                let flags = if matches!(new, New::Directory) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+                // What remains if this fails too is an object with the serving user's attributes.
+                let _ = unlinkat(parent.fd(), name, flags);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives a new object the attributes that were asked for, and opens a file's bytes.
+    fn finish(
+        &self,
+        mut found: Found,
+        new: &New,
+        attributes: &AttributeChange,
+    ) -> Result<(Found, Option<Data>), VolumeError> {
+        let node = host_node(&found.node);
+        let mut change = *attributes;
+        // The process's mask may have taken bits away; changing the owner may, too.
+        let owned = change.uid.is_some() || change.gid.is_some();
+        let symlink = matches!(new, New::Symlink { .. });
+        change.mode = change.mode.filter(|mode| !symlink && (owned || *mode != found.stat.mode));
+        if change != AttributeChange::default() {
+            self.apply(&node, &change)?;
+            found.stat = node.stat()?;
+        }
+        let data = match new {
+            New::Regular => {
+                let fd = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
+                Some(Data { backing: backing(fd), stat: found.stat, writable: true })
+            }
+            _ => None,
+        };
+        Ok((found, data))
+    }
+
+    pub(super) fn remove(
+        &self,
+        parent: &HostNode,
+        name: &[u8],
+        directory_wanted: bool,
+    ) -> Result<Removed, VolumeError> {
+        self.contained(parent)?;
+        let found = self.lookup(parent, name)?;
+        let flags = match (found.stat.kind == Kind::Directory, directory_wanted) {
+            (true, false) => return Err(VolumeError::IsDirectory),
+            (false, true) => return Err(VolumeError::NotDirectory),
+            (true, true) => AtFlags::REMOVEDIR,
+            (false, false) => AtFlags::empty(),
+        };
+        let before = parent.stat()?;
+        unlinkat(parent.fd(), name, flags).map_err(|errno| match errno {
+            // POSIX lets a host say 'exists' for 'not empty'.
+            Errno::EXIST => VolumeError::NotEmpty,
+            errno => here(parent, errno),
+        })?;
+        let stat = host_node(&found.node).stat()?;
+        Ok(Removed { identity: found.identity, stat, parent: Change { before, after: parent.stat()? } })
+    }
+
+    pub(super) fn rename(
+        &self,
+        from: &HostNode,
+        from_name: &[u8],
+        to: &HostNode,
+        to_name: &[u8],
+    ) -> Result<Renamed, VolumeError> {
+        check_entry(to_name)?;
+        self.contained(from)?;
+        self.contained(to)?;
+        let moved = self.lookup(from, from_name)?;
+        let replaced = match self.lookup(to, to_name) {
+            Ok(found) => Some(found),
+            Err(VolumeError::NotFound) => None,
+            Err(error) => return Err(error),
+        };
+        let (from_before, to_before) = (from.stat()?, to.stat()?);
+        renameat(from.fd(), from_name, to.fd(), to_name).map_err(|errno| match errno {
+            Errno::EXIST => VolumeError::NotEmpty,
+            Errno::INVAL => VolumeError::Invalid { what: "a directory cannot be moved into itself" },
+            errno => here(from, errno),
+        })?;
+        let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
+        // Two names of one object: the host leaves both.
+        let replaced = replaced.filter(|found| found.identity != moved.identity);
+        Ok(Renamed {
+            moved: after(&moved)?,
+            replaced: replaced.as_ref().map(after).transpose()?,
+            from: Change { before: from_before, after: from.stat()? },
+            to: Change { before: to_before, after: to.stat()? },
+        })
+    }
+
+    pub(super) fn link(&self, node: &HostNode, parent: &HostNode, name: &[u8]) -> Result<Linked, VolumeError> {
+        check_entry(name)?;
+        self.contained(parent)?;
+        let before = parent.stat()?;
+        let held = node.fd().as_raw_fd().to_string();
+        linkat(&self.descriptors, held, parent.fd(), name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno {
+            // The object's last name went meanwhile.
+            Errno::NOENT if node.stat().is_ok_and(|stat| stat.links == 0) => VolumeError::Stale,
+            errno => here(parent, errno),
+        })?;
+        Ok(Linked { stat: node.stat()?, parent: Change { before, after: parent.stat()? } })
+    }
+
+    /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
+    pub(super) fn apply(&self, node: &HostNode, change: &AttributeChange) -> Result<(), VolumeError> {
+        assert!(change.size.is_none(), "sizes are the engine's");
+        if change.uid.is_some() || change.gid.is_some() {
+            let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
+            chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
+        }
+        // Linux has no permission bits on symbolic links; to set them is no error.
+        if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {
+            let held = node.fd().as_raw_fd().to_string();
+            chmodat(&self.descriptors, held, Mode::from_raw_mode(mode), AtFlags::empty()).map_err(error_of)?;
+        }
+        if change.atime != SetTime::Keep || change.mtime != SetTime::Keep {
+            let times = Timestamps { last_access: time_of(change.atime), last_modification: time_of(change.mtime) };
+            utimensat(node.fd(), "", &times, AtFlags::EMPTY_PATH).map_err(error_of)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn access(&self, node: &HostNode) -> Result<u8, VolumeError> {
+        if node.kind() == Kind::Symlink {
+            return Ok(7);
+        }
+        let held = node.fd().as_raw_fd().to_string();
+        let mut rights = 0;
+        for (right, wanted) in [(1, Access::READ_OK), (2, Access::WRITE_OK), (4, Access::EXEC_OK)] {
+            match accessat(&self.descriptors, held.as_str(), wanted, AtFlags::EACCESS) {
+                Ok(()) => rights |= right,
+                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::TXTBSY) => {}
+                Err(errno) => return Err(error_of(errno)),
+            }
+        }
+        Ok(rights)
+    }
+
+    /// Opens a file's bytes; for reading alone unless something is to be written, so that a program
+    /// that is only read can be run on the host meanwhile.
+    pub(super) fn open_data(&self, node: &HostNode, must_write: bool) -> Result<Data, VolumeError> {
+        let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
+        let fd = self.reopen(node, access)?;
+        let stat = calls::stat(fd.as_fd(), "")?;
+        Ok(Data { backing: backing(fd), stat, writable: must_write })
+    }
+
+    /// Makes attributes, and a directory's entries, durable.
+    pub(super) fn sync(&self, node: &HostNode) -> Result<(), VolumeError> {
+        let opened = match node.kind() {
+            _ if node.is_real() => return fsync(node.fd()).map_err(error_of),
+            Kind::Directory => calls::open_directory(node.fd()),
+            Kind::Regular => self.reopen(node, OFlags::RDONLY),
+            // Nothing to open without side effects.
+            _ => Err(VolumeError::Denied),
+        };
+        match opened {
+            Ok(fd) => fsync(fd).map_err(error_of),
+            Err(VolumeError::Denied | VolumeError::NotPermitted) => match self.file_systems.mount(node.device()) {
+                Some(mount) => syncfs(mount).map_err(error_of),
+                None => Err(VolumeError::Denied),
+            },
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn backing(fd: OwnedFd) -> Backing {
+    Backing::new(Arc::new(HostFile::new(fd)))
+}
+
+fn time_of(time: SetTime) -> Timespec {
+    match time {
+        SetTime::Keep => Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT },
+        SetTime::ServerNow => Timespec { tv_sec: 0, tv_nsec: UTIME_NOW },
+        SetTime::To(time) => Timespec { tv_sec: time.seconds, tv_nsec: time.nanos.into() },
+    }
+}

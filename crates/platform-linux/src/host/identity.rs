@@ -1,0 +1,209 @@
+//! Identity: the kernel's file handle of an object, and back.
+//!
+//! Owns: the two system calls that rustix does not have, the fall-backs where they do not work.
+//! Does not own: the layout of handles for clients (the volume).
+//! Invariants: two objects that live at the same time never share an identity; with a kernel handle,
+//! not even one after the other, since it holds a generation.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::fs::{OFlags, StatxFlags};
+use rustix::io::Errno;
+use siphasher::sip128::{Hasher128, SipHasher24};
+use volume::{Found, IDENTITY_BYTES_MAX, Identified, Identity, Kind, Stat, VolumeError};
+
+use super::Core;
+use super::calls::{self, error_of};
+use super::node::HostNode;
+
+/// How an identity's bytes were made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Form {
+    /// The kernel's handle; the object can be opened by it, with the privilege.
+    Handle = 1,
+    /// The kernel's handle, good for telling objects apart only (overlayfs).
+    Telling = 2,
+    /// A 128-bit hash of a kernel handle that is too long.
+    Digest = 3,
+    /// Inode number and time of birth: a number used again within one tick of the host's clock is
+    /// not told apart.
+    Inode = 4,
+}
+
+/// The largest handle that a kernel gives.
+const HANDLE_BYTES_MAX: usize = 128;
+const AT_EMPTY_PATH: i32 = 0x1000;
+/// Since Linux 6.5.
+const AT_HANDLE_FID: i32 = 0x200;
+
+/// `struct file_handle` with room for the largest.
+#[repr(C)]
+struct RawHandle {
+    bytes: u32,
+    kind: i32,
+    handle: [u8; HANDLE_BYTES_MAX],
+}
+
+/// A kernel handle: its type and bytes.
+struct KernelHandle {
+    kind: i32,
+    len: usize,
+    bytes: [u8; HANDLE_BYTES_MAX],
+}
+
+impl KernelHandle {
+    fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+fn name_to_handle(fd: BorrowedFd<'_>, flags: i32) -> Result<KernelHandle, Errno> {
+    let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
+    let mut mount: i32 = 0;
+    // SAFETY: the path is a terminated string; `raw` is a file_handle with as much room as it says,
+    // and `mount` an int; all outlive the call, which keeps no reference.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_name_to_handle_at,
+            fd.as_raw_fd(),
+            c"".as_ptr(),
+            &raw mut raw,
+            &raw mut mount,
+            AT_EMPTY_PATH | flags,
+        )
+    };
+    if result != 0 {
+        return Err(last_errno());
+    }
+    Ok(KernelHandle { kind: raw.kind, len: (raw.bytes as usize).min(HANDLE_BYTES_MAX), bytes: raw.handle })
+}
+
+fn open_by_handle(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    let mut raw = RawHandle { bytes: bytes.len() as u32, kind: kind.into(), handle: [0; HANDLE_BYTES_MAX] };
+    raw.handle[..bytes.len()].copy_from_slice(bytes);
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // SAFETY: `raw` is a file_handle of the length that it says and outlives the call.
+    let result = unsafe { libc::syscall(libc::SYS_open_by_handle_at, mount.as_raw_fd(), &raw mut raw, flags.bits()) };
+    let Ok(fd) = i32::try_from(result) else {
+        return Err(Errno::OVERFLOW);
+    };
+    if fd < 0 {
+        return Err(last_errno());
+    }
+    // SAFETY: the kernel has just opened it for us, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// The best handle that the host gives for an object, and its form. `None` where it gives none.
+fn handle_of(fd: BorrowedFd<'_>) -> Option<(Form, KernelHandle)> {
+    if let Ok(handle) = name_to_handle(fd, 0) {
+        return Some((Form::Handle, handle));
+    }
+    name_to_handle(fd, AT_HANDLE_FID).ok().map(|handle| (Form::Telling, handle))
+}
+
+/// How objects on the file system of `fd` are identified.
+pub(super) fn form_of(fd: BorrowedFd<'_>) -> Form {
+    handle_of(fd).map_or(Form::Inode, |(form, handle)| fitting(form, &handle))
+}
+
+fn fitting(form: Form, handle: &KernelHandle) -> Form {
+    let fits = handle.len <= IDENTITY_BYTES_MAX && u8::try_from(handle.kind).is_ok();
+    if fits { form } else { Form::Digest }
+}
+
+/// Whether handles can be opened by this process on the file system of `directory`.
+pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
+    let Ok(handle) = name_to_handle(directory, 0) else {
+        return false;
+    };
+    let (Ok(mount), Ok(kind)) = (calls::open_directory(directory), u8::try_from(handle.kind)) else {
+        return false;
+    };
+    open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
+}
+
+impl Core {
+    /// The identity and attributes of an open object.
+    pub(super) fn identify(&self, fd: &OwnedFd) -> Result<(Identity, Stat), VolumeError> {
+        let raw = calls::raw_stat(fd.as_fd(), "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+        let stat = calls::stat_of(&raw);
+        let fsid = self.file_systems.id(stat.device, fd.as_fd(), stat.kind)?;
+        let identity = match handle_of(fd.as_fd()) {
+            Some((form, handle)) => match fitting(form, &handle) {
+                Form::Digest => {
+                    let mut hasher = SipHasher24::new();
+                    std::hash::Hasher::write(&mut hasher, &handle.kind.to_le_bytes());
+                    std::hash::Hasher::write(&mut hasher, handle.bytes());
+                    Identity::new(fsid, Form::Digest as u8, 0, &hasher.finish128().as_bytes())
+                }
+                form => Identity::new(fsid, form as u8, handle.kind as u8, handle.bytes()),
+            },
+            None => {
+                let mut bytes = [0; 20];
+                bytes[..8].copy_from_slice(&stat.fileid.to_le_bytes());
+                bytes[8..16].copy_from_slice(&raw.stx_btime.tv_sec.to_le_bytes());
+                bytes[16..].copy_from_slice(&raw.stx_btime.tv_nsec.to_le_bytes());
+                Identity::new(fsid, Form::Inode as u8, 0, &bytes)
+            }
+        };
+        Ok((identity, stat))
+    }
+
+    /// Opens an object by its identity.
+    pub(super) fn open_identity(&self, identity: &Identity) -> Result<Found, VolumeError> {
+        if !self.by_handle || identity.form() != Form::Handle as u8 {
+            return Err(VolumeError::NotSupported);
+        }
+        let mut mounts = self.file_systems.mounts(identity.fsid());
+        if mounts.is_empty() {
+            self.meet_mounts();
+            mounts = self.file_systems.mounts(identity.fsid());
+        }
+        if mounts.is_empty() {
+            // A part of a file system that we know, under an id of its own (a subvolume).
+            mounts = self.file_systems.all_mounts();
+        }
+        for mount in mounts {
+            match open_by_handle(mount.as_fd(), identity.kind(), identity.bytes()) {
+                Ok(fd) => {
+                    if let Some(found) = self.accept(fd, identity)? {
+                        return Ok(found);
+                    }
+                }
+                Err(Errno::PERM) => return Err(VolumeError::NotSupported),
+                Err(Errno::STALE | Errno::INVAL | Errno::NOENT) => {}
+                Err(errno) => return Err(error_of(errno)),
+            }
+        }
+        Err(VolumeError::Stale)
+    }
+
+    /// What was opened by a handle, if it is the object, lives and, for a directory, is in an export.
+    fn accept(&self, fd: OwnedFd, identity: &Identity) -> Result<Option<Found>, VolumeError> {
+        let found = self.found(fd, false)?;
+        if found.identity != *identity || found.stat.links == 0 {
+            return Ok(None);
+        }
+        if found.stat.kind == Kind::Directory {
+            self.contained(&super::host_node(&found.node))?;
+        }
+        Ok(Some(found))
+    }
+
+    /// The entries of a directory with what they name; those that go away meanwhile are left out.
+    pub(super) fn identities(&self, directory: &HostNode) -> Result<Vec<Identified>, VolumeError> {
+        let mut names = Vec::new();
+        calls::each_entry(directory.fd(), |name, _| names.push(bytes::Bytes::copy_from_slice(name)))?;
+        let identified = names.into_iter().filter_map(|name| {
+            let found = self.lookup(directory, &name).ok()?;
+            Some(Identified { name, identity: found.identity, directory: found.stat.kind == Kind::Directory })
+        });
+        Ok(identified.collect())
+    }
+}

@@ -1,0 +1,79 @@
+//! An open object of the host.
+//!
+//! Owns: its descriptor, and where it was last found below an export.
+//! Does not own: names; identity is computed from it (`identity`).
+//! Invariants: closing never happens on the thread that lets go of the last reference to a file,
+//! since with its last name gone that may take the host long.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use volume::{DeviceKey, Kind, Stat, VolumeError};
+
+use super::calls;
+use crate::pool::WorkerPool;
+
+/// Not known how far below its export's root a directory is.
+const UNKNOWN: u32 = u32::MAX;
+
+pub(super) struct HostNode {
+    /// Until dropped.
+    fd: Option<OwnedFd>,
+    /// Whether the descriptor is more than O_PATH.
+    real: bool,
+    kind: Kind,
+    device: DeviceKey,
+    /// How many steps up its export's root was last found.
+    depth: AtomicU32,
+    pool: WorkerPool,
+}
+
+impl HostNode {
+    pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: &WorkerPool) -> Self {
+        let depth = AtomicU32::new(UNKNOWN);
+        Self { fd: Some(fd), real, kind: stat.kind, device: stat.device, depth, pool: pool.clone() }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        match &self.fd {
+            Some(fd) => fd.as_fd(),
+            None => unreachable!("taken by drop alone"),
+        }
+    }
+
+    /// Whether the descriptor can be used for more than naming the object.
+    pub(super) fn is_real(&self) -> bool {
+        self.real
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn device(&self) -> DeviceKey {
+        self.device
+    }
+
+    pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
+        calls::stat(self.fd(), "")
+    }
+
+    pub(super) fn depth(&self) -> Option<u32> {
+        Some(self.depth.load(Ordering::Relaxed)).filter(|depth| *depth != UNKNOWN)
+    }
+
+    pub(super) fn set_depth(&self, depth: u32) {
+        self.depth.store(depth, Ordering::Relaxed);
+    }
+}
+
+impl Drop for HostNode {
+    fn drop(&mut self) {
+        if self.kind == Kind::Regular
+            && let Some(fd) = self.fd.take()
+        {
+            // Bounded by the inodes that the volume keeps.
+            self.pool.post(Box::new(move || drop(fd)));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Attributes coherent with what is unwritten, and with what others do.
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+use engine::settings::Knob;
+use volume::{SetTime, Timestamp};
+
+use super::*;
+
+#[test]
+fn sizes_and_times_of_unwritten_data_are_seen_at_once() {
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    let mut last = world.attributes(&file);
+    for round in 0..20u64 {
+        let outcome = world.write(&file, round * 1000, &[7; 1000]);
+        outcome.result.unwrap();
+        let (before, after) = (outcome.consistency.before.unwrap(), outcome.consistency.after.unwrap());
+        assert_eq!(
+            (before.size, before.mtime, before.ctime),
+            (last.size, last.mtime, last.ctime),
+            "a chain without a gap"
+        );
+        assert_eq!(after.size, (round + 1) * 1000);
+        assert!(after.mtime > last.mtime && after.ctime > last.ctime);
+        assert!(after.used >= 1, "{}", after.used);
+        assert_eq!(world.volume.try_attributes(&file), Some(after));
+        last = after;
+    }
+}
+
+#[test]
+fn the_host_gets_the_times_that_clients_were_told() {
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    let told = world.write(&file, 0, &[1; 100_000]).consistency.after.unwrap();
+    world.sync(&file);
+    assert_eq!(world.run(world.volume.settle_all()), 0);
+    let metadata = std::fs::metadata(world.host("file")).unwrap();
+    assert_eq!((metadata.mtime(), metadata.mtime_nsec()), (told.mtime.seconds, i64::from(told.mtime.nanos)));
+    let attributes = world.attributes(&file);
+    assert_eq!((attributes.mtime, attributes.ctime), (told.mtime, told.ctime));
+    // A time set while data is unwritten survives the writing back.
+    world.write(&file, 0, &[2; 5000]).result.unwrap();
+    let time = Timestamp { seconds: 1_000_000_000, nanos: 5 };
+    let change = AttributeChange { mtime: SetTime::To(time), ..AttributeChange::default() };
+    let set = world.set(&file, change);
+    set.result.unwrap();
+    assert_eq!(set.consistency.after.unwrap().mtime, time);
+    let world = world.restarted();
+    assert_eq!(std::fs::metadata(world.host("file")).unwrap().mtime(), 1_000_000_000);
+    assert_eq!(world.lookup(&world.root(), "file").unwrap().1.mtime, time);
+}
+
+#[test]
+fn changes_by_others_are_seen() {
+    let world = World::new();
+    world.volume.engine().settings().set(Knob::AttributesIdleCentisecs, 0).unwrap();
+    let root = world.root();
+    std::fs::write(world.host("file"), b"first").unwrap();
+    let file = world.lookup(&root, "file").unwrap().0;
+    assert_eq!(world.read(&file, 0, 100).0, b"first");
+    std::fs::write(world.host("file"), b"second, longer").unwrap();
+    let attributes = world.attributes(&file);
+    assert_eq!(attributes.size, 14);
+    assert_eq!(world.read(&file, 0, 100).0, b"second, longer");
+    // The same size and a time set back: the change time tells.
+    let times = std::fs::metadata(world.host("file")).unwrap();
+    std::fs::write(world.host("file"), b"third,, longer").unwrap();
+    let opened = std::fs::File::options().write(true).open(world.host("file")).unwrap();
+    opened.set_modified(times.modified().unwrap()).unwrap();
+    world.lookup(&root, "file").unwrap();
+    assert_eq!(world.read(&file, 0, 100).0, b"third,, longer");
+    std::fs::set_permissions(world.host("file"), std::fs::Permissions::from_mode(0o640)).unwrap();
+    assert_eq!(world.attributes(&file).mode, 0o640);
+    std::fs::write(world.host("made by others"), b"").unwrap();
+    assert!(world.names(&root, 10).contains(&"made by others".to_owned()));
+    std::fs::remove_file(world.host("file")).unwrap();
+    assert_eq!(world.run(world.volume.attributes(&file)).err(), Some(VolumeError::Stale));
+    assert_eq!(world.resolve(&world.handle(&file)).err(), Some(VolumeError::Stale));
+}
+
+#[test]
+fn our_own_writing_back_is_no_change_by_others() {
+    let world = World::new();
+    world.volume.engine().settings().set(Knob::AttributesIdleCentisecs, 0).unwrap();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    let data: Vec<u8> = (0..300_000u32).map(|at| at as u8).collect();
+    let told = world.write(&file, 0, &data).consistency.after.unwrap();
+    world.sync(&file);
+    for _ in 0..3 {
+        let (_, attributes) = world.lookup(&root, "file").unwrap();
+        assert_eq!((attributes.size, attributes.mtime, attributes.ctime), (told.size, told.mtime, told.ctime));
+        world.run(world.volume.settle_all());
+    }
+    assert!(world.volume.try_read(&file, 0, 4096).is_some(), "still cached");
+}
+
+#[test]
+fn a_guard_holds_a_stale_change_back() {
+    let world = World::new();
+    let file = world.create(&world.root(), "file");
+    let seen = world.attributes(&file);
+    world.write(&file, 0, b"changed").result.unwrap();
+    let change = AttributeChange { size: Some(0), ..AttributeChange::default() };
+    let refused = world.run(world.volume.set_attributes(&file, change, Some(seen.ctime)));
+    assert_eq!(refused.result, Err(VolumeError::NotSynchronised));
+    assert_eq!(world.read(&file, 0, 10).0, b"changed");
+    let now = world.attributes(&file).ctime;
+    let taken = world.run(world.volume.set_attributes(&file, change, Some(now)));
+    taken.result.unwrap();
+    assert_eq!(taken.consistency.before.unwrap().size, 7);
+    assert_eq!(taken.consistency.after.unwrap().size, 0);
+}
+
+#[test]
+fn sizes_can_be_set_both_ways_while_dirty() {
+    let world = World::new();
+    let file = world.create(&world.root(), "file");
+    let size = |size| AttributeChange { size: Some(size), ..AttributeChange::default() };
+    world.write(&file, 0, &[9; 10_000]).result.unwrap();
+    world.set(&file, size(5000)).result.unwrap();
+    world.set(&file, size(6000)).result.unwrap();
+    let (bytes, end) = world.read(&file, 0, 20_000);
+    assert!(end);
+    assert_eq!(bytes[..5000], [9; 5000]);
+    assert_eq!(bytes[5000..], [0; 1000]);
+    world.sync(&file);
+    assert_eq!(std::fs::read(world.host("file")).unwrap(), bytes);
+    assert_eq!(world.set(&file, size(u64::MAX)).result, Err(VolumeError::TooLarge));
+    assert_eq!(world.set(&world.root(), size(0)).result, Err(VolumeError::IsDirectory));
+    let mode = AttributeChange { mode: Some(0o10000), ..AttributeChange::default() };
+    assert!(matches!(world.set(&file, mode).result, Err(VolumeError::Invalid { .. })));
+}
+
+#[test]
+fn rights_are_those_of_the_serving_user() {
+    let world = World::new();
+    let file = world.create(&world.root(), "file");
+    let mode = |mode| AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+    world.set(&file, mode(0o700)).result.unwrap();
+    assert_eq!(world.run(world.volume.access(&file)).unwrap().0, 7);
+    world.set(&file, mode(0o400)).result.unwrap();
+    let rights = world.run(world.volume.access(&file)).unwrap().0;
+    assert_eq!(rights, if is_root() { 3 } else { 1 });
+}
+
+#[test]
+fn tending_lets_removed_files_and_programs_go() {
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    world.write(&file, 0, b"x").result.unwrap();
+    world.sync(&file);
+    world.run(world.volume.settle_all());
+    let program = world.create(&root, "program");
+    let bytes = std::fs::read("/bin/true").unwrap();
+    world.write(&program, 0, &bytes).result.unwrap();
+    let mode = AttributeChange { mode: Some(0o755), ..AttributeChange::default() };
+    world.set(&program, mode).result.unwrap();
+    world.sync(&program);
+    world.run(world.volume.settle_all());
+    let handle = world.handle(&program);
+    drop((file, program));
+    std::fs::remove_file(world.host("file")).unwrap();
+    let held = || {
+        let names = std::fs::read_dir("/proc/self/fd")
+            .unwrap()
+            .filter_map(|entry| std::fs::read_link(entry.unwrap().path()).ok());
+        let inside = world.host("");
+        names.filter(|name| name.starts_with(&inside) && *name != inside.components().as_path()).count()
+    };
+    assert!(held() >= 2);
+    // The engine remembers a file that was dirty until that would have expired.
+    world.volume.engine().set_knob(Knob::ExpireCentisecs, 1).unwrap();
+    // Used lately the first time, idle the second.
+    world.run(world.volume.tend());
+    world.run(world.volume.tend());
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while held() > 0 {
+        assert!(std::time::Instant::now() < deadline, "{} descriptors are still held", held());
+        std::thread::yield_now();
+    }
+    assert!(runs(&world.host("program")));
+    let program = world.resolve(&handle).unwrap();
+    assert_eq!(world.read(&program, 0, 4).0, bytes[..4]);
+}

@@ -1,0 +1,23 @@
+//! The real world, Linux: clocks, threads, sockets and files for the engine and its front ends.
+//!
+//! Owns: the `Platform` of real machines, its reactors, devices over host files, listeners.
+//! Does not own: what is cached or written when (the engine), names (the volume), protocols.
+//! Invariants: nothing here decides anything about pages; `unsafe` stays in the ring and in the few
+//! calls that hand memory to the kernel.
+
+mod clock;
+mod device;
+mod host;
+mod local;
+mod net;
+mod platform;
+mod pool;
+mod reactor;
+#[cfg(test)]
+mod scratch;
+
+pub use device::{Caching, HostDevice, HostFile};
+pub use host::{HostError, HostOptions, HostTree, KeyOrigin, handle_key, host_device, host_devices};
+pub use net::{CONNECTIONS_MAX, ListenError, Listener, Peer, ServeCounts, ServeHandle, serve};
+pub use platform::{IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, StartError};
+pub use pool::WorkerPool;

@@ -1,0 +1,89 @@
+//! Each thread's counters, found without a lock.
+//!
+//! Owns: the blocks of counters, one for each platform and thread that met; those of threads that
+//! have ended are given to new ones.
+//! Does not own: what is counted.
+//! Invariants: a block is used by one thread at a time. Finding the block of the platform used last
+//! costs one comparison. A block can be had at any moment of a thread's life, also at its very end.
+
+use std::cell::Cell;
+use std::sync::{Mutex, PoisonError};
+
+use engine::counters::{Counters, Local};
+
+/// Lives for ever: what it counted is in the sums for ever.
+struct Node {
+    platform: u64,
+    local: Local,
+    next: Cell<Option<&'static Node>>,
+}
+
+/// A block that no thread uses.
+struct Idle(&'static Node);
+
+// SAFETY: its last thread has given up every reference to it, and the next one gets it from under a
+// lock, so that there is one user at a time and each sees what the one before has counted.
+unsafe impl Send for Idle {}
+
+static IDLE: Mutex<Vec<Idle>> = Mutex::new(Vec::new());
+
+thread_local! {
+    /// The block used last.
+    static NEWEST: Cell<Option<&'static Node>> = const { Cell::new(None) };
+    /// All of this thread's blocks.
+    static ALL: Cell<Option<&'static Node>> = const { Cell::new(None) };
+    static GIVE_BACK: GiveBack = const { GiveBack };
+}
+
+/// Gives this thread's blocks back at its end.
+struct GiveBack;
+
+impl Drop for GiveBack {
+    fn drop(&mut self) {
+        NEWEST.set(None);
+        let mut at = ALL.take();
+        let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(node) = at {
+            at = node.next.take();
+            idle.push(Idle(node));
+        }
+    }
+}
+
+/// This thread's block of the platform with this number, whose counters are `counters`.
+#[inline]
+pub(crate) fn of(platform: u64, counters: &Counters) -> &Local {
+    match NEWEST.get() {
+        Some(node) if node.platform == platform => &node.local,
+        _ => find(platform, counters),
+    }
+}
+
+#[cold]
+fn find(platform: u64, counters: &Counters) -> &Local {
+    let mut at = ALL.get();
+    while let Some(node) = at.filter(|node| node.platform != platform) {
+        at = node.next.get();
+    }
+    let node = at.unwrap_or_else(|| {
+        let node = take_idle(platform).unwrap_or_else(|| {
+            Box::leak(Box::new(Node { platform, local: Local::new(counters), next: Cell::new(None) }))
+        });
+        node.next.set(ALL.get());
+        ALL.set(Some(node));
+        // At the very end of a thread nobody gives it back any more.
+        let _ = GIVE_BACK.try_with(|_| ());
+        node
+    });
+    NEWEST.set(Some(node));
+    &node.local
+}
+
+fn take_idle(platform: u64) -> Option<&'static Node> {
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = idle.iter().position(|idle| idle.0.platform == platform)?;
+    Some(idle.swap_remove(at).0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,16 @@
+//! Sockets for protocol machines: listeners, connections, serving.
+//!
+//! Owns: the module's parts; see each.
+//! Does not own: protocols: a connection moves bytes between a socket and a `volume::Machine`.
+//! Invariants: page frames go to the kernel where they are, without a copy, and are let go when sent.
+
+mod connection;
+mod listener;
+mod serve;
+mod socket;
+
+pub use listener::{ListenError, Listener, Peer};
+pub use serve::{CONNECTIONS_MAX, ServeCounts, ServeHandle, serve};
+
+#[cfg(test)]
+mod tests;

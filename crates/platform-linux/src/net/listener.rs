@@ -1,0 +1,185 @@
+//! Sockets that connections come in by.
+//!
+//! Owns: their descriptors; the path of a local one.
+//! Does not own: accepting (`serve`).
+//! Invariants: an error names the address. A path is taken over only from a server that is gone.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::fs::{Mode, fchmod};
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
+    socket_with, sockopt,
+};
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+/// What the kernel may hold of a peer's bytes while we do not want them. (It takes the double.)
+const RECEIVE_BUFFER_BYTES: usize = 512 << 10;
+/// A peer that acknowledges nothing for this long is gone: three of an NFS client's usual timeouts.
+const USER_TIMEOUT_MS: u32 = 180_000;
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
+const KEEPALIVE_COUNT: u32 = 6;
+
+/// Why nothing can listen at an address.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ListenError {
+    /// Another server has it.
+    #[error("cannot listen on {address}: it is in use by another program")]
+    InUse {
+        /// Where.
+        address: String,
+    },
+    /// A path that holds something else than a socket.
+    #[error("cannot listen on {address}: there is a file that is no socket")]
+    NotASocket {
+        /// Where.
+        address: String,
+    },
+    /// The host refused.
+    #[error("cannot listen on {address}: {source}")]
+    Host {
+        /// Where.
+        address: String,
+        /// The host's answer.
+        source: std::io::Error,
+    },
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Peer {
+    /// A peer by TCP.
+    Internet(SocketAddr),
+    /// A process of this host, by a path.
+    Local,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Internet(address) => address.fmt(f),
+            Self::Local => f.write_str("local"),
+        }
+    }
+}
+
+/// A listening socket.
+pub struct Listener {
+    pub(super) fd: Arc<OwnedFd>,
+    address: Address,
+}
+
+enum Address {
+    Internet(SocketAddr),
+    Local(PathBuf),
+}
+
+impl Listener {
+    /// Listens for TCP at `address`; port 0 takes a free one.
+    pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
+        let open = || -> Result<(OwnedFd, SocketAddr), Errno> {
+            let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+            let fd = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+            sockopt::set_socket_reuseaddr(&fd, true)?;
+            // Before it listens: connections inherit it, and what their windows can grow to.
+            sockopt::set_socket_recv_buffer_size(&fd, RECEIVE_BUFFER_BYTES)?;
+            bind(&fd, &address)?;
+            listen(&fd, BACKLOG)?;
+            let bound = SocketAddr::try_from(getsockname(&fd)?)?;
+            Ok((fd, bound))
+        };
+        let (fd, bound) = open().map_err(|error| refused(address.to_string(), error))?;
+        Ok(Self { fd: Arc::new(fd), address: Address::Internet(bound) })
+    }
+
+    /// Listens at a path that only this user can connect to. The path of a server that is gone is
+    /// taken over; it is removed when the listener is dropped.
+    pub fn local(path: &Path) -> Result<Self, ListenError> {
+        let name = path.display().to_string();
+        let host = |error: Errno| refused(name.clone(), error);
+        let address = SocketAddrUnix::new(path).map_err(host)?;
+        let socket = || socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+        let fd = socket().map_err(host)?;
+        // Its file is made with these permissions, so that nobody gets in before they are set.
+        fchmod(&fd, Mode::RUSR | Mode::WUSR).map_err(host)?;
+        match bind(&fd, &address) {
+            Err(Errno::ADDRINUSE) => {
+                match connect(socket().map_err(host)?, &address) {
+                    Err(Errno::CONNREFUSED) => {}
+                    Err(Errno::NOTSOCK | Errno::PROTOTYPE) => {
+                        return Err(ListenError::NotASocket { address: name });
+                    }
+                    _ => return Err(ListenError::InUse { address: name }),
+                }
+                if !is_socket(path) {
+                    return Err(ListenError::NotASocket { address: name });
+                }
+                std::fs::remove_file(path).map_err(|source| ListenError::Host { address: name.clone(), source })?;
+                bind(&fd, &address).map_err(host)?;
+            }
+            other => other.map_err(host)?,
+        }
+        let listener = Self { fd: Arc::new(fd), address: Address::Local(path.to_owned()) };
+        listen(&listener.fd, BACKLOG).map_err(host)?;
+        Ok(listener)
+    }
+
+    /// Where it listens by TCP; with the port that was taken for port 0.
+    pub fn internet_address(&self) -> Option<SocketAddr> {
+        match self.address {
+            Address::Internet(address) => Some(address),
+            Address::Local(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.address {
+            Address::Internet(address) => address.fmt(f),
+            Address::Local(path) => path.display().fmt(f),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Address::Local(path) = &self.address {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn is_socket(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket())
+}
+
+fn refused(address: String, error: Errno) -> ListenError {
+    match error {
+        Errno::ADDRINUSE => ListenError::InUse { address },
+        _ => ListenError::Host { address, source: error.into() },
+    }
+}
+
+/// Sets up an accepted connection and says who it is.
+pub(super) fn accepted(socket: &OwnedFd) -> Result<Peer, Errno> {
+    let Some(address) = getpeername(socket.as_fd())? else { return Ok(Peer::Local) };
+    let Ok(address) = SocketAddr::try_from(address) else { return Ok(Peer::Local) };
+    sockopt::set_tcp_nodelay(socket, true)?;
+    sockopt::set_socket_keepalive(socket, true)?;
+    sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
+    sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT)?;
+    sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)?;
+    Ok(Peer::Internet(address))
+}

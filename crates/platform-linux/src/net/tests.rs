@@ -1,0 +1,558 @@
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Buf, Bytes, BytesMut};
+use engine::{Nanos, Platform};
+use volume::{Machine, ProtocolError, Segment};
+
+use super::*;
+use crate::platform::{IoChoice, LinuxPlatform, Reactors};
+use crate::scratch::Scratch;
+
+const CHOICES: [IoChoice; 2] = [IoChoice::Auto, IoChoice::Syscalls];
+
+/// What a test decides about its machines while they run.
+#[derive(Default)]
+struct Gate {
+    /// Calls are parked.
+    closed: AtomicBool,
+    /// Bytes of parked calls that make a machine want no more input.
+    bytes_max: usize,
+    wakers: Mutex<Vec<Waker>>,
+    /// Bytes of output that exist.
+    output: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    fn open(&self) {
+        self.closed.store(false, Ordering::SeqCst);
+        self.wakers.lock().unwrap().drain(..).for_each(Waker::wake);
+    }
+}
+
+/// Counts itself as long as it lives.
+struct Counted(Bytes, Arc<AtomicUsize>);
+
+impl Counted {
+    fn segment(bytes: Bytes, count: &Arc<AtomicUsize>) -> Segment {
+        count.fetch_add(bytes.len(), Ordering::SeqCst);
+        Segment::Bytes(Bytes::from_owner(Self(bytes, Arc::clone(count))))
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.1.fetch_sub(self.0.len(), Ordering::SeqCst);
+    }
+}
+
+/// Records of length, copies and bytes; the answer is the bytes, so many times, in small segments.
+struct Echo {
+    gate: Arc<Gate>,
+    calls: VecDeque<(u32, Bytes)>,
+    bytes: usize,
+}
+
+impl Machine for Echo {
+    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        while let Some((len, copies)) = header(input) {
+            if len > 4 << 20 {
+                return Err(ProtocolError { reason: format!("a record of {len} bytes") });
+            }
+            if input.len() < 8 + len {
+                break;
+            }
+            input.advance(8);
+            self.bytes += len;
+            self.calls.push_back((copies, input.split_to(len).freeze()));
+        }
+        Ok(())
+    }
+
+    fn wants_input(&self) -> bool {
+        self.gate.bytes_max == 0 || self.bytes < self.gate.bytes_max
+    }
+
+    fn input_hint(&self, input: &BytesMut) -> usize {
+        header(input).map_or(8, |(len, _)| (8 + len).saturating_sub(input.len()))
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
+        if self.calls.is_empty() {
+            return Poll::Pending;
+        }
+        self.gate.wakers.lock().unwrap().push(cx.waker().clone());
+        if self.gate.closed.load(Ordering::SeqCst) {
+            return Poll::Pending;
+        }
+        let (copies, bytes) = self.calls.pop_front().unwrap();
+        self.bytes -= bytes.len();
+        for _ in 0..copies {
+            output.push(Counted::segment(bytes.slice(..bytes.len() / 2), &self.gate.output));
+            output.push(Counted::segment(bytes.slice(bytes.len() / 2..), &self.gate.output));
+        }
+        Poll::Ready(())
+    }
+
+    fn calls_in_progress(&self) -> usize {
+        self.calls.len()
+    }
+}
+
+fn header(input: &BytesMut) -> Option<(usize, u32)> {
+    let header = input.get(..8)?;
+    let number = |at: usize| u32::from_be_bytes(header[at..at + 4].try_into().unwrap());
+    Some((number(0) as usize, number(4)))
+}
+
+fn record(copies: u32, bytes: &[u8]) -> Vec<u8> {
+    let mut record = (bytes.len() as u32).to_be_bytes().to_vec();
+    record.extend(copies.to_be_bytes());
+    record.extend(bytes);
+    record
+}
+
+struct Rig {
+    platform: LinuxPlatform,
+    address: SocketAddr,
+    handle: ServeHandle,
+    gate: Arc<Gate>,
+    _reactors: Reactors,
+}
+
+impl Rig {
+    fn new(choice: IoChoice, gate: Gate, connections_max: usize, address: &str) -> Self {
+        let reactors = Reactors::start(2, choice).unwrap();
+        let platform = reactors.platform();
+        let listener = Listener::tcp(address.parse().unwrap()).unwrap();
+        let address = listener.internet_address().unwrap();
+        let gate = Arc::new(gate);
+        let handle = serve_echo(&platform, listener, connections_max, &gate);
+        Self { platform, address, handle, gate, _reactors: reactors }
+    }
+
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).unwrap()
+    }
+
+    fn until(&self, condition: impl Fn(ServeCounts) -> bool) {
+        while !condition(self.handle.counts()) {
+            std::thread::yield_now();
+        }
+    }
+
+    fn finish(&self, after_ns: u64) -> usize {
+        self.platform.block_on(self.handle.finish(self.platform.now().after(after_ns)))
+    }
+}
+
+fn serve_echo(platform: &LinuxPlatform, listener: Listener, connections_max: usize, gate: &Arc<Gate>) -> ServeHandle {
+    let gate = Arc::clone(gate);
+    serve(platform, vec![listener], connections_max, move |_| {
+        Box::new(Echo { gate: Arc::clone(&gate), calls: VecDeque::new(), bytes: 0 })
+    })
+}
+
+fn exchange(stream: &mut (impl Read + Write), copies: u32, bytes: &[u8]) {
+    stream.write_all(&record(copies, bytes)).unwrap();
+    let mut answer = vec![0; bytes.len() * copies as usize];
+    stream.read_exact(&mut answer).unwrap();
+    assert!(answer.chunks(bytes.len().max(1)).all(|chunk| chunk == bytes));
+}
+
+fn bytes(seed: usize, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 31 + seed * 7 + at / 253) as u8).collect()
+}
+
+#[test]
+fn many_connections_by_every_kind_of_socket() {
+    for choice in CHOICES {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let rig = Rig::new(choice, Gate::default(), CONNECTIONS_MAX, address);
+            let clients: Vec<_> = (0..40)
+                .map(|client| {
+                    let mut stream = rig.connect();
+                    std::thread::spawn(move || {
+                        for (round, len) in [1, 100, 8_000, 70_000, 1 << 20, 3, 0, 300_000].into_iter().enumerate() {
+                            exchange(&mut stream, 1, &bytes(client + round, len));
+                        }
+                    })
+                })
+                .collect();
+            clients.into_iter().for_each(|client| client.join().unwrap());
+            rig.until(|counts| counts.connections == 0);
+            let counts = rig.handle.counts();
+            let total = 40 * (1 + 100 + 8_000 + 70_000 + (1 << 20) + 3 + 300_000);
+            assert_eq!((counts.accepted, counts.bytes_out), (40, total));
+            assert_eq!(counts.bytes_in, total + 40 * 8 * 8);
+            assert_eq!(counts.calls_in_progress, 0);
+            assert_eq!(rig.gate.output.load(Ordering::SeqCst), 0);
+        }
+        let (place, gate) = (Scratch::new(), Arc::new(Gate::default()));
+        let path = place.path().join("control");
+        let reactors = Reactors::start(1, choice).unwrap();
+        let handle = serve_echo(&reactors.platform(), Listener::local(&path).unwrap(), 5, &gate);
+        exchange(&mut UnixStream::connect(&path).unwrap(), 2, &bytes(1, 100_000));
+        handle.stop_accepting();
+        while path.exists() {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[test]
+fn pipelined_calls_are_all_answered_in_pieces() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 10, "127.0.0.1:0");
+        let mut stream = rig.connect();
+        let mut reading = stream.try_clone().unwrap();
+        let writer = std::thread::spawn(move || {
+            for round in 0..2_000 {
+                // Cut at odd places: three writes a record.
+                let record = record(3, &bytes(round, round % 5_000));
+                let (head, rest) = record.split_at(round % 8);
+                let (middle, tail) = rest.split_at(rest.len() / 2);
+                for part in [head, middle, tail] {
+                    stream.write_all(part).unwrap();
+                }
+            }
+        });
+        for round in 0..2_000 {
+            let expected = bytes(round, round % 5_000);
+            for _ in 0..3 {
+                let mut got = vec![0; expected.len()];
+                reading.read_exact(&mut got).unwrap();
+                assert!(got == expected, "round {round}");
+            }
+        }
+        writer.join().unwrap();
+    }
+}
+
+#[test]
+fn long_answers_go_out_in_partial_sends() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 10, "127.0.0.1:0");
+        let mut stream = rig.connect();
+        // 20,000 copies of 2 segments: many more than one call takes; then fewer, larger ones.
+        exchange(&mut stream, 20_000, &bytes(1, 1_001));
+        exchange(&mut stream, 60, &bytes(2, 1 << 20));
+        drop(stream);
+        rig.until(|counts| counts.connections == 0);
+        assert_eq!(rig.gate.output.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[test]
+fn peers_that_vanish_take_everything_with_them() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 100, "127.0.0.1:0");
+        for round in 0..20_usize {
+            let mut stream = rig.connect();
+            stream.write_all(&record(200, &bytes(1, 1 << 20))).unwrap();
+            let mut some = vec![0; 1 + round * 100_000];
+            stream.read_exact(&mut some).unwrap();
+            // In the middle of a record, too.
+            stream.write_all(&record(1, &bytes(1, 50_000))[..10 + round * 1_000]).unwrap();
+        }
+        rig.until(|counts| counts.connections == 0);
+        assert_eq!(rig.gate.output.load(Ordering::SeqCst), 0, "segments are left");
+        exchange(&mut rig.connect(), 1, b"still there");
+    }
+}
+
+#[test]
+fn half_closed_peers_get_their_answers() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 10, "127.0.0.1:0");
+        let mut stream = rig.connect();
+        stream.write_all(&record(5, b"last words")).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        rig.until(|counts| counts.calls_in_progress == 1);
+        rig.gate.open();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        assert_eq!(answer, b"last words".repeat(5));
+        rig.until(|counts| counts.connections == 0);
+    }
+}
+
+#[test]
+fn input_is_left_in_the_socket_while_it_is_not_wanted() {
+    for choice in CHOICES {
+        let bytes_max = 100_000;
+        let gate = Gate { closed: true.into(), bytes_max, ..Gate::default() };
+        let rig = Rig::new(choice, gate, 10, "127.0.0.1:0");
+        let mut stream = rig.connect();
+        let call = record(1, &bytes(3, 10_000));
+        stream.set_nonblocking(true).unwrap();
+        let (mut written, mut refused) = (0, 0);
+        // The kernel's buffers fill in the end; then nothing moves any more.
+        while refused < 1_000 {
+            match stream.write(&call[written % call.len()..]) {
+                Ok(count) => (written, refused) = (written + count, 0),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    refused += 1;
+                    std::thread::yield_now();
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let taken = rig.handle.counts().bytes_in as usize;
+        assert!(taken <= bytes_max + (256 << 10), "{taken} bytes were taken of {written}");
+        assert!(written < 16 << 20, "the kernel holds {written} bytes");
+        assert!(rig.handle.counts().calls_in_progress >= 9);
+        rig.gate.open();
+        stream.set_nonblocking(false).unwrap();
+        let rest = call.len() - written % call.len();
+        let writer = std::thread::spawn({
+            let mut stream = stream.try_clone().unwrap();
+            let tail = call[call.len() - rest..].to_vec();
+            move || stream.write_all(&tail).unwrap()
+        });
+        let calls = (written + rest) / call.len();
+        let mut answer = vec![0; 10_000];
+        for _ in 0..calls {
+            stream.read_exact(&mut answer).unwrap();
+            assert!(answer == bytes(3, 10_000));
+        }
+        writer.join().unwrap();
+    }
+}
+
+#[test]
+fn connections_are_bounded_and_wait_for_room() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 3, "127.0.0.1:0");
+        let mut served: Vec<_> = (0..3).map(|_| rig.connect()).collect();
+        served.iter_mut().for_each(|stream| exchange(stream, 1, b"in"));
+        let mut waiting = rig.connect();
+        waiting.write_all(&record(1, b"later")).unwrap();
+        exchange(&mut served[2], 1, b"others go on");
+        assert_eq!((rig.handle.counts().connections, rig.handle.counts().accepted), (3, 3));
+        served.pop();
+        let mut answer = [0; 5];
+        waiting.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"later");
+        assert_eq!(rig.handle.counts().accepted, 4);
+    }
+}
+
+#[test]
+fn unreadable_input_closes_its_connection_alone() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 10, "127.0.0.1:0");
+        let (mut good, mut bad) = (rig.connect(), rig.connect());
+        exchange(&mut good, 1, b"before");
+        bad.write_all(&[0xff; 8]).unwrap();
+        assert!(matches!(bad.read(&mut [0; 10]), Ok(0) | Err(_)));
+        rig.until(|counts| counts.connections == 1);
+        assert_eq!(rig.handle.counts().protocol_errors, 1);
+        exchange(&mut good, 1, b"after");
+    }
+}
+
+#[test]
+fn finish_answers_calls_in_progress() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 10, "127.0.0.1:0");
+        let mut streams: Vec<_> = (0..5).map(|_| rig.connect()).collect();
+        let idle = rig.connect();
+        for stream in &mut streams {
+            stream.write_all(&record(100, &bytes(4, 10_000))).unwrap();
+        }
+        rig.until(|counts| counts.calls_in_progress == 5 && counts.connections == 6);
+        let gate = Arc::clone(&rig.gate);
+        let clients: Vec<_> = streams
+            .into_iter()
+            .map(|mut stream| {
+                std::thread::spawn(move || {
+                    // More calls than are answered: their bytes must not make the end a reset.
+                    let _ = stream.write_all(&record(1, &bytes(5, 1_000)));
+                    let mut answer = Vec::new();
+                    stream.read_to_end(&mut answer).unwrap();
+                    assert!(answer.len() >= 1_000_000);
+                    assert!(answer[..1_000_000].chunks(10_000).all(|chunk| chunk == bytes(4, 10_000)));
+                })
+            })
+            .collect();
+        let finishing = std::thread::spawn({
+            let (platform, handle) = (rig.platform.clone(), rig.handle.clone());
+            move || platform.block_on(handle.finish(platform.now().after(600 * Nanos::SECOND)))
+        });
+        gate.open();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        drop(idle);
+        assert_eq!(finishing.join().unwrap(), 0);
+        assert_eq!(rig.handle.counts().connections, 0);
+        assert!(TcpStream::connect(rig.address).is_err(), "the listener is closed");
+    }
+}
+
+#[test]
+fn finish_cuts_what_takes_too_long() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 10, "127.0.0.1:0");
+        let (mut parked, mut deaf) = (rig.connect(), rig.connect());
+        parked.write_all(&record(1, b"never answered")).unwrap();
+        rig.until(|counts| counts.calls_in_progress == 1);
+        rig.gate.closed.store(false, Ordering::SeqCst);
+        deaf.write_all(&record(200, &bytes(1, 1 << 20))).unwrap();
+        // It reads nothing, so its send is stuck.
+        deaf.read_exact(&mut [0]).unwrap();
+        assert_eq!(rig.finish(10 * Nanos::MILLISECOND), 2);
+        assert_eq!(rig.handle.counts().connections, 0);
+        assert_eq!(rig.handle.counts().calls_in_progress, 0);
+        assert_eq!(rig.gate.output.load(Ordering::SeqCst), 0, "segments are left");
+    }
+}
+
+#[test]
+fn stopping_the_platform_ends_connections() {
+    for choice in CHOICES {
+        let Rig { address, handle, gate, _reactors, .. } = Rig::new(choice, Gate::default(), 10, "127.0.0.1:0");
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(&record(200, &bytes(1, 1 << 20))).unwrap();
+        stream.read_exact(&mut [0; 1]).unwrap();
+        drop(_reactors);
+        assert_eq!(handle.counts().connections, 0);
+        assert_eq!(gate.output.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[test]
+fn addresses_that_cannot_be_had_are_named() {
+    let taken = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = taken.internet_address().unwrap();
+    let Err(error) = Listener::tcp(address) else { panic!("twice at {address}") };
+    assert!(matches!(error, ListenError::InUse { .. }), "{error}");
+    assert!(error.to_string().contains(&address.to_string()), "{error}");
+    let Err(error) = Listener::tcp("192.0.2.1:1234".parse().unwrap()) else { panic!("not ours") };
+    assert!(error.to_string().contains("192.0.2.1:1234"), "{error}");
+
+    let place = Scratch::new();
+    let path = place.path().join("socket");
+    let listener = Listener::local(&path).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(matches!(Listener::local(&path), Err(ListenError::InUse { .. })));
+    drop(listener);
+    assert!(!path.exists());
+    // A server that was killed leaves its path.
+    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    drop(Listener::local(&path).unwrap());
+    std::fs::write(&path, "precious").unwrap();
+    assert!(matches!(Listener::local(&path), Err(ListenError::NotASocket { .. })));
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+    let long = place.path().join("x".repeat(200));
+    let Err(error) = Listener::local(&long) else { panic!("too long") };
+    assert!(error.to_string().contains("xxx"), "{error}");
+}
+
+/// Calls of offset and length, answered from the pages of a file.
+struct Pages {
+    engine: Arc<engine::Engine<LinuxPlatform>>,
+    file: engine::File,
+    calls: VecDeque<Pin<Box<dyn Future<Output = engine::PinnedPages> + Send>>>,
+}
+
+impl Machine for Pages {
+    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        while let Some((offset, len)) = header(input) {
+            input.advance(8);
+            let (engine, file) = (Arc::clone(&self.engine), self.file.clone());
+            self.calls.push_back(Box::pin(async move {
+                engine.read_pinned(&file, offset as u64, len as usize).await.unwrap().expect("little is pinned")
+            }));
+        }
+        Ok(())
+    }
+
+    fn wants_input(&self) -> bool {
+        self.calls.len() < 4
+    }
+
+    fn input_hint(&self, _input: &BytesMut) -> usize {
+        8
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
+        let Some(call) = self.calls.front_mut() else { return Poll::Pending };
+        let pages = std::task::ready!(call.as_mut().poll(cx));
+        self.calls.pop_front();
+        output.push(Segment::Bytes(Bytes::from_static(b"head")));
+        output.push(Segment::Pages(pages));
+        Poll::Ready(())
+    }
+
+    fn calls_in_progress(&self) -> usize {
+        self.calls.len()
+    }
+}
+
+#[test]
+fn pages_of_a_host_file_go_out_where_they_are() {
+    for choice in CHOICES {
+        let place = Scratch::new();
+        let contents = bytes(11, 3 << 20);
+        std::fs::write(place.path().join("file"), &contents).unwrap();
+        let reactors = Reactors::start(2, choice).unwrap();
+        let platform = reactors.platform();
+        let frames = frames::Frames::new(64 << 20).unwrap();
+        let engine = engine::Engine::new(Arc::new(platform.clone()), engine::settings::Settings::new(), frames);
+        let device = crate::HostDevice::new(&platform, place.descriptor(), crate::Caching::Auto).unwrap();
+        let id = engine.add_device("disk", device);
+        let host = crate::HostFile::new(std::fs::File::open(place.path().join("file")).unwrap().into());
+        let file = engine.open(id, engine::Backing::new(Arc::new(host)), contents.len() as u64);
+        let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+        let mut stream = TcpStream::connect(listener.internet_address().unwrap()).unwrap();
+        let handle = serve(&platform, vec![listener], 1, {
+            let (engine, file) = (Arc::clone(&engine), file.clone());
+            move |_| Box::new(Pages { engine: Arc::clone(&engine), file: file.clone(), calls: VecDeque::new() })
+        });
+        let calls: Vec<(usize, usize)> =
+            (0..60).map(|call| (call * 37_003 % (2 << 20), [1, 4096, 70_000, 1 << 20][call % 4])).collect();
+        let mut writing = stream.try_clone().unwrap();
+        let writer = std::thread::spawn({
+            let calls = calls.clone();
+            move || {
+                for (offset, len) in calls {
+                    let call = [(offset as u32).to_be_bytes(), (len as u32).to_be_bytes()].concat();
+                    writing.write_all(&call).unwrap();
+                }
+            }
+        });
+        for (offset, len) in calls {
+            let mut answer = vec![0; 4 + len];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer[..4], b"head");
+            assert!(answer[4..] == contents[offset..offset + len], "{len} bytes at {offset}");
+        }
+        writer.join().unwrap();
+        // What is written through the engine is on the host once synced, with its exact size.
+        let tail = bytes(12, 5_001);
+        let end = contents.len() as u64;
+        platform.block_on(async {
+            engine.write(&file, end, &tail).await.unwrap();
+            engine.sync(&file, 0..u64::MAX).await.unwrap();
+        });
+        assert!(std::fs::read(place.path().join("file")).unwrap() == [contents, tail].concat());
+        drop(stream);
+        assert_eq!(platform.block_on(handle.finish(platform.now().after(600 * Nanos::SECOND))), 0);
+        assert_eq!(engine.status().pinned_bytes, 0, "pages are still held");
+    }
+}

@@ -1,0 +1,313 @@
+//! The platform of real machines, and its reactor threads.
+//!
+//! Owns: the choice of how I/O is done, the reactor threads, the counters, this thread's reactor
+//! while it waits in `block_on`.
+//! Does not own: what runs on the reactors.
+//! Invariants: the number of reactors is fixed at start; a panic in a task ends the process, since
+//! nobody else could go on with what it was doing.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+
+use engine::counters::{Counters, Local};
+use engine::{Nanos, Platform, WallNanos};
+
+use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep};
+use crate::{clock, local};
+
+/// Most reactor threads: more than any machine has use for.
+pub const REACTORS_MAX: usize = 256;
+
+/// How files and sockets are driven.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum IoChoice {
+    /// io_uring where the host has it, otherwise system calls.
+    #[default]
+    Auto,
+    /// io_uring; starting fails where the host has none.
+    Uring,
+    /// poll(2) for sockets, worker threads for files.
+    Syscalls,
+}
+
+/// Why a platform could not be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The number of reactors is out of range.
+    #[error("{count} reactors cannot be started: 1 to {REACTORS_MAX} can")]
+    Count {
+        /// What was asked for.
+        count: usize,
+    },
+    /// io_uring was asked for and cannot be had.
+    #[error("io_uring cannot be used here: {reason}")]
+    NoUring {
+        /// What the host said.
+        reason: String,
+    },
+    /// The host gave no thread or no descriptor.
+    #[error("reactor {number} could not be started: {source}")]
+    Thread {
+        /// Which, from 0.
+        number: usize,
+        /// The host's answer.
+        source: std::io::Error,
+    },
+}
+
+/// The reactor threads of a platform. Dropping it (not on one of them) stops them: their tasks are
+/// dropped, what is in flight is waited for, the threads are joined.
+pub struct Reactors {
+    platform: LinuxPlatform,
+    threads: Vec<JoinHandle<()>>,
+}
+
+/// The world of a Linux host. Cloning shares it.
+#[derive(Clone)]
+pub struct LinuxPlatform {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// Tells platforms of one process apart.
+    number: u64,
+    ability: Option<RingAbility>,
+    /// Why io_uring is not used.
+    without_ring: String,
+    counters: Counters,
+    reactors: Vec<Arc<Remote>>,
+    next_reactor: AtomicUsize,
+}
+
+impl Reactors {
+    /// Starts `count` reactor threads (1 to [`REACTORS_MAX`]) that do their I/O as `choice` says.
+    pub fn start(count: usize, choice: IoChoice) -> Result<Self, StartError> {
+        if !(1..=REACTORS_MAX).contains(&count) {
+            return Err(StartError::Count { count });
+        }
+        let reason = match (choice, RingAbility::probe()) {
+            (IoChoice::Syscalls, _) => "as asked for".to_owned(),
+            (IoChoice::Uring, Ok(ability)) => return Self::start_all(count, Some(ability), String::new()),
+            (IoChoice::Uring, Err(reason)) => return Err(StartError::NoUring { reason }),
+            (IoChoice::Auto, Err(reason)) => reason,
+            (IoChoice::Auto, Ok(ability)) => match Self::start_all(count, Some(ability), String::new()) {
+                Ok(reactors) => return Ok(reactors),
+                Err(error) => error.to_string(),
+            },
+        };
+        Self::start_all(count, None, reason)
+    }
+
+    fn start_all(count: usize, ability: Option<RingAbility>, without_ring: String) -> Result<Self, StartError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let shared = Arc::new(Shared {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            ability,
+            without_ring,
+            counters: Counters::new(),
+            reactors: (0..count).map(|_| Remote::new()).collect(),
+            next_reactor: AtomicUsize::new(0),
+        });
+        let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new() };
+        for number in 0..count {
+            let thread = reactors.platform.start_reactor(number);
+            reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
+        }
+        Ok(reactors)
+    }
+
+    /// The platform.
+    pub fn platform(&self) -> LinuxPlatform {
+        self.platform.clone()
+    }
+}
+
+impl Drop for Reactors {
+    fn drop(&mut self) {
+        for remote in &self.platform.shared.reactors {
+            let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
+        }
+        for thread in self.threads.drain(..) {
+            // On a reactor's own thread it cannot be waited for; it ends after this.
+            if thread.thread().id() != std::thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl LinuxPlatform {
+    fn start_reactor(&self, number: usize) -> std::io::Result<JoinHandle<()>> {
+        let remote = Arc::clone(&self.shared.reactors[number]);
+        let (platform, ability) = (self.shared.number, self.shared.ability);
+        let (told, started) = std::sync::mpsc::sync_channel(1);
+        let thread = std::thread::Builder::new().name(format!("afflux-{number}")).spawn(move || {
+            let reactor = match Reactor::new(platform, remote, ability, true) {
+                Ok(reactor) => reactor,
+                Err(error) => return drop(told.send(Err(error))),
+            };
+            let _ = told.send(Ok(()));
+            let entered = reactor.enter();
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| reactor.run())) {
+                give_up(reactor.running(), panic.as_ref());
+            }
+            drop(entered);
+        })?;
+        match started.recv() {
+            Ok(Ok(())) => Ok(thread),
+            Ok(Err(error)) => Err(error),
+            Err(_) => Err(std::io::Error::other("it ended at once")),
+        }
+    }
+
+    /// Polls `future` on this thread until it ends, and does the I/O that it starts meanwhile on this
+    /// thread too. A future that is ready at once costs little more than its poll. What this thread's
+    /// ring has in flight is completed when this returns, so it may wait for readahead.
+    ///
+    /// # Panics
+    /// When this thread is a reactor's, or in `block_on` already.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let reactor = self.waiting_reactor();
+        let entered = reactor.enter();
+        let output = reactor.block_on(future);
+        // What completes from here on may submit more: on the platform's reactors, or this thread
+        // could be kept for ever.
+        drop(entered);
+        reactor.drain();
+        output
+    }
+
+    /// The reactor that this thread uses while it waits.
+    fn waiting_reactor(&self) -> Rc<Reactor> {
+        thread_local! {
+            static WAITING: RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>> = const { RefCell::new(Vec::new()) };
+        }
+        WAITING.with_borrow_mut(|waiting| {
+            let known = waiting.iter().find(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared));
+            if let Some((_, reactor)) = known {
+                return Rc::clone(reactor);
+            }
+            waiting.retain(|(shared, _)| shared.strong_count() > 0);
+            let made = Reactor::new(self.shared.number, Remote::new(), self.shared.ability, false);
+            let Ok(reactor) = made else { unreachable!("only a thread that stays needs a descriptor") };
+            waiting.push((Arc::downgrade(&self.shared), Rc::clone(&reactor)));
+            reactor
+        })
+    }
+
+    /// How I/O is done here, for the log.
+    pub fn describe(&self) -> String {
+        let count = self.shared.reactors.len();
+        let plural = if count == 1 { "" } else { "s" };
+        match self.shared.ability {
+            Some(_) => format!("io_uring, {count} reactor{plural}"),
+            None => {
+                format!("poll and worker threads ({}), {count} reactor{plural}", self.shared.without_ring)
+            }
+        }
+    }
+
+    /// How many reactors there are.
+    pub fn reactors(&self) -> usize {
+        self.shared.reactors.len()
+    }
+
+    /// Whether io_uring is used.
+    pub(crate) fn uses_ring(&self) -> bool {
+        self.shared.ability.is_some()
+    }
+
+    /// The reactor that drives this thread, if it is one of ours or waits in our `block_on`.
+    pub(crate) fn current_reactor(&self) -> Option<Rc<Reactor>> {
+        Reactor::current(self.shared.number)
+    }
+
+    /// The door of one of the reactors, each in turn.
+    pub(crate) fn next_reactor(&self) -> &Arc<Remote> {
+        let next = self.shared.next_reactor.fetch_add(1, Ordering::Relaxed);
+        self.reactor(next)
+    }
+
+    /// The door of a reactor, counted round.
+    pub(crate) fn reactor(&self, number: usize) -> &Arc<Remote> {
+        &self.shared.reactors[number % self.shared.reactors.len()]
+    }
+}
+
+impl Platform for LinuxPlatform {
+    fn now(&self) -> Nanos {
+        clock::monotonic()
+    }
+
+    fn wall_clock(&self) -> WallNanos {
+        clock::wall()
+    }
+
+    fn random_u64(&self) -> u64 {
+        clock::random()
+    }
+
+    fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()> + Send + 'static {
+        Sleep::new(deadline, Arc::clone(self.reactor(0)))
+    }
+
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        let add = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| reactor.add_task(name, Box::pin(task))));
+        // A platform that has stopped drops its tasks; this one is dropped a little earlier.
+        drop(self.next_reactor().send(add));
+    }
+
+    fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
+        YieldOnce { yielded: false }
+    }
+
+    #[inline]
+    fn local(&self) -> &Local {
+        local::of(self.shared.number, &self.shared.counters)
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.shared.counters
+    }
+}
+
+struct YieldOnce {
+    yielded: bool,
+}
+
+impl Future for YieldOnce {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        if self.yielded {
+            return Poll::Ready(());
+        }
+        self.yielded = true;
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+/// Ends the process after a panic on a reactor, and says so where it is not captured.
+fn give_up(task: &str, panic: &(dyn Any + Send)) -> ! {
+    let text = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message");
+    let text = format!("afflux: panic in task '{task}': {text}\n");
+    let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
+    std::process::abort()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
+//!
+//! Owns: its threads (started when needed, gone when idle), the queue of work, who waits for room.
+//! Does not own: what the work does; the tasks that wait for it.
+//! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
+//! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it.
+
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+/// An idle thread ends after this long.
+const IDLE: Duration = Duration::from_secs(10);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
+/// what is queued still runs and then the threads end.
+#[derive(Clone)]
+pub struct WorkerPool {
+    owner: Arc<Owner>,
+}
+
+struct Owner(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    threads_max: usize,
+    queue_max: usize,
+    state: Mutex<State>,
+    work_came: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    queue: VecDeque<Work>,
+    threads: usize,
+    idle: usize,
+    /// Futures that wait for room, oldest first.
+    waiting: BTreeMap<u64, Waker>,
+    /// Futures that were given room and have not used it yet: their places are taken.
+    granted: BTreeSet<u64>,
+    next_ticket: u64,
+    closed: bool,
+}
+
+impl WorkerPool {
+    /// A pool of at most `threads_max` threads called `name`, with room for `queue_max` pieces of
+    /// work that no thread is free for; both at least 1 (0 is taken as 1). Starts no thread yet.
+    pub fn new(name: &str, threads_max: usize, queue_max: usize) -> Self {
+        Self {
+            owner: Arc::new(Owner(Arc::new(Inner {
+                name: name.to_owned(),
+                threads_max: threads_max.max(1),
+                queue_max: queue_max.max(1),
+                state: Mutex::new(State::default()),
+                work_came: Condvar::new(),
+            }))),
+        }
+    }
+
+    /// Runs `work` on a thread of the pool and ends with what it returns. Nothing happens before the
+    /// first poll; while the queue is full the future waits for room, first come first served. If it
+    /// is dropped before the work was queued, the work never runs; later, its result is discarded. A
+    /// panic of the work comes out of the future.
+    pub fn run<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> impl Future<Output = R> + Send + 'static {
+        let answer = Arc::new(Answer { state: Mutex::new(AnswerState::Awaited(None)) });
+        let told = Arc::clone(&answer);
+        let work: Work = Box::new(move || told.set(catch_unwind(AssertUnwindSafe(work))));
+        Run { pool: self.clone(), work: Some(work), ticket: None, answer }
+    }
+
+    /// Queues `work` whether there is room or not. For callers that bound what they post themselves.
+    pub(crate) fn post(&self, work: Work) {
+        let inner = &self.owner.0;
+        let mut state = inner.lock();
+        state.queue.push_back(work);
+        inner.see_to_threads(state);
+    }
+
+    /// How many pieces of work are queued and not yet begun.
+    pub fn queued(&self) -> usize {
+        self.owner.0.lock().queue.len()
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.lock().closed = true;
+        self.0.work_came.notify_all();
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After something was queued: wakes a thread, or starts one, or does the work here if the host
+    /// gives us no thread at all.
+    fn see_to_threads(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+        if state.idle >= state.queue.len() || state.threads == self.threads_max {
+            drop(state);
+            self.work_came.notify_one();
+            return;
+        }
+        state.threads += 1;
+        drop(state);
+        let inner = Arc::clone(self);
+        let started = std::thread::Builder::new().name(self.name.clone()).spawn(move || inner.serve());
+        if started.is_err() {
+            let mut state = self.lock();
+            state.threads -= 1;
+            if state.threads == 0 {
+                let (work, waker) = state.take();
+                drop(state);
+                waker.into_iter().for_each(Waker::wake);
+                work.into_iter().for_each(|work| work());
+            }
+        }
+    }
+
+    fn serve(&self) {
+        let mut state = self.lock();
+        loop {
+            let (work, waker) = state.take();
+            if let Some(work) = work {
+                drop(state);
+                waker.into_iter().for_each(Waker::wake);
+                // Work that was posted answers for itself: what it owns completes as lost when the
+                // unwinding drops it, and the thread goes on.
+                let _ = catch_unwind(AssertUnwindSafe(work));
+                state = self.lock();
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let (woken, timeout) = self.work_came.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            state = woken;
+            state.idle -= 1;
+            if timeout.timed_out() && state.queue.is_empty() {
+                break;
+            }
+        }
+        state.threads -= 1;
+    }
+}
+
+impl State {
+    /// The next piece of work, and the future that gets its place in the queue.
+    fn take(&mut self) -> (Option<Work>, Option<Waker>) {
+        match self.queue.pop_front() {
+            Some(work) => (Some(work), self.grant()),
+            None => (None, None),
+        }
+    }
+
+    /// Gives a free place to the future that waited longest.
+    fn grant(&mut self) -> Option<Waker> {
+        let (ticket, waker) = self.waiting.pop_first()?;
+        self.granted.insert(ticket);
+        Some(waker)
+    }
+}
+
+struct Answer<R> {
+    state: Mutex<AnswerState<R>>,
+}
+
+enum AnswerState<R> {
+    Awaited(Option<Waker>),
+    Here(Result<R, Box<dyn Any + Send>>),
+    Taken,
+}
+
+impl<R> Answer<R> {
+    fn set(&self, result: Result<R, Box<dyn Any + Send>>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *state, AnswerState::Here(result));
+        drop(state);
+        if let AnswerState::Awaited(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<R> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, AnswerState::Taken) {
+            AnswerState::Here(Ok(result)) => Poll::Ready(result),
+            AnswerState::Here(Err(panic)) => {
+                drop(state);
+                resume_unwind(panic)
+            }
+            AnswerState::Awaited(_) => {
+                *state = AnswerState::Awaited(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+            AnswerState::Taken => unreachable!("polled after it was ready"),
+        }
+    }
+}
+
+struct Run<R> {
+    pool: WorkerPool,
+    /// Until it is queued.
+    work: Option<Work>,
+    /// Its place among those that wait for room.
+    ticket: Option<u64>,
+    answer: Arc<Answer<R>>,
+}
+
+impl<R: Send + 'static> Future for Run<R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        let run = &mut *self;
+        if let Some(work) = run.work.take() {
+            let inner = &run.pool.owner.0;
+            let mut state = inner.lock();
+            let places_taken = state.queue.len() + state.granted.len() + state.waiting.len();
+            let may_queue = match run.ticket {
+                Some(ticket) => state.granted.remove(&ticket),
+                None => places_taken < inner.queue_max,
+            };
+            if !may_queue {
+                let ticket = run.ticket.unwrap_or(state.next_ticket);
+                state.next_ticket = state.next_ticket.max(ticket + 1);
+                state.waiting.insert(ticket, cx.waker().clone());
+                run.ticket = Some(ticket);
+                run.work = Some(work);
+                return Poll::Pending;
+            }
+            run.ticket = None;
+            state.queue.push_back(work);
+            inner.see_to_threads(state);
+        }
+        run.answer.poll(cx)
+    }
+}
+
+impl<R> Drop for Run<R> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let mut state = self.pool.owner.0.lock();
+        state.waiting.remove(&ticket);
+        // A place that was given to it goes to the next.
+        let next = if state.granted.remove(&ticket) { state.grant() } else { None };
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests;

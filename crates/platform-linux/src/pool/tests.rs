@@ -1,0 +1,152 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::task::Wake;
+use std::thread::Thread;
+
+use super::*;
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn wait<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = std::pin::pin!(future);
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => std::thread::park(),
+        }
+    }
+}
+
+fn poll_once<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn result_comes_back() {
+    let pool = WorkerPool::new("test", 2, 4);
+    assert_eq!(wait(pool.run(|| 6 * 7)), 42);
+    assert_eq!(wait(pool.run(|| std::thread::current().name().map(str::to_owned))).as_deref(), Some("test"));
+}
+
+#[test]
+fn panic_comes_back_and_pool_goes_on() {
+    let pool = WorkerPool::new("test", 1, 4);
+    let run = pool.run(|| panic!("on purpose"));
+    let caught = catch_unwind(AssertUnwindSafe(|| wait::<Pin<Box<dyn Future<Output = ()>>>>(Box::pin(run))));
+    assert_eq!(*caught.unwrap_err().downcast::<&str>().unwrap(), "on purpose");
+    assert_eq!(wait(pool.run(|| 1)), 1);
+}
+
+#[test]
+fn full_queue_makes_futures_wait_in_order() {
+    let pool = WorkerPool::new("test", 1, 1);
+    let (go, gate) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut running = Box::pin(pool.run(move || {
+        begun.send(()).unwrap();
+        gate.recv().unwrap();
+    }));
+    assert!(poll_once(running.as_mut()).is_pending());
+    has_begun.recv().unwrap();
+    let mut futures: Vec<_> = (0..4)
+        .map(|number| {
+            let order = Arc::clone(&order);
+            Box::pin(pool.run(move || order.lock().unwrap().push(number)))
+        })
+        .collect();
+    for future in &mut futures {
+        assert!(poll_once(future.as_mut()).is_pending());
+    }
+    assert_eq!(pool.queued(), 1, "only one has room");
+    // A waiter that gives up loses its turn and nobody else's.
+    drop(futures.remove(2));
+    go.send(()).unwrap();
+    wait(running);
+    let waiters: Vec<_> = futures.into_iter().map(|future| std::thread::spawn(|| wait(future))).collect();
+    waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    assert_eq!(*order.lock().unwrap(), [0, 1, 3]);
+}
+
+#[test]
+fn place_given_to_a_dropped_future_goes_to_the_next() {
+    let pool = WorkerPool::new("test", 1, 1);
+    let (go, gate) = mpsc::channel::<()>();
+    let (begun, has_begun) = mpsc::channel();
+    let mut running = Box::pin(pool.run(move || {
+        begun.send(()).unwrap();
+        gate.recv().unwrap();
+    }));
+    assert!(poll_once(running.as_mut()).is_pending());
+    has_begun.recv().unwrap();
+    let mut queued = Box::pin(pool.run(|| ()));
+    let mut granted = Box::pin(pool.run(|| ()));
+    let mut last = Box::pin(pool.run(|| 9));
+    assert!(poll_once(queued.as_mut()).is_pending());
+    assert!(poll_once(granted.as_mut()).is_pending());
+    assert!(poll_once(last.as_mut()).is_pending());
+    go.send(()).unwrap();
+    wait(queued);
+    drop(granted);
+    assert_eq!(wait(last), 9);
+}
+
+#[test]
+fn dropped_future_discards_the_result() {
+    let pool = WorkerPool::new("test", 1, 4);
+    let ran = Arc::new(AtomicUsize::new(0));
+    let mut queued = Box::pin(pool.run({
+        let ran = Arc::clone(&ran);
+        move || ran.fetch_add(1, Ordering::SeqCst)
+    }));
+    let _ = poll_once(queued.as_mut());
+    drop(queued);
+    drop(pool.run({
+        let ran = Arc::clone(&ran);
+        move || ran.fetch_add(10, Ordering::SeqCst)
+    }));
+    wait(pool.run(|| ()));
+    assert_eq!(ran.load(Ordering::SeqCst), 1, "queued work runs, work never polled does not");
+}
+
+#[test]
+fn threads_are_bounded() {
+    let pool = WorkerPool::new("test", 3, 100);
+    let now = Arc::new(AtomicUsize::new(0));
+    let most = Arc::new(AtomicUsize::new(0));
+    let mut runs: Vec<_> = (0..60)
+        .map(|_| {
+            let (now, most) = (Arc::clone(&now), Arc::clone(&most));
+            Box::pin(pool.run(move || {
+                most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                std::thread::yield_now();
+                now.fetch_sub(1, Ordering::SeqCst);
+            }))
+        })
+        .collect();
+    runs.retain_mut(|run| poll_once(run.as_mut()).is_pending());
+    for run in runs {
+        wait(run);
+    }
+    assert!(most.load(Ordering::SeqCst) <= 3);
+}
+
+#[test]
+fn queued_work_runs_after_the_pool_is_dropped() {
+    let pool = WorkerPool::new("test", 1, 8);
+    let (done, is_done) = mpsc::channel();
+    for number in 0..5 {
+        let done = done.clone();
+        pool.post(Box::new(move || done.send(number).unwrap()));
+    }
+    drop(pool);
+    drop(done);
+    assert_eq!(is_done.iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+}

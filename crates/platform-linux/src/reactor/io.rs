@@ -1,0 +1,69 @@
+//! What a reactor can ask the kernel to do, and who owns the memory meanwhile.
+//!
+//! Owns: the shapes of vectors and messages as the kernel reads them.
+//! Does not own: the memory; that is the `Owner`'s, which a reactor keeps until the kernel is done.
+//! Invariants: an owner is told the outcome once, on the thread that started the operation, with
+//! nothing of the reactor borrowed.
+
+use std::os::fd::RawFd;
+
+/// One piece of memory, as the kernel's `struct iovec`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct IoVec {
+    pub(crate) start: *mut u8,
+    pub(crate) len: usize,
+}
+
+/// Most pieces one call takes: the kernel's `UIO_MAXIOV`.
+pub(crate) const IOVECS_MAX: usize = 1024;
+
+/// A message to send, as the kernel's `struct user_msghdr`.
+#[repr(C)]
+pub(crate) struct Message {
+    name: *mut u8,
+    name_bytes: u32,
+    iovecs: *const IoVec,
+    iovec_count: usize,
+    control: *mut u8,
+    control_bytes: usize,
+    flags: u32,
+}
+
+impl Message {
+    /// A message of the bytes in `iovecs`, which must stay where it is while the kernel uses this.
+    pub(crate) fn new(iovecs: &[IoVec]) -> Self {
+        Self {
+            name: std::ptr::null_mut(),
+            name_bytes: 0,
+            iovecs: iovecs.as_ptr(),
+            iovec_count: iovecs.len(),
+            control: std::ptr::null_mut(),
+            control_bytes: 0,
+            flags: 0,
+        }
+    }
+
+    pub(super) fn iovecs(&self) -> (*const IoVec, usize) {
+        (self.iovecs, self.iovec_count)
+    }
+}
+
+/// One operation. Descriptors and pointers belong to its [`Owner`].
+#[derive(Clone, Copy)]
+pub(crate) enum Io {
+    ReadV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
+    WriteV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
+    DataSync { fd: RawFd },
+    SetSize { fd: RawFd, size: u64 },
+    Allocate { fd: RawFd, mode: u32, offset: u64, len: u64 },
+    Accept { fd: RawFd },
+    Receive { fd: RawFd, start: *mut u8, len: u32 },
+    Send { fd: RawFd, message: *const Message },
+}
+
+/// Keeps what an operation points to, and is told how it went.
+pub(crate) trait Owner {
+    /// `result` is as system calls return it to the kernel's own callers: negative is an errno.
+    fn completed(self: Box<Self>, result: i32);
+}

@@ -1,0 +1,151 @@
+//! The driver without io_uring: sockets by poll(2). Files go to worker threads (the device does that).
+//!
+//! Owns: the socket operations that wait for readiness.
+//! Does not own: the memory of operations (their owners), what a completion leads to.
+//! Invariants: an operation is tried when started and whenever poll(2) says so, never blocking;
+//! every operation started is reported once.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::IoSlice;
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, IntoRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, SocketFlags, accept_with, recv, sendmsg};
+
+use super::io::Io;
+
+#[derive(Default)]
+pub(super) struct Poller {
+    waiting: BTreeMap<u64, Io>,
+    done: Vec<(u64, i32)>,
+}
+
+impl Poller {
+    pub(super) fn takes(&self, io: &Io) -> bool {
+        matches!(io, Io::Accept { .. } | Io::Receive { .. } | Io::Send { .. })
+    }
+
+    /// Starts an operation.
+    ///
+    /// # Safety
+    /// What `io` points to stays valid until `token` was reported.
+    pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
+        // SAFETY: the caller's promise.
+        match unsafe { attempt(io) } {
+            Some(result) => self.done.push((token, result)),
+            None => {
+                self.waiting.insert(token, *io);
+            }
+        }
+    }
+
+    /// Ends an operation that still waits; it is reported as any other.
+    pub(super) fn cancel(&mut self, token: u64) {
+        if self.waiting.remove(&token).is_some() {
+            self.done.push((token, -Errno::CANCELED.raw_os_error()));
+        }
+    }
+
+    /// Waits for something to complete (at most `wait`; not at all if it is zero; `None` is for
+    /// ever) and appends token and result of everything that has completed. Ends early when
+    /// `doorbell` rings, or, if there is none, when the thread is unparked.
+    pub(super) fn turn(
+        &mut self,
+        doorbell: Option<&OwnedFd>,
+        wait: Option<Duration>,
+        reaped: &mut VecDeque<(u64, i32)>,
+    ) {
+        let wait = if self.done.is_empty() { wait } else { Some(Duration::ZERO) };
+        match doorbell {
+            None => match wait {
+                Some(Duration::ZERO) => {}
+                Some(limit) => std::thread::park_timeout(limit),
+                None => std::thread::park(),
+            },
+            Some(doorbell) if wait != Some(Duration::ZERO) || !self.waiting.is_empty() => {
+                self.poll(doorbell, wait);
+            }
+            Some(_) => {}
+        }
+        reaped.extend(self.done.drain(..));
+    }
+
+    fn poll(&mut self, doorbell: &OwnedFd, wait: Option<Duration>) {
+        let mut polled = Vec::with_capacity(self.waiting.len() + 1);
+        polled.push(PollFd::new(doorbell, PollFlags::IN));
+        for io in self.waiting.values() {
+            let (fd, readiness) = interest(io);
+            // SAFETY: the operation's owner keeps the descriptor open until it was reported.
+            let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+            polled.push(PollFd::from_borrowed_fd(fd, readiness));
+        }
+        let limit =
+            wait.map(|wait| Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) });
+        match poll(&mut polled, limit.as_ref()) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return,
+            Err(Errno::NOMEM) => return std::thread::yield_now(),
+            Err(error) => panic!("poll failed: {error}"),
+        }
+        let ready = |at: usize| !polled[at].revents().is_empty();
+        if ready(0) {
+            let mut count = [0_u8; 8];
+            let _ = rustix::io::read(doorbell, &mut count);
+        }
+        let ready: Vec<u64> =
+            (1..).zip(self.waiting.keys()).filter(|(at, _)| ready(*at)).map(|(_, token)| *token).collect();
+        for token in ready {
+            // SAFETY: the promise made to `start` still holds: it was not reported yet.
+            if let Some(result) = unsafe { attempt(&self.waiting[&token]) } {
+                self.waiting.remove(&token);
+                self.done.push((token, result));
+            }
+        }
+    }
+}
+
+fn interest(io: &Io) -> (RawFd, PollFlags) {
+    match *io {
+        Io::Send { fd, .. } => (fd, PollFlags::OUT),
+        Io::Accept { fd } | Io::Receive { fd, .. } => (fd, PollFlags::IN),
+        _ => unreachable!("file operations are not started here"),
+    }
+}
+
+/// The outcome, or nothing if it would have to wait.
+///
+/// # Safety
+/// What `io` points to is valid.
+unsafe fn attempt(io: &Io) -> Option<i32> {
+    let (fd, _) = interest(io);
+    // SAFETY: the operation's owner keeps the descriptor open.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    loop {
+        let outcome = match *io {
+            Io::Accept { .. } => accept_with(fd, SocketFlags::CLOEXEC).map(|fd| fd.into_raw_fd() as usize),
+            Io::Receive { start, len, .. } => {
+                // SAFETY: the caller's promise.
+                let memory = unsafe { std::slice::from_raw_parts_mut(start.cast::<MaybeUninit<u8>>(), len as usize) };
+                recv(fd, memory, RecvFlags::DONTWAIT).map(|(_, count)| count)
+            }
+            Io::Send { message, .. } => {
+                // SAFETY: the caller's promise.
+                let (iovecs, count) = unsafe { (*message).iovecs() };
+                // SAFETY: the caller's promise; `IoSlice` is laid out as the kernel's vector, as is ours.
+                let slices = unsafe { std::slice::from_raw_parts(iovecs.cast::<IoSlice<'_>>(), count) };
+                let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+                sendmsg(fd, slices, &mut SendAncillaryBuffer::default(), flags)
+            }
+            _ => unreachable!("file operations are not started here"),
+        };
+        return match outcome {
+            Ok(count) => Some(count as i32),
+            Err(Errno::AGAIN) => None,
+            Err(Errno::INTR) => continue,
+            Err(error) => Some(-error.raw_os_error()),
+        };
+    }
+}

@@ -1,0 +1,155 @@
+//! The door of a reactor: how other threads reach it.
+//!
+//! Owns: the mail that other threads leave, and what ends the reactor's wait when some arrives.
+//! Does not own: tasks, timers, operations; mail is carried out by the reactor's own thread.
+//! Invariants: mail sent before the reactor's last look is seen before it waits again; a notification
+//! costs a system call only while the reactor sleeps; after `close` nothing is taken any more.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::{Wake, Waker};
+use std::thread::Thread;
+
+use super::Reactor;
+
+/// The key of the future of `block_on`, which is in no table.
+pub(super) const ROOT: usize = usize::MAX;
+
+/// Something to do on a reactor's thread.
+pub(crate) type Errand = Box<dyn FnOnce(&Rc<Reactor>) + Send>;
+
+/// What a reactor is asked to do by another thread.
+pub(crate) enum Mail {
+    /// Poll a task.
+    Wake(Arc<TaskWake>),
+    /// Do something on the reactor's thread.
+    Run(Errand),
+}
+
+/// The reactor as other threads see it.
+pub(crate) struct Remote {
+    mailbox: Mutex<Mailbox>,
+    has_mail: AtomicBool,
+    asleep: AtomicBool,
+    /// Written to end a wait in the kernel; without it the thread parks.
+    pub(super) doorbell: OnceLock<OwnedFd>,
+    pub(super) thread: OnceLock<Thread>,
+}
+
+#[derive(Default)]
+struct Mailbox {
+    mail: Vec<Mail>,
+    closed: bool,
+}
+
+impl Remote {
+    /// The door of a reactor that has not begun yet.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            mailbox: Mutex::default(),
+            has_mail: AtomicBool::new(false),
+            asleep: AtomicBool::new(false),
+            doorbell: OnceLock::new(),
+            thread: OnceLock::new(),
+        })
+    }
+
+    /// Leaves `mail`, or gives it back if the reactor has ended.
+    pub(crate) fn send(&self, mail: Mail) -> Result<(), Mail> {
+        let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if mailbox.closed {
+            return Err(mail);
+        }
+        mailbox.mail.push(mail);
+        drop(mailbox);
+        self.has_mail.store(true, Ordering::SeqCst);
+        if self.asleep.swap(false, Ordering::SeqCst) {
+            self.ring_doorbell();
+        }
+        Ok(())
+    }
+
+    fn ring_doorbell(&self) {
+        if let Some(doorbell) = self.doorbell.get() {
+            // It fails only if the count would overflow; then the doorbell rings already.
+            let _ = rustix::io::write(doorbell, &1_u64.to_ne_bytes());
+        } else if let Some(thread) = self.thread.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Swaps the mail into `mail`, which must be empty.
+    pub(super) fn take(&self, mail: &mut Vec<Mail>) {
+        if self.has_mail.load(Ordering::Relaxed) && self.has_mail.swap(false, Ordering::SeqCst) {
+            let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::swap(&mut mailbox.mail, mail);
+        }
+    }
+
+    /// Takes no more mail; what came before is returned.
+    pub(super) fn close(&self) -> Vec<Mail> {
+        let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
+        mailbox.closed = true;
+        std::mem::take(&mut mailbox.mail)
+    }
+
+    /// Says that the thread is about to wait. False if mail came first: it must not wait then.
+    pub(super) fn fall_asleep(&self) -> bool {
+        self.asleep.store(true, Ordering::SeqCst);
+        let may_wait = !self.has_mail.load(Ordering::SeqCst);
+        if !may_wait {
+            self.asleep.store(false, Ordering::SeqCst);
+        }
+        may_wait
+    }
+
+    pub(super) fn awake(&self) {
+        self.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+/// What wakes a task: its reactor and its key there.
+pub(crate) struct TaskWake {
+    pub(super) key: usize,
+    remote: Arc<Remote>,
+    /// Whether it is on its way to be polled already.
+    pub(super) scheduled: AtomicBool,
+}
+
+impl TaskWake {
+    pub(super) fn new(key: usize, remote: &Arc<Remote>) -> Arc<Self> {
+        Arc::new(Self { key, remote: Arc::clone(remote), scheduled: AtomicBool::new(false) })
+    }
+
+    pub(super) fn waker(self: &Arc<Self>) -> Waker {
+        Waker::from(Arc::clone(self))
+    }
+}
+
+impl Wake for TaskWake {
+    fn wake(self: Arc<Self>) {
+        // Acquire and release: what the waker did before is seen by the poll that this leads to.
+        if self.scheduled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut wake = Some(self);
+        Reactor::with_current(|reactor| {
+            if let Some(own) = wake.take_if(|wake| Arc::ptr_eq(&wake.remote, &reactor.remote)) {
+                reactor.ready.borrow_mut().push_back(own);
+            }
+        });
+        if let Some(wake) = wake {
+            let remote = Arc::clone(&wake.remote);
+            // A reactor that has ended has dropped its tasks: there is nobody left to wake.
+            let _ = remote.send(Mail::Wake(wake));
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.scheduled.load(Ordering::Acquire) {
+            Arc::clone(self).wake();
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The driver over io_uring: one ring a thread, for files and sockets alike.
+//!
+//! Owns: the ring, submissions that found it full, the read that hears the doorbell.
+//! Does not own: the memory of operations (their owners), what a completion leads to.
+//! Invariants: one system call a turn submits and waits; every operation started is reported once;
+//! the ring is closed only after the doorbell's read has ended.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
+
+use io_uring::squeue::Entry;
+use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{Builder, IoUring, Probe, opcode};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, SocketFlags};
+
+use super::io::Io;
+
+/// Submissions that fit before an extra system call: more than a turn makes, at 1,024 connections
+/// and a device's depth of requests, only when all are active at once.
+const ENTRIES: u32 = 256;
+const COMPLETIONS: u32 = 4096;
+
+/// Names no operation: its completion means nothing.
+const NOBODY: u64 = u64::MAX;
+/// Names the read of the doorbell.
+const DOORBELL: u64 = u64::MAX - 1;
+
+/// Which operations the host's io_uring has, of those we can do without.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RingAbility {
+    allocate: bool,
+    set_size: bool,
+    /// Completions need not interrupt a thread that computes (5.19).
+    cooperative: bool,
+}
+
+impl RingAbility {
+    /// Looks at what io_uring can do here. The error says why it cannot be used.
+    pub(crate) fn probe() -> Result<Self, String> {
+        let refused = |error: std::io::Error| format!("io_uring_setup was refused: {error}");
+        let ring = IoUring::new(8).map_err(refused)?;
+        let params = ring.params();
+        if !params.is_feature_ext_arg() || !params.is_feature_nodrop() {
+            return Err("this kernel's io_uring is older than Linux 5.11".to_owned());
+        }
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe).map_err(refused)?;
+        let needed = [
+            ("read", opcode::Read::CODE),
+            ("readv", opcode::Readv::CODE),
+            ("writev", opcode::Writev::CODE),
+            ("fsync", opcode::Fsync::CODE),
+            ("accept", opcode::Accept::CODE),
+            ("recv", opcode::Recv::CODE),
+            ("sendmsg", opcode::SendMsg::CODE),
+            ("cancel", opcode::AsyncCancel::CODE),
+        ];
+        if let Some((name, _)) = needed.iter().find(|(_, code)| !probe.is_supported(*code)) {
+            return Err(format!("this host's io_uring has no {name}"));
+        }
+        let mut cooperative = builder();
+        cooperative.setup_coop_taskrun().setup_taskrun_flag();
+        Ok(Self {
+            allocate: probe.is_supported(opcode::Fallocate::CODE),
+            set_size: probe.is_supported(opcode::Ftruncate::CODE),
+            cooperative: cooperative.build(8).is_ok(),
+        })
+    }
+}
+
+/// A thread's ring.
+pub(super) struct Ring {
+    ring: IoUring,
+    ability: RingAbility,
+    /// What found the ring full.
+    backlog: VecDeque<Entry>,
+    doorbell: Option<RawFd>,
+    /// What the kernel reads the doorbell's count into; its address must not change.
+    doorbell_count: Box<[u8; 8]>,
+    listening: bool,
+}
+
+impl Ring {
+    /// A ring for this thread. With `stays`, for a thread that comes back to it often: completions
+    /// then wait for its next system call instead of interrupting it.
+    pub(super) fn new(ability: RingAbility, stays: bool) -> std::io::Result<Self> {
+        let mut builder = builder();
+        builder.setup_clamp().setup_cqsize(COMPLETIONS);
+        if stays && ability.cooperative {
+            builder.setup_coop_taskrun().setup_taskrun_flag();
+        }
+        Ok(Self {
+            ring: builder.build(ENTRIES)?,
+            ability,
+            backlog: VecDeque::new(),
+            doorbell: None,
+            doorbell_count: Box::new([0; 8]),
+            listening: false,
+        })
+    }
+
+    /// From now on writes to `doorbell` end waits.
+    pub(super) fn listen(&mut self, doorbell: &OwnedFd) {
+        self.doorbell = Some(doorbell.as_raw_fd());
+    }
+
+    pub(super) fn takes(&self, io: &Io) -> bool {
+        match io {
+            Io::Allocate { .. } => self.ability.allocate,
+            Io::SetSize { .. } => self.ability.set_size,
+            _ => true,
+        }
+    }
+
+    /// Queues an operation; the next turn submits it.
+    ///
+    /// # Safety
+    /// What `io` points to stays valid until `token` was reported.
+    pub(super) unsafe fn start(&mut self, token: u64, io: &Io) {
+        self.push(entry(io).user_data(token));
+    }
+
+    /// Asks that an operation end soon; it is reported as any other.
+    pub(super) fn cancel(&mut self, token: u64) {
+        self.push(opcode::AsyncCancel::new(token).build().user_data(NOBODY));
+    }
+
+    fn push(&mut self, entry: Entry) {
+        // SAFETY: callers keep what the entry points to until it was reported, which is after it was
+        // submitted, wherever it waits until then.
+        if !self.backlog.is_empty() || unsafe { self.ring.submission().push(&entry) }.is_err() {
+            self.backlog.push_back(entry);
+        }
+    }
+
+    fn push_backlog(&mut self) {
+        while let Some(entry) = self.backlog.front() {
+            // SAFETY: as in `push`.
+            if unsafe { self.ring.submission().push(entry) }.is_err() {
+                // The ring is full: one call empties it, unless the kernel is out of memory.
+                if self.ring.submit().is_err() {
+                    return;
+                }
+                continue;
+            }
+            self.backlog.pop_front();
+        }
+    }
+
+    /// Submits what is queued, waits for a completion (at most `wait`; not at all if it is zero;
+    /// `None` is for ever) and appends token and result of everything that has completed.
+    pub(super) fn turn(&mut self, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) {
+        if let Some(fd) = self.doorbell.filter(|_| !self.listening) {
+            self.listening = true;
+            let (start, len) = (self.doorbell_count.as_mut_ptr(), self.doorbell_count.len() as u32);
+            self.push(opcode::Read::new(Fd(fd), start, len).build().user_data(DOORBELL));
+        }
+        self.push_backlog();
+        if wait != Some(Duration::ZERO) {
+            // Nothing may be waiting here already, or the wait would be for the next thing.
+            let want = usize::from(self.ring.completion().is_empty());
+            self.enter(want, wait);
+        } else {
+            let queue = self.ring.submission();
+            if !queue.is_empty() || queue.taskrun() || queue.cq_overflow() {
+                drop(queue);
+                self.enter(0, None);
+            }
+        }
+        for completion in self.ring.completion() {
+            match completion.user_data() {
+                NOBODY => {}
+                DOORBELL => self.listening = false,
+                token => reaped.push_back((token, completion.result())),
+            }
+        }
+    }
+
+    fn enter(&mut self, want: usize, wait: Option<Duration>) {
+        let entered = match wait {
+            Some(limit) => {
+                let limit = Timespec::new().sec(limit.as_secs()).nsec(limit.subsec_nanos());
+                self.ring.submitter().submit_with_args(want, &SubmitArgs::new().timespec(&limit))
+            }
+            None => self.ring.submitter().submit_and_wait(want),
+        };
+        let Err(error) = entered else { return };
+        match error.raw_os_error().map(Errno::from_raw_os_error) {
+            // The wait's end, a signal, or completions that must be taken first.
+            Some(Errno::TIME | Errno::INTR | Errno::BUSY) => {}
+            // The kernel is short of memory: it takes the rest in a later turn.
+            Some(Errno::AGAIN | Errno::NOMEM) => std::thread::yield_now(),
+            _ => panic!("io_uring_enter failed: {error}"),
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // The kernel may still write the doorbell's count; everything else was reported before.
+        if self.listening {
+            self.doorbell = None;
+            self.cancel(DOORBELL);
+            let mut reaped = VecDeque::new();
+            while self.listening {
+                self.turn(None, &mut reaped);
+            }
+        }
+    }
+}
+
+fn builder() -> Builder {
+    IoUring::builder()
+}
+
+fn entry(io: &Io) -> Entry {
+    match *io {
+        Io::ReadV { fd, iovecs, count, offset } => {
+            opcode::Readv::new(Fd(fd), iovecs.cast(), count).offset(offset).build()
+        }
+        Io::WriteV { fd, iovecs, count, offset } => {
+            opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build()
+        }
+        Io::DataSync { fd } => opcode::Fsync::new(Fd(fd)).flags(FsyncFlags::DATASYNC).build(),
+        Io::SetSize { fd, size } => opcode::Ftruncate::new(Fd(fd), size).build(),
+        Io::Allocate { fd, mode, offset, len } => {
+            opcode::Fallocate::new(Fd(fd), len).offset(offset).mode(mode as i32).build()
+        }
+        Io::Accept { fd } => opcode::Accept::new(Fd(fd), std::ptr::null_mut(), std::ptr::null_mut())
+            .flags(SocketFlags::CLOEXEC.bits() as i32)
+            .build(),
+        Io::Receive { fd, start, len } => opcode::Recv::new(Fd(fd), start, len).build(),
+        Io::Send { fd, message } => {
+            opcode::SendMsg::new(Fd(fd), message.cast()).flags(SendFlags::NOSIGNAL.bits()).build()
+        }
+    }
+}
