@@ -1,0 +1,722 @@
+//! A simulated disk: a fixed latency, a fixed rate, a volatile write cache, and faults.
+//!
+//! The model: a request waits for the latency; then, one request at a time, its bytes pass at the
+//! rate. Which of the requests that have waited is taken next is drawn from the seed, so requests in
+//! flight end in any order. What a request does to the file happens as it ends. A write's bytes are
+//! fetched in pieces, some when its transfer starts and the others when it ends, and a read's memory
+//! holds rubbish in between, as with a real disk's DMA.
+//!
+//! Owns: the files' bytes (live and durable), the requests in flight, space, timing, the faults.
+//! Does not own: names (`directory`), the engine's view of any file.
+//! Invariants: each request is answered once, with no lock held, or dropped where a fault says so. A
+//! request that breaks the contract of `engine::Request`, or whose memory changes while it is being
+//! written, fails the world's run with a message.
+
+mod fault;
+mod file;
+mod image;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Nanos, Operation, Request};
+
+use crate::random::Random;
+use crate::world::{Shared, World};
+
+use fault::Faults;
+pub use fault::{Fault, FaultTarget, FaultWhat};
+use file::{Change, DiskFile};
+use image::IMAGE_BLOCK_BYTES;
+
+/// What a read's memory holds before its bytes arrive.
+const RUBBISH: u8 = 0xdb;
+/// Pieces in which request memory is fetched.
+const PIECE_BYTES: usize = 512;
+
+/// What a disk is made from.
+#[derive(Clone, Debug)]
+pub struct DiskOptions {
+    /// 512 or 4096.
+    pub block_bytes: u32,
+    /// Most bytes a request may carry.
+    pub request_bytes_max: u32,
+    /// Most data requests in flight.
+    pub depth: u32,
+    /// Whether completed writes wait for a sync to be durable.
+    pub volatile_cache: bool,
+    /// What each request takes before its bytes pass, in nanoseconds.
+    pub latency_ns: u64,
+    /// Bytes that pass in a second; at least 1.
+    pub bytes_per_second: u64,
+    /// Bytes that all files together may take up, in whole blocks of 4096.
+    pub capacity_bytes: u64,
+    /// Of 1,000 requests, how many are carried out before `submit` returns.
+    pub inline_per_mille: u64,
+}
+
+impl Default for DiskOptions {
+    /// 100 µs and 100 MB/s, 512-byte blocks, 1 MiB requests, depth 32, a volatile cache, 1 TB.
+    fn default() -> Self {
+        Self {
+            block_bytes: 512,
+            request_bytes_max: 1 << 20,
+            depth: 32,
+            volatile_cache: true,
+            latency_ns: 100_000,
+            bytes_per_second: 100_000_000,
+            capacity_bytes: 1 << 40,
+            inline_per_mille: 0,
+        }
+    }
+}
+
+/// The number of a file on its disk, from 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
+pub struct DiskFileId(pub u64);
+
+/// What a disk's [`Backing`] holds.
+struct SimFile {
+    disk: u64,
+    file: DiskFileId,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// The latency has not passed before this instant.
+    Waiting { ready_ns: u64 },
+    /// Its bytes pass.
+    Transfer,
+    /// Not before a release.
+    Held,
+}
+
+struct Pending {
+    request: Request,
+    file: DiskFileId,
+    operation: Operation,
+    phase: Phase,
+    outcome: Outcome,
+    /// The end of the file's log when the request was submitted: what a sync covers.
+    log_end: u64,
+    /// Of a write: its bytes when it was submitted, to compare with.
+    submitted: Vec<u8>,
+    /// Of a write: the bytes fetched so far, and which pieces those are.
+    fetched: Vec<u8>,
+    fetched_pieces: Vec<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Outcome {
+    Done,
+    Error(DeviceError),
+    /// A sync takes with it what it should have made durable.
+    Losing(DeviceError),
+    Lost,
+}
+
+struct State {
+    files: BTreeMap<u64, DiskFile>,
+    files_made: u64,
+    pending: BTreeMap<u64, Pending>,
+    requests: u64,
+    /// A request's bytes pass now.
+    busy: bool,
+    hung: bool,
+    faults: Faults,
+    capacity_bytes: u64,
+    /// Requests that did not succeed.
+    failures: u64,
+    random: Random,
+    /// Data requests in flight now, and the most there ever were.
+    data_in_flight: u32,
+    data_in_flight_max: u32,
+}
+
+/// A disk with files on it.
+pub struct Disk {
+    shared: Arc<Shared>,
+    number: u64,
+    options: DiskOptions,
+    limits: Limits,
+    state: Mutex<State>,
+    own: Weak<Disk>,
+}
+
+fn is_data(operation: Operation) -> bool {
+    matches!(operation, Operation::Read { .. } | Operation::Write { .. })
+}
+
+/// Kind, offset and length as numbers, for the trace.
+fn words(operation: Operation) -> [u64; 3] {
+    match operation {
+        Operation::Read { offset, len } => [0, offset, len.into()],
+        Operation::Write { offset, len } => [1, offset, len.into()],
+        Operation::Sync => [2, 0, 0],
+        Operation::SetSize { size } => [3, size, 0],
+        Operation::Punch { offset, len } => [4, offset, len],
+        Operation::Reserve { offset, len } => [5, offset, len],
+    }
+}
+
+impl Disk {
+    /// An empty disk in `world`. `number` tells it from the world's other disks in the trace.
+    ///
+    /// # Panics
+    /// When the options name sizes that no device may have.
+    pub fn new(world: &World, number: u64, options: DiskOptions) -> Arc<Self> {
+        assert!(options.block_bytes == 512 || options.block_bytes == 4096, "{options:?}");
+        assert!(options.request_bytes_max >= 4096 && options.request_bytes_max.is_multiple_of(4096), "{options:?}");
+        assert!(options.depth > 0 && options.bytes_per_second > 0, "{options:?}");
+        let limits = Limits {
+            block_bytes: options.block_bytes,
+            request_bytes_max: options.request_bytes_max,
+            depth: options.depth,
+            volatile_cache: options.volatile_cache,
+        };
+        let shared = Arc::clone(world.shared());
+        let state = State {
+            files: BTreeMap::new(),
+            files_made: 0,
+            pending: BTreeMap::new(),
+            requests: 0,
+            busy: false,
+            hung: false,
+            faults: Faults::default(),
+            capacity_bytes: options.capacity_bytes,
+            failures: 0,
+            random: shared.fork_random(),
+            data_in_flight: 0,
+            data_in_flight_max: 0,
+        };
+        let disk = Arc::new_cyclic(|own: &Weak<Self>| Self {
+            shared,
+            number,
+            options,
+            limits,
+            state: Mutex::new(state),
+            own: own.clone(),
+        });
+        let weak = Arc::downgrade(&disk);
+        disk.shared.at_end(Box::new(move || {
+            if let Some(disk) = weak.upgrade() {
+                disk.abandon();
+            }
+        }));
+        disk
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes an empty file.
+    pub fn create_file(&self) -> DiskFileId {
+        let mut state = self.lock();
+        let file = state.files_made;
+        state.files_made += 1;
+        state.files.insert(file, DiskFile::default());
+        DiskFileId(file)
+    }
+
+    /// The file as this disk wants to be told of it. Each call makes a new one.
+    pub fn backing(&self, file: DiskFileId) -> Backing {
+        Backing::new(Arc::new(SimFile { disk: self.number, file }))
+    }
+
+    /// Which file of this disk a backing is.
+    pub fn file_of(&self, backing: &Backing) -> Option<DiskFileId> {
+        backing.get::<SimFile>().filter(|own| own.disk == self.number).map(|own| own.file)
+    }
+
+    /// Forgets a file and frees its space. Requests for it fail as stale from now on.
+    pub fn remove_file(&self, file: DiskFileId) {
+        self.lock().files.remove(&file.0);
+    }
+
+    /// The file's size as a read would find it; 0 if there is no such file.
+    pub fn size(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.live.size())
+    }
+
+    /// The file's size after a power loss that spares nothing unsynced.
+    pub fn durable_size(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.durable.size())
+    }
+
+    /// The file's bytes as a read would find them; zeros past the end.
+    pub fn live_bytes(&self, file: DiskFileId, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        if let Some(file) = self.lock().files.get(&file.0) {
+            file.live.read(offset, &mut bytes);
+        }
+        bytes
+    }
+
+    /// The file's bytes after a power loss that spares nothing unsynced; zeros past the end.
+    pub fn durable_bytes(&self, file: DiskFileId, offset: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        if let Some(file) = self.lock().files.get(&file.0) {
+            file.durable.read(offset, &mut bytes);
+        }
+        bytes
+    }
+
+    /// The whole file as a read would find it.
+    pub fn contents(&self, file: DiskFileId) -> Vec<u8> {
+        self.live_bytes(file, 0, self.size(file) as usize)
+    }
+
+    /// The whole file after a power loss that spares nothing unsynced.
+    pub fn durable(&self, file: DiskFileId) -> Vec<u8> {
+        self.durable_bytes(file, 0, self.durable_size(file) as usize)
+    }
+
+    /// Changes a file behind the engine's back, as a program on the host would: durable at once.
+    pub fn change_behind(&self, file: DiskFileId, size: u64, offset: u64, bytes: &[u8]) {
+        if let Some(file) = self.lock().files.get_mut(&file.0) {
+            if !bytes.is_empty() {
+                file.change(Change::Write { offset, bytes: bytes.to_vec() }, true);
+            }
+            file.change(Change::SetSize { size }, true);
+            file.make_durable(u64::MAX);
+        }
+    }
+
+    /// Adds a fault; those added before come first.
+    pub fn add_fault(&self, fault: Fault) {
+        self.lock().faults.add(fault);
+    }
+
+    /// Ends all faults, but not what they have done to requests already submitted.
+    pub fn clear_faults(&self) {
+        self.lock().faults.clear();
+    }
+
+    /// Requests of `file` that did not succeed, since the beginning.
+    pub fn failures(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.failures)
+    }
+
+    /// Requests of any file that did not succeed, since the beginning.
+    pub fn failures_of_all(&self) -> u64 {
+        self.lock().failures
+    }
+
+    /// Whether it is between [`Disk::hang`] and [`Disk::release`], or holds a request that a fault
+    /// made hang.
+    pub fn is_hung(&self) -> bool {
+        let state = self.lock();
+        state.hung || state.pending.values().any(|pending| pending.phase == Phase::Held)
+    }
+
+    /// Ends nothing any more until [`Disk::release`].
+    pub fn hang(&self) {
+        self.lock().hung = true;
+    }
+
+    /// Goes on, with requests that a fault made hang too.
+    pub fn release(&self) {
+        {
+            let mut state = self.lock();
+            state.hung = false;
+            let ready_ns = self.shared.now_ns();
+            for pending in state.pending.values_mut() {
+                if pending.phase == Phase::Held {
+                    pending.phase = Phase::Waiting { ready_ns };
+                }
+            }
+        }
+        self.pump();
+    }
+
+    /// Changes how many bytes all files together may take up.
+    pub fn set_capacity(&self, capacity_bytes: u64) {
+        self.lock().capacity_bytes = capacity_bytes;
+    }
+
+    /// Requests in flight.
+    pub fn in_flight(&self) -> u64 {
+        self.lock().pending.len() as u64
+    }
+
+    /// The most data requests that were ever in flight at once.
+    pub fn data_in_flight_max(&self) -> u32 {
+        self.lock().data_in_flight_max
+    }
+
+    /// Power is lost: requests in flight are dropped, some of their sectors written; of what is not
+    /// durable, each sector survives or not, as drawn.
+    pub fn crash(&self) {
+        let lost = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let lost = std::mem::take(&mut state.pending);
+            for pending in lost.values() {
+                state.apply(pending, &self.options, false);
+            }
+            for file in state.files.values_mut() {
+                file.lose_power(self.options.block_bytes as usize, &mut state.random);
+            }
+            (state.busy, state.data_in_flight) = (false, 0);
+            lost
+        };
+        self.shared.trace("crash", &[self.number]);
+        drop(lost);
+    }
+
+    /// The world ends: what is in flight is dropped.
+    fn abandon(&self) {
+        let lost = std::mem::take(&mut self.lock().pending);
+        drop(lost);
+    }
+
+    fn violation(&self, operation: Operation, what: &str) {
+        self.shared.fail(format!("disk {}: {operation:?} breaks the device contract: {what}", self.number));
+    }
+
+    fn call_at(&self, at_ns: u64, call: impl FnOnce(&Disk) + Send + 'static) {
+        let own = self.own.clone();
+        self.shared.call_at(
+            at_ns,
+            Box::new(move || {
+                if let Some(disk) = own.upgrade() {
+                    call(&disk);
+                }
+            }),
+        );
+    }
+
+    fn transfer_ns(&self, operation: Operation) -> u64 {
+        match operation {
+            Operation::Read { len, .. } | Operation::Write { len, .. } => {
+                u64::from(len) * Nanos::SECOND / self.options.bytes_per_second
+            }
+            _ => 0,
+        }
+    }
+
+    /// Starts the transfer of one request that has waited long enough, if none is under way.
+    fn pump(&self) {
+        let now_ns = self.shared.now_ns();
+        let mut state = self.lock();
+        let state = &mut *state;
+        if state.busy || state.hung {
+            return;
+        }
+        let ready: Vec<u64> = state
+            .pending
+            .iter()
+            .filter(|(_, pending)| matches!(pending.phase, Phase::Waiting { ready_ns } if ready_ns <= now_ns))
+            .map(|(id, _)| *id)
+            .collect();
+        if ready.is_empty() {
+            return;
+        }
+        let id = state.random.pick(&ready);
+        state.busy = true;
+        let random = &mut state.random;
+        if let Some(pending) = state.pending.get_mut(&id) {
+            pending.phase = Phase::Transfer;
+            pending.fetch_some(random);
+            let end_ns = now_ns + self.transfer_ns(pending.operation);
+            self.call_at(end_ns, move |disk| disk.finish(id));
+        }
+    }
+
+    /// A transfer has ended: the request's effect happens, and it is answered.
+    fn finish(&self, id: u64) {
+        let finished = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            state.busy = false;
+            let now_ns = self.shared.now_ns();
+            if state.hung {
+                if let Some(pending) = state.pending.get_mut(&id) {
+                    pending.phase = Phase::Waiting { ready_ns: now_ns };
+                }
+                return;
+            }
+            state.pending.remove(&id).map(|pending| state.end(pending, &self.options))
+        };
+        if let Some(ended) = finished {
+            self.answer(id, ended);
+        }
+        self.pump();
+    }
+
+    fn answer(&self, id: u64, ended: Ended) {
+        let Ended { mut pending, outcome, read, changed } = ended;
+        if let Some(at) = changed {
+            self.violation(pending.operation, &format!("its memory changed while in flight, at byte {at}"));
+        }
+        if !read.is_empty() {
+            pending.request.copy_in(0, &read);
+        }
+        let code = match outcome {
+            Outcome::Done => 0,
+            Outcome::Error(_) | Outcome::Losing(_) => 1,
+            Outcome::Lost => 2,
+        };
+        let [kind, offset, len] = words(pending.operation);
+        self.shared.trace("end", &[self.number, id, pending.file.0, kind, offset, len, code]);
+        match outcome {
+            Outcome::Done => pending.request.complete(Ok(())),
+            Outcome::Error(error) | Outcome::Losing(error) => pending.request.complete(Err(error)),
+            Outcome::Lost => drop(pending.request),
+        }
+    }
+
+    /// What of the contract a request breaks, if any of it.
+    fn breach(&self, state: &State, file: DiskFileId, request: &Request) -> Option<String> {
+        let block = u64::from(self.options.block_bytes);
+        let operation = request.operation();
+        if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
+            let segments: usize = request.segments().map(|segment| segment.1).sum();
+            if segments != len as usize || len == 0 {
+                return Some(format!("its memory is {segments} bytes"));
+            }
+            if !offset.is_multiple_of(block) || len > self.options.request_bytes_max {
+                return Some(format!("block {block}, at most {} bytes", self.options.request_bytes_max));
+            }
+            let tail = !u64::from(len).is_multiple_of(block);
+            if tail && matches!(operation, Operation::Read { .. }) {
+                return Some(format!("a read is whole blocks of {block}"));
+            }
+            if state.data_in_flight >= self.options.depth {
+                return Some(format!("{} data requests are in flight already", state.data_in_flight));
+            }
+        }
+        if let Operation::Punch { offset, len } = operation
+            && (!offset.is_multiple_of(4096) || !len.is_multiple_of(4096) || len == 0)
+        {
+            return Some("a punch is whole pages".to_owned());
+        }
+        let other =
+            state.pending.values().find(|other| other.file == file && conflict(other.operation, operation, block))?;
+        Some(format!("{:?} of the same bytes is in flight", other.operation))
+    }
+}
+
+/// Whether the order of two requests of one file, which is open while both are in flight, matters to
+/// what the file will hold.
+fn conflict(first: Operation, second: Operation, block: u64) -> bool {
+    let touched = |operation| match operation {
+        Operation::Write { offset, len } => Some((offset, (offset + u64::from(len)).next_multiple_of(block))),
+        Operation::SetSize { size } => Some((size, u64::MAX)),
+        Operation::Punch { offset, len } => Some((offset, offset + len)),
+        _ => None,
+    };
+    let (Some(first), Some(second)) = (touched(first), touched(second)) else { return false };
+    first.0 < second.1 && second.0 < first.1
+}
+
+impl Pending {
+    fn fetch_some(&mut self, random: &mut Random) {
+        match self.operation {
+            Operation::Write { .. } => {
+                for piece in 0..self.fetched_pieces.len() {
+                    if random.chance(500) {
+                        self.fetch(piece);
+                    }
+                }
+            }
+            Operation::Read { len, .. } => self.request.copy_in(0, &vec![RUBBISH; len as usize]),
+            _ => {}
+        }
+    }
+
+    fn fetch(&mut self, piece: usize) {
+        if !std::mem::replace(&mut self.fetched_pieces[piece], true) {
+            let start = piece * PIECE_BYTES;
+            let end = (start + PIECE_BYTES).min(self.fetched.len());
+            self.request.copy_out(start..end, &mut self.fetched[start..end]);
+        }
+    }
+
+    fn fetch_rest(&mut self, random: &mut Random) {
+        let mut pieces: Vec<usize> = (0..self.fetched_pieces.len()).collect();
+        random.shuffle(&mut pieces);
+        pieces.into_iter().for_each(|piece| self.fetch(piece));
+    }
+}
+
+/// A request whose effect has happened and which is to be answered.
+struct Ended {
+    pending: Pending,
+    outcome: Outcome,
+    /// Of a read: what to put into its memory.
+    read: Vec<u8>,
+    /// Of a write: where its memory is not what was submitted.
+    changed: Option<usize>,
+}
+
+impl State {
+    /// Data requests may be submitted again; the effect happens.
+    fn end(&mut self, mut pending: Pending, options: &DiskOptions) -> Ended {
+        if is_data(pending.operation) {
+            self.data_in_flight = self.data_in_flight.saturating_sub(1);
+        }
+        pending.fetch_rest(&mut self.random);
+        let changed = (0..pending.fetched.len()).find(|at| pending.fetched[*at] != pending.submitted[*at]);
+        let outcome = self.apply(&pending, options, true);
+        let mut read = Vec::new();
+        if let (Operation::Read { offset, len }, Outcome::Done) = (pending.operation, outcome) {
+            read = vec![0; len as usize];
+            if let Some(file) = self.files.get(&pending.file.0) {
+                file.live.read(offset, &mut read);
+            }
+        }
+        if outcome != Outcome::Done {
+            self.failures += 1;
+            if let Some(file) = self.files.get_mut(&pending.file.0) {
+                file.failures += 1;
+            }
+        }
+        Ended { pending, outcome, read, changed }
+    }
+
+    fn blocks_free(&self) -> u64 {
+        let used: u64 = self.files.values().map(|file| file.live.blocks()).sum();
+        (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(used)
+    }
+
+    /// Carries a request out, or as much of it as a failing one does. `whole` is false at a power loss.
+    fn apply(&mut self, pending: &Pending, options: &DiskOptions, whole: bool) -> Outcome {
+        let free = self.blocks_free();
+        let Some(file) = self.files.get_mut(&pending.file.0) else {
+            return Outcome::Error(DeviceError::Stale);
+        };
+        let done = whole && pending.outcome == Outcome::Done;
+        let volatile = options.volatile_cache;
+        match pending.operation {
+            Operation::Write { offset, .. } => {
+                let bytes = if whole { &pending.fetched } else { &pending.submitted };
+                if file.live.blocks_missing(offset, bytes.len() as u64) > free {
+                    return Outcome::Error(DeviceError::NoSpace);
+                }
+                if done {
+                    file.change(Change::Write { offset, bytes: bytes.clone() }, volatile);
+                } else {
+                    for (at, sector) in bytes.chunks(options.block_bytes as usize).enumerate() {
+                        if self.random.chance(500) {
+                            let offset = offset + at as u64 * u64::from(options.block_bytes);
+                            file.change(Change::Write { offset, bytes: sector.to_vec() }, volatile);
+                        }
+                    }
+                }
+            }
+            Operation::Sync if done => file.make_durable(pending.log_end),
+            Operation::Sync if whole && matches!(pending.outcome, Outcome::Losing(_)) => {
+                // The log is numbered anew: a later sync in flight covers what is left of it.
+                file.lose_writes(options.block_bytes as usize, &mut self.random);
+            }
+            Operation::SetSize { size } if done => file.change(Change::SetSize { size }, volatile),
+            Operation::Punch { offset, len } if done => file.change(Change::Punch { offset, len }, volatile),
+            Operation::Reserve { offset, len } if done => {
+                if file.live.blocks_missing(offset, len) > free {
+                    return Outcome::Error(DeviceError::NoSpace);
+                }
+                file.change(Change::Reserve { offset, len }, volatile);
+            }
+            _ => {}
+        }
+        pending.outcome
+    }
+}
+
+impl Device for Disk {
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    fn submit(&self, request: Request) {
+        let operation = request.operation();
+        let Some(file) = self.file_of(request.backing()) else {
+            self.violation(operation, "the backing is not a file of this disk");
+            return request.complete(Err(DeviceError::Stale));
+        };
+        let now_ns = self.shared.now_ns();
+        let mut state = self.lock();
+        if let Some(what) = self.breach(&state, file, &request) {
+            drop(state);
+            self.violation(operation, &what);
+            return request.complete(Err(DeviceError::Unsupported));
+        }
+        let id = state.requests;
+        state.requests += 1;
+        let [kind, offset, len] = words(operation);
+        self.shared.trace("submit", &[self.number, id, file.0, kind, offset, len]);
+        let (pending, inline) = {
+            let state = &mut *state;
+            (state.accept(request, file, now_ns, &self.options), state.random.chance(self.options.inline_per_mille))
+        };
+        if is_data(operation) {
+            state.data_in_flight += 1;
+            state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
+        }
+        if inline && !state.hung && pending.phase != Phase::Held {
+            let ended = state.end(pending, &self.options);
+            drop(state);
+            return self.answer(id, ended);
+        }
+        if let Phase::Waiting { ready_ns } = pending.phase {
+            self.call_at(ready_ns, Disk::pump);
+        }
+        state.pending.insert(id, pending);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.lock().blocks_free() * IMAGE_BLOCK_BYTES
+    }
+}
+
+impl State {
+    /// Draws a request's fate and notes what it is to be compared with.
+    fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, options: &DiskOptions) -> Pending {
+        let operation = request.operation();
+        let mut phase = Phase::Waiting { ready_ns: now_ns + options.latency_ns };
+        let mut outcome = Outcome::Done;
+        if !self.files.contains_key(&file.0) {
+            outcome = Outcome::Error(DeviceError::Stale);
+        }
+        match self.faults.strike(file, operation, &mut self.random) {
+            None => {}
+            Some(FaultWhat::Error(error)) => outcome = Outcome::Error(error),
+            Some(FaultWhat::ErrorLosing(error)) => outcome = Outcome::Losing(error),
+            Some(FaultWhat::Lost) => outcome = Outcome::Lost,
+            Some(FaultWhat::Delay { ns }) => {
+                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(options.latency_ns).saturating_add(ns) };
+            }
+            Some(FaultWhat::Hang) => phase = Phase::Held,
+        }
+        let end = match operation {
+            Operation::Write { offset, len } => offset.saturating_add(len.into()),
+            Operation::SetSize { size } => size,
+            _ => 0,
+        };
+        if end > FILE_BYTES_MAX {
+            outcome = Outcome::Error(DeviceError::TooLarge);
+        }
+        let mut submitted = Vec::new();
+        if let Operation::Write { len, .. } = operation {
+            submitted = vec![0; len as usize];
+            request.copy_out(0..len as usize, &mut submitted);
+        }
+        let pieces = submitted.len().div_ceil(PIECE_BYTES);
+        Pending {
+            operation,
+            file,
+            phase,
+            outcome,
+            log_end: self.files.get(&file.0).map_or(0, DiskFile::log_end),
+            fetched: vec![0; submitted.len()],
+            fetched_pieces: vec![false; pieces],
+            submitted,
+            request,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,23 @@
+//! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
+//!
+//! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the
+//! reference model that says what the engine may answer (`model`).
+//! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
+//! which live with the tests that run them.
+//! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
+//! order of a hash table. The same seed and the same calls give the same trace hash.
+
+#![forbid(unsafe_code)]
+
+mod directory;
+mod disk;
+mod model;
+mod random;
+mod trace;
+mod world;
+
+pub use directory::{MemoryTree, TreeOptions};
+pub use disk::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat};
+pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
+pub use random::Random;
+pub use world::{RunError, SimPlatform, World, WorldOptions};

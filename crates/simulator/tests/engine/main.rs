@@ -1,0 +1,10 @@
+//! Rules of the engine, each shown in virtual time on simulated disks.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
+
+mod dirty_limits;
+mod errors;
+mod lab;
+mod reading;
+mod syncing;
+mod writing_back;

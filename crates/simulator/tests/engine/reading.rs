@@ -1,0 +1,122 @@
+//! Reading: hits, misses, readahead, eviction, guards.
+
+use std::sync::Arc;
+
+use engine::counters::Counter;
+use simulator::DiskOptions;
+
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+
+#[test]
+fn a_hit_asks_nothing_of_the_device() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 10_000, 1);
+    lab.run(async {
+        assert_eq!(lab.here.read(&file, 0, 20_000).await.unwrap(), bytes(1, 0, 10_000));
+        lab.here.sleep(SECOND).await;
+        let requests = lab.count(Counter::ReadRequests);
+        let mut into = [0; 3000];
+        assert_eq!(lab.here.engine.try_read(&file.file, 5000, &mut into), Some(3000));
+        assert_eq!(into[..], bytes(1, 5000, 3000));
+        assert_eq!(lab.here.engine.try_read(&file.file, 9000, &mut into), Some(1000));
+        assert_eq!(lab.here.engine.try_read(&file.file, 10_000, &mut into), Some(0));
+        assert_eq!(lab.count(Counter::ReadRequests), requests);
+    });
+}
+
+#[test]
+fn a_large_file_goes_through_a_small_cache() {
+    let lab = Lab::new(1, 64, &[DiskOptions::default()], &[]);
+    let file = lab.file(0, 1000 * PAGE, 1);
+    lab.run(async {
+        for _ in 0..2 {
+            for at in (0..1000).step_by(7) {
+                let got = lab.here.read(&file, at * PAGE as u64, 7 * PAGE).await.unwrap();
+                assert_eq!(got, bytes(1, at * PAGE as u64, got.len()));
+            }
+        }
+        let status = lab.here.engine.status();
+        assert_eq!(status.cache_bytes, 64 * PAGE as u64);
+        assert!(lab.count(Counter::PagesEvicted) > 1900);
+    });
+}
+
+#[test]
+fn dirty_pages_are_never_evicted() {
+    let lab = Lab::new(1, 64, &[DiskOptions::default()], &["dirty_ratio=90", "dirty_background_ratio=100"]);
+    let (dirty, clean) = (lab.file(0, 0, 0), lab.file(0, 500 * PAGE, 1));
+    lab.run(async {
+        lab.here.write(&dirty, 0, 20 * PAGE, 2).await.unwrap();
+        for at in 0..500 {
+            lab.here.read(&clean, at * PAGE as u64, PAGE).await.unwrap();
+        }
+        assert_eq!(dirty.file.dirty_bytes(), 20 * PAGE as u64);
+        let requests = lab.count(Counter::ReadRequests);
+        assert_eq!(lab.here.read(&dirty, 0, 20 * PAGE).await.unwrap(), bytes(2, 0, 20 * PAGE));
+        assert_eq!(lab.count(Counter::ReadRequests), requests);
+    });
+}
+
+#[test]
+fn a_sequential_reader_is_read_ahead_of() {
+    let requests = |knob: &str| {
+        let lab = Lab::new(1, 1024, &[DiskOptions::default()], &[knob]);
+        let file = lab.file(0, 512 * PAGE, 1);
+        lab.run(async {
+            for at in 0..512 {
+                lab.here.read(&file, at * PAGE as u64, PAGE).await.unwrap();
+            }
+        });
+        (lab.count(Counter::ReadRequests), lab.here.now_ns())
+    };
+    let (with, without) = (requests("readahead_bytes_max=1MiB"), requests("readahead_bytes_max=0"));
+    assert_eq!(without.0, 512);
+    assert!(with.0 < 100 && with.1 < without.1 / 2, "with {with:?}, without {without:?}");
+}
+
+#[test]
+fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 4 * PAGE, 1);
+    lab.run(async {
+        let pages = lab.here.engine.read_pinned(&file.file, 100, 2 * PAGE).await.unwrap().unwrap();
+        assert_eq!(pages.len(), 2 * PAGE);
+        lab.here.write(&file, 0, 4 * PAGE, 2).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+        lab.here.engine.set_size(&file.file, 0).await.unwrap();
+        let shown: Vec<u8> = pages.slices().flatten().copied().collect();
+        assert_eq!(shown, bytes(1, 100, 2 * PAGE));
+        drop(pages);
+        assert_eq!(lab.here.engine.status().pinned_bytes, 0);
+        lab.here.engine.discard(&file.file);
+        lab.here.sleep(MILLISECOND).await;
+        let status = lab.here.engine.status();
+        assert_eq!(status.free_bytes, status.cache_bytes);
+    });
+}
+
+#[test]
+fn readers_of_one_page_share_one_request() {
+    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let file = lab.file(0, PAGE, 1);
+    for _ in 0..10 {
+        let (here, from) = (Arc::clone(&lab.here), file.clone());
+        lab.beside(async move {
+            assert_eq!(here.read(&from, 0, PAGE).await.unwrap(), bytes(1, 0, PAGE));
+        });
+    }
+    lab.run(lab.here.sleep(SECOND));
+    assert_eq!(lab.count(Counter::ReadRequests), 1);
+}
+
+#[test]
+fn a_file_changed_behind_is_read_again_after_it_was_told() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 3 * PAGE, 1);
+    lab.run(async {
+        lab.here.read(&file, 0, 3 * PAGE).await.unwrap();
+        file.disk.change_behind(file.id, 5000, 0, &bytes(2, 0, 5000));
+        lab.here.engine.invalidate(&file.file, 5000).await;
+        assert_eq!(lab.here.read(&file, 0, 3 * PAGE).await.unwrap(), bytes(2, 0, 5000));
+    });
+}

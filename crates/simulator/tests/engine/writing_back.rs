@@ -1,0 +1,194 @@
+//! When dirty data is written, and what happens to it meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::Platform;
+use engine::counters::Counter;
+use engine::settings::Knob;
+use simulator::DiskOptions;
+
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+
+#[test]
+fn data_below_the_background_threshold_waits_for_its_expiry() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, 4 * PAGE, 2).await.unwrap();
+        lab.here.sleep(29 * SECOND).await;
+        assert_eq!(lab.count(Counter::WriteRequests), 0, "30 s have not passed");
+        // 30 s of age, looked for every 5 s.
+        lab.here.sleep(7 * SECOND).await;
+    });
+    assert!(file.file.is_clean());
+    assert_eq!(file.disk.contents(file.id), bytes(2, 0, 4 * PAGE));
+}
+
+#[test]
+fn data_above_the_background_threshold_is_written_at_once() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    // 256 frames, half of them may be dirty, and at a tenth of that, 13 pages, writing starts.
+    lab.run(async {
+        lab.here.write(&file, 0, 40 * PAGE, 2).await.unwrap();
+        lab.here.sleep(SECOND).await;
+    });
+    assert!(lab.count(Counter::PagesWritten) >= 27, "{} pages", lab.count(Counter::PagesWritten));
+}
+
+#[test]
+fn a_changed_expiry_acts_at_once() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, PAGE, 2).await.unwrap();
+        lab.here.sleep(SECOND).await;
+        lab.here.engine.set_knob(Knob::ExpireCentisecs, 50).unwrap();
+        lab.here.sleep(SECOND).await;
+    });
+    assert!(file.file.is_clean());
+}
+
+#[test]
+fn a_page_under_writeback_is_stable() {
+    for seed in 0..20 {
+        let options = DiskOptions { bytes_per_second: 1_000_000, ..DiskOptions::default() };
+        let lab = Lab::new(seed, 256, &[options], &["dirty_background_ratio=0"]);
+        let file = lab.file(0, 0, 0);
+        let (here, to) = (Arc::clone(&lab.here), file.clone());
+        let ended = lab.beside(async move {
+            for version in 1..400 {
+                here.write(&to, 0, PAGE, version).await.unwrap();
+                here.sleep(50_000).await;
+            }
+        });
+        // The disk fetches the page in pieces over 4 ms, in which it is rewritten many times; each
+        // image that it ends with is one version.
+        let mut images = 0;
+        lab.run(async {
+            while !ended.load(Ordering::Relaxed) {
+                let image = file.disk.contents(file.id);
+                if !image.is_empty() {
+                    assert!((1..400).any(|version| bytes(version, 0, PAGE) == image), "seed {seed}: mixed versions");
+                    images += 1;
+                }
+                lab.here.sleep(MILLISECOND).await;
+            }
+        });
+        assert!(images > 5);
+        assert!(lab.count(Counter::PagesCopiedStable) > 0, "rewrites went to new frames");
+    }
+}
+
+#[test]
+fn a_truncation_in_the_middle_of_writeback_leaves_nothing_behind() {
+    for seed in 0..30 {
+        let options = DiskOptions { bytes_per_second: 4_000_000, request_bytes_max: 8192, ..DiskOptions::default() };
+        let lab = Lab::new(seed, 256, &[options], &[]);
+        let file = lab.file(0, 0, 0);
+        let (here, of) = (Arc::clone(&lab.here), file.clone());
+        lab.run(async {
+            lab.here.write(&file, 0, 60 * PAGE + 77, 2).await.unwrap();
+            let ended = lab.beside(async move {
+                let _ = here.sync(&of).await;
+            });
+            lab.here.sleep(seed * 2 * MILLISECOND).await;
+            lab.here.engine.set_size(&file.file, 20_001).await.unwrap();
+            assert_eq!(file.disk.size(file.id), 20_001, "on the device too before it returns");
+            lab.here.engine.set_size(&file.file, 200_000).await.unwrap();
+            assert!(lab.here.until(10 * SECOND, || ended.load(Ordering::Relaxed)).await);
+            lab.here.sync(&file).await.unwrap();
+        });
+        let mut right = bytes(2, 0, 200_000);
+        right[20_001..].fill(0);
+        assert_eq!(file.disk.durable(file.id), right, "seed {seed}");
+        assert_eq!(lab.run(lab.here.read(&file, 0, 300_000)).unwrap(), right, "seed {seed}");
+    }
+}
+
+#[test]
+fn whole_sectors_are_written_without_reading_and_parts_are_read_first() {
+    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let file = lab.file(0, 8 * PAGE, 1);
+    lab.run(async {
+        lab.here.write(&file, PAGE as u64 + 512, 1024, 2).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+        assert_eq!(lab.count(Counter::ReadRequests), 0);
+        lab.here.write(&file, 2 * PAGE as u64 + 100, 1000, 3).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+        assert!(lab.count(Counter::ReadRequests) >= 1);
+    });
+    let mut right = bytes(1, 0, 8 * PAGE);
+    right[PAGE + 512..PAGE + 1536].copy_from_slice(&bytes(2, PAGE as u64 + 512, 1024));
+    right[2 * PAGE + 100..2 * PAGE + 1100].copy_from_slice(&bytes(3, 2 * PAGE as u64 + 100, 1000));
+    assert_eq!(file.disk.durable(file.id), right);
+    assert_eq!(lab.run(lab.here.read(&file, 0, 8 * PAGE)).unwrap(), right);
+}
+
+#[test]
+fn a_sequential_write_goes_out_in_large_requests_and_in_order() {
+    let lab = Lab::new(1, 2048, &[DiskOptions { depth: 1, ..DiskOptions::default() }], &[]);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, 512 * PAGE, 2).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+    });
+    let writes = lab.submitted(1);
+    assert!(writes.len() <= 8, "{writes:?}");
+    assert!(writes.is_sorted_by_key(|(_, offset, _)| *offset), "{writes:?}");
+}
+
+#[test]
+fn a_discarded_file_is_not_written() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, 10 * PAGE, 2).await.unwrap();
+        lab.here.engine.discard(&file.file);
+        lab.here.sleep(60 * SECOND).await;
+        assert!(lab.here.read(&file, 0, 10).await.is_err());
+        let status = lab.here.engine.status();
+        assert_eq!((status.dirty_bytes, status.free_bytes), (0, status.cache_bytes));
+    });
+    assert_eq!(lab.count(Counter::WriteRequests), 0);
+    assert_eq!(lab.count(Counter::PagesTruncated), 10);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_trace_and_another_seed_another() {
+    let hash = |seed| {
+        let lab = Lab::new(seed, 64, &[DiskOptions::default(), DiskOptions::default()], &["dirty_ratio=20"]);
+        for task in 0..6 {
+            let (here, file) = (Arc::clone(&lab.here), lab.file(task % 2, 20_000, 1));
+            lab.beside(async move {
+                for turn in 0..20_u64 {
+                    here.write(&file, turn * 1777, 3000, turn + 2).await.unwrap();
+                    here.read(&file, turn * 900, 5000).await.unwrap();
+                    here.platform.preemption_point().await;
+                }
+                here.sync(&file).await.unwrap();
+            });
+        }
+        lab.run(lab.here.sleep(100 * SECOND));
+        assert_eq!(lab.here.dirty_bytes(), 0);
+        lab.world.trace_hash()
+    };
+    assert_eq!(hash(1), hash(1));
+    assert_ne!(hash(1), hash(2));
+}
+
+/// A quarter of a device's slots is left to readers.
+#[test]
+fn the_flusher_never_passes_the_depth_of_its_device_or_its_knob() {
+    for (depth, knob, most) in [(4, 16, 3), (32, 3, 3), (1, 16, 1)] {
+        let options = DiskOptions { depth, request_bytes_max: 4096, ..DiskOptions::default() };
+        let lab = Lab::new(1, 256, &[options], &[&format!("writeback_depth={knob}")]);
+        let file = lab.file(0, 0, 0);
+        lab.run(async {
+            lab.here.write(&file, 0, 100 * PAGE, 2).await.unwrap();
+            lab.here.sync(&file).await.unwrap();
+        });
+        assert_eq!(lab.here.disks[0].data_in_flight_max(), most);
+    }
+}

@@ -1,0 +1,218 @@
+//! Draws a scenario from a seed. Each seed switches some kinds of operations off and others up, so
+//! that rare combinations come about (swarm testing).
+
+use engine::settings::KNOBS;
+use simulator::Random;
+
+use crate::scenario::{DeviceSpec, FileSpec, Op, Scenario};
+
+const PAGE: u64 = 4096;
+
+/// How often each kind of operation is drawn, in the order of `draw_op`.
+const KINDS: usize = 18;
+
+struct Weights([u64; KINDS]);
+
+impl Weights {
+    fn draw(random: &mut Random) -> Self {
+        let base = [30_u64, 6, 8, 4, 40, 8, 8, 4, 10, 1, 2, 2, 2, 2, 3, 3, 3, 12];
+        Self(base.map(|weight| match random.below(4) {
+            0 => 0,
+            1 => weight,
+            2 => weight * 3,
+            _ => weight.div_ceil(2),
+        }))
+    }
+
+    fn kind(&self, random: &mut Random) -> usize {
+        let total: u64 = self.0.iter().sum();
+        let mut at = random.below(total.max(1));
+        for (kind, weight) in self.0.iter().enumerate() {
+            if at < *weight {
+                return kind;
+            }
+            at -= weight;
+        }
+        4
+    }
+}
+
+/// Where in a file things happen.
+struct Places {
+    pages: u64,
+    far: u64,
+    far_per_mille: u64,
+    aligned_per_mille: u64,
+    pages_max: u64,
+}
+
+impl Places {
+    fn draw(random: &mut Random) -> Self {
+        Self {
+            pages: random.pick(&[2, 4, 16, 64, 200]),
+            far: random.pick(&[1 << 20, 1 << 30, 1 << 44, (1 << 62) + 4096]),
+            far_per_mille: random.pick(&[0, 0, 20, 200]),
+            aligned_per_mille: random.pick(&[0, 300, 800]),
+            pages_max: random.pick(&[1, 2, 4, 16]),
+        }
+    }
+
+    fn offset(&self, random: &mut Random) -> u64 {
+        let start = if random.chance(self.far_per_mille) { self.far } else { 0 };
+        let offset = start + random.below(self.pages * PAGE);
+        if random.chance(self.aligned_per_mille) { offset / PAGE * PAGE } else { align(offset, unit(random)) }
+    }
+
+    fn len(&self, random: &mut Random) -> u64 {
+        if random.chance(self.aligned_per_mille) {
+            return random.between(1, self.pages_max) * PAGE;
+        }
+        let len = random.between(1, self.pages_max * PAGE);
+        align(len, unit(random)).max(1)
+    }
+}
+
+fn align(number: u64, unit: u64) -> u64 {
+    number / unit * unit
+}
+
+fn unit(random: &mut Random) -> u64 {
+    random.pick(&[1, 1, 512, 4096])
+}
+
+fn micros(random: &mut Random) -> u64 {
+    match random.below(10) {
+        0 => random.below(40_000_000),
+        1..4 => random.below(100_000),
+        _ => random.below(2_000),
+    }
+}
+
+fn draw_op(random: &mut Random, weights: &Weights, places: &Places, files: u64, devices: u64) -> Op {
+    let file = random.below(files);
+    let (offset, len) = (places.offset(random), places.len(random));
+    let (hold_us, after_us) = (random.below(20_000), random.below(3_000));
+    let size = if random.chance(300) { offset } else { random.below(places.pages * PAGE + 1) };
+    let (sync_offset, sync_len) = if random.chance(600) { (0, 0) } else { (offset, len) };
+    match weights.kind(random) {
+        0 => Op::Read { file, offset, len },
+        1 => Op::TryRead { file, offset, len },
+        2 => Op::ReadPinned { file, offset, len, hold_us },
+        3 => Op::TryReadPinned { file, offset, len, hold_us },
+        5 => Op::TryWrite { file, offset, len },
+        6 => Op::SetSize { file, size },
+        7 => Op::Punch { file, offset, len },
+        8 => Op::Sync { file, offset: sync_offset, len: sync_len },
+        9 => Op::Drain { device: random.below(devices) },
+        10 => Op::Discard { file, remove: random.below(2) },
+        11 => Op::Invalidate { file },
+        12 => Op::HostChange { file, size, offset: offset % (places.pages * PAGE), len },
+        13 => Op::Reopen { file },
+        14 if random.chance(300) => Op::CancelPinned { file, offset, len, after_us },
+        14 => Op::CancelRead { file, offset, len, after_us },
+        15 => Op::CancelWrite { file, offset, len, after_us },
+        16 if random.chance(300) => Op::CancelSetSize { file, size, after_us },
+        16 => Op::CancelSync { file, offset: sync_offset, len: sync_len, after_us },
+        17 => Op::Sleep { us: micros(random) },
+        _ => Op::Write { file, offset, len },
+    }
+}
+
+fn draw_trouble(random: &mut Random, scenario: &Scenario) -> Op {
+    let device = random.below(scenario.devices.len() as u64);
+    match random.below(12) {
+        0 => Op::Hang { device },
+        1 => Op::Release { device },
+        2 | 3 => Op::ClearFaults { device },
+        4 => Op::Capacity { device, bytes: random.below(200) * PAGE },
+        5 => {
+            let (name, value) = draw_knob(random);
+            let number = KNOBS.iter().position(|knob| knob.name == name).unwrap_or(0) as u64;
+            Op::Knob { number, value }
+        }
+        _ => Op::Fault {
+            device,
+            target: random.below(5),
+            file: random.below(scenario.files.len() as u64 + 1),
+            offset: random.below(16) * PAGE,
+            len: random.pick(&[1, 512, 4096, 65536, u64::MAX]),
+            times: random.pick(&[0, 1, 1, 2, 5]),
+            per_mille: random.pick(&[1000, 1000, 300, 50]),
+            what: random.below(6),
+            arg: random.below(2_000_000_000),
+        },
+    }
+}
+
+fn draw_knob(random: &mut Random) -> (String, u64) {
+    let knob = random.pick(&KNOBS.iter().collect::<Vec<_>>());
+    // A retry or a look every hour only makes the run long; the rules are the same at a minute.
+    let max = if knob.unit.ends_with("seconds") { knob.max.min(60_000) } else { knob.max };
+    let value = match random.below(5) {
+        0 => knob.min,
+        1 => max,
+        2 => knob.default.min(max),
+        _ => {
+            // Small values as often as large ones.
+            let bits = random.between(1, 64 - max.leading_zeros().min(63) as u64);
+            random.below(1 << bits.min(62)).clamp(knob.min, max)
+        }
+    };
+    (knob.name.to_owned(), value)
+}
+
+fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
+    DeviceSpec {
+        block: random.pick(&[512, 4096]),
+        request_max: random.pick(&[4096, 8192, 65536, 1 << 20]),
+        depth: random.pick(&[1, 2, 4, 32]),
+        volatile: random.pick(&[0, 1, 1]),
+        latency_ns: random.pick(&[0, 10_000, 100_000, 5_000_000]),
+        rate: random.pick(&[1_000_000, 20_000_000, 1_000_000_000]),
+        capacity: if !tame && random.chance(100) { random.between(8, 400) * PAGE } else { 1 << 50 },
+        inline_per_mille: random.pick(&[0, 0, 0, 100, 1000]),
+    }
+}
+
+/// The scenario of a seed.
+pub(crate) fn generate(seed: u64) -> Scenario {
+    let mut random = Random::new(seed).fork(0x9e7e);
+    let random = &mut random;
+    // Every other seed runs without faults, so that what needs none is not hidden by their excuses.
+    let tame = random.chance(500);
+    let mut scenario = Scenario {
+        seed,
+        frames: random.pick(&[64, 64, 96, 128, 256]),
+        step_ns: random.pick(&[0, 100, 1_000, 10_000]),
+        crash_us: if random.chance(150) { random.between(1, 3_000_000) } else { 0 },
+        ..Scenario::default()
+    };
+    for _ in 0..random.pick(&[0, 2, 6]) {
+        scenario.knobs.push(draw_knob(random));
+    }
+    for _ in 0..random.between(1, 3) {
+        scenario.devices.push(draw_device(random, tame));
+    }
+    let places = Places::draw(random);
+    for _ in 0..random.between(1, 4) {
+        let size = if random.chance(400) { 0 } else { random.below(places.pages * PAGE) };
+        scenario.files.push(FileSpec { device: random.below(scenario.devices.len() as u64), size });
+    }
+    let weights = Weights::draw(random);
+    let length = random.pick(&[5, 20, 60]);
+    for _ in 0..random.between(1, 6) {
+        let ops = (0..random.between(1, length))
+            .map(|_| draw_op(random, &weights, &places, scenario.files.len() as u64, scenario.devices.len() as u64))
+            .collect();
+        scenario.tasks.push(ops);
+    }
+    if !tame {
+        let mut ops = Vec::new();
+        for _ in 0..random.between(1, 10) {
+            ops.push(Op::Sleep { us: micros(random) });
+            ops.push(draw_trouble(random, &scenario));
+        }
+        scenario.tasks.push(ops);
+    }
+    scenario
+}

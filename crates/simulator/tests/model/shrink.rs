@@ -1,0 +1,124 @@
+//! Makes a failing scenario smaller while it still fails.
+
+use crate::run::run_quietly;
+use crate::scenario::{Op, Scenario};
+
+/// Seeds tried for each smaller candidate: with fewer operations the same fault needs another order.
+const SEEDS_TRIED: u64 = 6;
+/// Candidates tried in all.
+const RUNS_MAX: u32 = 6_000;
+
+pub(crate) struct Shrunk {
+    pub(crate) scenario: Scenario,
+    pub(crate) failure: String,
+    pub(crate) runs: u32,
+}
+
+/// The first words of a failure: what kind it is, without the numbers.
+pub(crate) fn kind(failure: &str) -> String {
+    failure.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).take(48).collect()
+}
+
+pub(crate) fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
+    let mut best = Shrunk { scenario: scenario.clone(), failure: failure.to_owned(), runs: 0 };
+    loop {
+        let before = best.scenario.clone();
+        drop_tasks(&mut best);
+        drop_operations(&mut best);
+        simplify_world(&mut best);
+        simplify_numbers(&mut best);
+        if best.scenario == before || best.runs >= RUNS_MAX {
+            return best;
+        }
+    }
+}
+
+/// Takes the candidate if it fails in the same way, with its own seed or one of the next.
+fn accept(best: &mut Shrunk, candidate: &Scenario) -> bool {
+    if *candidate == best.scenario {
+        return false;
+    }
+    for turn in 0..SEEDS_TRIED {
+        if best.runs >= RUNS_MAX {
+            return false;
+        }
+        best.runs += 1;
+        let tried = Scenario { seed: candidate.seed.wrapping_add(turn), ..candidate.clone() };
+        if let Err(failure) = run_quietly(&tried)
+            && kind(&failure) == kind(&best.failure)
+        {
+            best.scenario = tried;
+            best.failure = failure;
+            return true;
+        }
+    }
+    false
+}
+
+fn drop_tasks(best: &mut Shrunk) {
+    let mut at = best.scenario.tasks.len();
+    while at > 0 {
+        at -= 1;
+        let mut candidate = best.scenario.clone();
+        candidate.tasks.remove(at);
+        accept(best, &candidate);
+    }
+}
+
+fn drop_operations(best: &mut Shrunk) {
+    for task in 0..best.scenario.tasks.len() {
+        let mut chunk = best.scenario.tasks[task].len().div_ceil(2);
+        while chunk > 0 {
+            let mut start = 0;
+            while start < best.scenario.tasks[task].len() {
+                let mut candidate = best.scenario.clone();
+                let end = (start + chunk).min(candidate.tasks[task].len());
+                candidate.tasks[task].drain(start..end);
+                if !accept(best, &candidate) {
+                    start = end;
+                }
+            }
+            chunk /= 2;
+        }
+    }
+}
+
+fn simplify_world(best: &mut Shrunk) {
+    for at in (0..best.scenario.knobs.len()).rev() {
+        let mut candidate = best.scenario.clone();
+        candidate.knobs.remove(at);
+        accept(best, &candidate);
+    }
+    let changes: [fn(&mut Scenario); 5] = [
+        |scenario| scenario.crash_us = 0,
+        |scenario| scenario.devices.iter_mut().for_each(|device| device.inline_per_mille = 0),
+        |scenario| scenario.devices.iter_mut().for_each(|device| device.capacity = 1 << 50),
+        |scenario| scenario.files.iter_mut().for_each(|file| file.size = 0),
+        |scenario| scenario.files.iter_mut().for_each(|file| file.device = 0),
+    ];
+    for change in changes {
+        let mut candidate = best.scenario.clone();
+        change(&mut candidate);
+        accept(best, &candidate);
+    }
+}
+
+fn simplify_numbers(best: &mut Shrunk) {
+    for task in 0..best.scenario.tasks.len() {
+        for at in 0..best.scenario.tasks[task].len() {
+            let fields = best.scenario.tasks[task][at].numbers().len();
+            for field in 0..fields {
+                for rule in [|_| 0, |number| number / 4096 * 4096, |number| number / 512 * 512, |number| number / 2] {
+                    let mut candidate = best.scenario.clone();
+                    let op: &mut Op = &mut candidate.tasks[task][at];
+                    let mut numbers = op.numbers();
+                    let (name, number) = &mut numbers[field];
+                    let rule: fn(u64) -> u64 = rule;
+                    let least = if *name == "len" { 1 } else { 0 };
+                    **number = rule(**number).max(least.min(**number));
+                    accept(best, &candidate);
+                }
+            }
+        }
+    }
+}
