@@ -1,0 +1,282 @@
+use nfs3_types::nfs3::*;
+use nfs3_types::xdr_codec::{Opaque, Pack};
+
+use super::*;
+
+fn packed(arguments: &impl Pack) -> Bytes {
+    let mut bytes = Vec::new();
+    arguments.pack(&mut bytes).unwrap();
+    bytes.into()
+}
+
+fn handle(byte: u8) -> nfs_fh3 {
+    nfs_fh3 { data: Opaque::owned(vec![byte; 33]) }
+}
+
+fn place(byte: u8, name: &'static [u8]) -> diropargs3<'static> {
+    diropargs3 { dir: handle(byte), name: name.into() }
+}
+
+fn full_change() -> sattr3 {
+    sattr3 {
+        mode: Nfs3Option::Some(0o100_644),
+        uid: Nfs3Option::Some(1),
+        gid: Nfs3Option::Some(2),
+        size: Nfs3Option::Some(3),
+        atime: set_atime::SET_TO_SERVER_TIME,
+        mtime: set_mtime::SET_TO_CLIENT_TIME(nfstime3 { seconds: u32::MAX, nseconds: 999_999_999 }),
+    }
+}
+
+fn is_full(change: &AttributeChange) -> bool {
+    let mtime = SetTime::To(Timestamp { seconds: u32::MAX.into(), nanos: 999_999_999 });
+    *change
+        == AttributeChange {
+            mode: Some(0o644),
+            uid: Some(1),
+            gid: Some(2),
+            size: Some(3),
+            atime: SetTime::ServerNow,
+            mtime,
+        }
+}
+
+fn is_place(place: &Place, byte: u8, name: &[u8]) -> bool {
+    place.directory.as_bytes() == [byte; 33] && place.name == name
+}
+
+type Sample = (u32, Bytes, fn(&Arguments) -> bool);
+
+/// Every procedure's arguments as another implementation writes them, and whether ours are the same.
+fn samples() -> Vec<Sample> {
+    use Arguments as A;
+    let device = || devicedata3 { dev_attributes: full_change(), spec: specdata3 { specdata1: 8, specdata2: 1 } };
+    let guard = Nfs3Option::Some(nfstime3 { seconds: 5, nseconds: 6 });
+    vec![
+        (0, Bytes::new(), |a| matches!(a, A::Null)),
+        (1, packed(&GETATTR3args { object: handle(1) }), |a| {
+            matches!(a, A::GetAttributes { object } if object.as_bytes() == [1; 33])
+        }),
+        (2, packed(&SETATTR3args { object: handle(1), new_attributes: full_change(), guard }), |a| {
+            matches!(a, A::SetAttributes { object, change, guard: Some(Timestamp { seconds: 5, nanos: 6 }) }
+                if object.as_bytes() == [1; 33] && is_full(change))
+        }),
+        (
+            2,
+            packed(&SETATTR3args {
+                object: handle(1),
+                new_attributes: sattr3::default(),
+                guard: Nfs3Option::None,
+            }),
+            |a| {
+                let unchanged = AttributeChange {
+                    mode: None,
+                    uid: None,
+                    gid: None,
+                    size: None,
+                    atime: SetTime::Keep,
+                    mtime: SetTime::Keep,
+                };
+                matches!(a, A::SetAttributes { change, guard: None, .. } if *change == unchanged)
+            },
+        ),
+        (3, packed(&LOOKUP3args { what: place(2, b"name") }), |a| {
+            matches!(a, A::Lookup(place) if is_place(place, 2, b"name"))
+        }),
+        (4, packed(&ACCESS3args { object: handle(1), access: 0x3f }), |a| {
+            matches!(a, A::Access { wanted: 0x3f, .. })
+        }),
+        (5, packed(&READLINK3args { symlink: handle(1) }), |a| matches!(a, A::ReadLink { .. })),
+        (6, packed(&READ3args { file: handle(1), offset: u64::MAX, count: 7 }), |a| {
+            matches!(a, A::Read(Extent { offset: u64::MAX, count: 7, .. }))
+        }),
+        (
+            7,
+            packed(&WRITE3args {
+                file: handle(1),
+                offset: 1 << 40,
+                count: 5,
+                stable: stable_how::DATA_SYNC,
+                data: Opaque::borrowed(b"bytes"),
+            }),
+            |a| {
+                matches!(a, A::Write { extent: Extent { offset, count: 5, .. }, stability: Stability::DataSync, data }
+                    if *offset == 1 << 40 && data == "bytes")
+            },
+        ),
+        (8, packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::UNCHECKED(full_change()) }), |a| {
+            matches!(a, A::Create { place, creation: Creation::Unchecked(change) }
+                if is_place(place, 3, b"c") && is_full(change))
+        }),
+        (8, packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::GUARDED(full_change()) }), |a| {
+            matches!(a, A::Create { creation: Creation::Guarded(change), .. } if is_full(change))
+        }),
+        (
+            8,
+            packed(&CREATE3args {
+                where_: place(3, b"c"),
+                how: createhow3::EXCLUSIVE(createverf3(*b"verifier")),
+            }),
+            |a| matches!(a, A::Create { creation: Creation::Exclusive(verifier), .. } if verifier == b"verifier"),
+        ),
+        (9, packed(&MKDIR3args { where_: place(4, b"d"), attributes: full_change() }), |a| {
+            matches!(a, A::MakeDirectory { place, change } if is_place(place, 4, b"d") && is_full(change))
+        }),
+        (
+            10,
+            packed(&SYMLINK3args {
+                where_: place(5, b"l"),
+                symlink: symlinkdata3 {
+                    symlink_attributes: full_change(),
+                    symlink_data: nfspath3::from(&b"../target"[..]),
+                },
+            }),
+            |a| {
+                matches!(a, A::Symlink { place, change, target }
+                    if is_place(place, 5, b"l") && is_full(change) && target == "../target")
+            },
+        ),
+        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3CHR(device()) }), |a| {
+            matches!(a, A::MakeNode { place, node: Node::Special(SpecialKind::CharDevice { major: 8, minor: 1 }, change) }
+                if is_place(place, 6, b"n") && is_full(change))
+        }),
+        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3BLK(device()) }), |a| {
+            matches!(a, A::MakeNode { node: Node::Special(SpecialKind::BlockDevice { major: 8, minor: 1 }, _), .. })
+        }),
+        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3SOCK(full_change()) }), |a| {
+            matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Socket, change), .. } if is_full(change))
+        }),
+        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3FIFO(full_change()) }), |a| {
+            matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Fifo, change), .. } if is_full(change))
+        }),
+        (12, packed(&REMOVE3args { object: place(7, b"r") }), |a| {
+            matches!(a, A::Remove(place) if is_place(place, 7, b"r"))
+        }),
+        (13, packed(&RMDIR3args { object: place(7, b"r") }), |a| {
+            matches!(a, A::RemoveDirectory(place) if is_place(place, 7, b"r"))
+        }),
+        (14, packed(&RENAME3args { from: place(8, b"from"), to: place(9, b"to") }), |a| {
+            matches!(a, A::Rename { from, to } if is_place(from, 8, b"from") && is_place(to, 9, b"to"))
+        }),
+        (15, packed(&LINK3args { file: handle(1), link: place(9, b"two") }), |a| {
+            matches!(a, A::Link { object, place } if object.as_bytes() == [1; 33] && is_place(place, 9, b"two"))
+        }),
+        (
+            16,
+            packed(&READDIR3args { dir: handle(1), cookie: 3, cookieverf: cookieverf3([9; 8]), count: 512 }),
+            |a| {
+                matches!(a, A::List(request) if request.cookie == 3 && !request.with_attributes
+                    && request.result_bytes_max == 512 && request.directory_bytes_max == u32::MAX)
+            },
+        ),
+        (
+            17,
+            packed(&READDIRPLUS3args {
+                dir: handle(1),
+                cookie: 4,
+                cookieverf: cookieverf3([9; 8]),
+                dircount: 512,
+                maxcount: u32::MAX,
+            }),
+            |a| {
+                matches!(a, A::List(request) if request.cookie == 4 && request.with_attributes
+                    && request.result_bytes_max == LISTING_BYTES_MAX && request.directory_bytes_max == 512)
+            },
+        ),
+        (18, packed(&FSSTAT3args { fsroot: handle(1) }), |a| matches!(a, A::FileSystemSpace { .. })),
+        (19, packed(&FSINFO3args { fsroot: handle(1) }), |a| matches!(a, A::FileSystemInformation { .. })),
+        (20, packed(&PATHCONF3args { object: handle(1) }), |a| matches!(a, A::PathLimits { .. })),
+        (21, packed(&COMMIT3args { file: handle(1), offset: 4096, count: 0 }), |a| {
+            matches!(a, A::Commit(Extent { offset: 4096, count: 0, .. }))
+        }),
+    ]
+}
+
+#[test]
+fn reads_what_another_implementation_writes() {
+    for (at, (procedure, bytes, is_same)) in samples().into_iter().enumerate() {
+        // Wherever the arguments start in the record.
+        for before in [0, 4, 40] {
+            let record = Bytes::from([&vec![0xee; before], &bytes[..]].concat());
+            let arguments = Arguments::decode(procedure, &record, before);
+            assert!(arguments.is_ok_and(|arguments| is_same(&arguments)), "sample {at}, procedure {procedure}");
+        }
+    }
+}
+
+#[test]
+fn refuses_arguments_that_end_early_and_ignores_what_follows_them() {
+    for (procedure, bytes, is_same) in samples() {
+        for len in 0..bytes.len() {
+            assert!(Arguments::decode(procedure, &bytes.slice(..len), 0).is_err(), "{procedure} cut to {len}");
+        }
+        let longer = Bytes::from([&bytes[..], b"more"].concat());
+        assert!(Arguments::decode(procedure, &longer, 0).is_ok_and(|arguments| is_same(&arguments)));
+    }
+}
+
+#[test]
+fn survives_every_changed_byte() {
+    for (procedure, bytes, _) in samples() {
+        for at in 0..bytes.len() {
+            for value in [0, 1, 2, 3, 0x7f, 0x80, 0xff] {
+                let mut changed = bytes.to_vec();
+                changed[at] = value;
+                let _ = Arguments::decode(procedure, &changed.into(), 0);
+            }
+        }
+    }
+}
+
+#[test]
+fn refuses_values_that_the_protocol_does_not_have() {
+    let decode = |procedure, bytes: &[u8]| Arguments::decode(procedure, &Bytes::copy_from_slice(bytes), 0);
+    // A handle of 65 bytes.
+    let long = packed(&GETATTR3args { object: nfs_fh3 { data: Opaque::owned(vec![0; 65]) } });
+    assert_eq!(decode(1, &long).err(), Some(XdrError::TooLong { len: 65, max: 64 }));
+    // A WRITE whose count is not its data's length.
+    let write = packed(&WRITE3args {
+        file: handle(1),
+        offset: 0,
+        count: 6,
+        stable: stable_how::UNSTABLE,
+        data: Opaque::borrowed(b"bytes"),
+    });
+    assert!(matches!(decode(7, &write).err(), Some(XdrError::Value { value: 6, .. })));
+    let last_word = |procedure, sample: &Bytes, at: usize, value: u32| {
+        let mut bytes = sample.to_vec();
+        bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+        decode(procedure, &bytes).err()
+    };
+    let place_bytes = packed(&place(3, b"c")).len();
+    let create = packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::UNCHECKED(sattr3::default()) });
+    assert!(matches!(last_word(8, &create, place_bytes, 3), Some(XdrError::Value { field: "createmode", .. })));
+    assert!(matches!(last_word(8, &create, place_bytes + 4, 2), Some(XdrError::Value { field: "set_mode", .. })));
+    assert!(matches!(last_word(8, &create, place_bytes + 20, 3), Some(XdrError::Value { field: "time_how", .. })));
+    let node = packed(&MKNOD3args { where_: place(3, b"c"), what: mknoddata3::NF3FIFO(sattr3::default()) });
+    for kind in [0, 8] {
+        assert!(matches!(last_word(11, &node, place_bytes, kind), Some(XdrError::Value { field: "ftype", .. })));
+    }
+    // Kinds that have procedures of their own are well-formed, and refused by status.
+    for kind in [1, 2, 5] {
+        assert!(last_word(11, &node, place_bytes, kind).is_none());
+    }
+    let time = nfstime3 { seconds: 0, nseconds: 1_000_000_000 };
+    let set = packed(&SETATTR3args {
+        object: handle(1),
+        new_attributes: sattr3 { atime: set_atime::SET_TO_CLIENT_TIME(time), ..sattr3::default() },
+        guard: Nfs3Option::None,
+    });
+    assert!(matches!(decode(2, &set).err(), Some(XdrError::Value { field: "nanoseconds", .. })));
+}
+
+#[test]
+fn knows_which_calls_must_not_run_twice() {
+    let once: Vec<u32> = samples()
+        .into_iter()
+        .filter(|(procedure, bytes, _)| Arguments::decode(*procedure, bytes, 0).unwrap().changes_once())
+        .map(|(procedure, ..)| procedure)
+        .collect();
+    // Of the three ways to CREATE, the exclusive one tells a repetition by itself.
+    assert_eq!(once, [2, 2, 8, 8, 9, 10, 11, 11, 11, 11, 12, 13, 14, 15]);
+}

@@ -1,0 +1,66 @@
+use std::sync::atomic::AtomicUsize;
+use std::task::{Wake, Waker};
+
+use super::*;
+
+fn flat(output: &[Segment]) -> Vec<u8> {
+    let bytes = output.iter().map(|segment| match segment {
+        Segment::Bytes(bytes) => bytes.to_vec(),
+        Segment::Pages(_) => panic!("no pages here"),
+    });
+    bytes.collect::<Vec<_>>().concat()
+}
+
+#[test]
+fn keeps_the_order_of_headers_and_data() {
+    let mut batch = Batch::default();
+    let large = Bytes::from(vec![0xaa; COPY_BYTES_MAX + 1]);
+    batch.writer.raw(b"head");
+    batch.data(Data::Copied(large.clone()));
+    batch.writer.raw(b"next");
+    batch.data(Data::Copied(Bytes::from_static(b"small")));
+    batch.record(large.clone());
+    batch.record(Bytes::from_static(b"last"));
+    let expected = [b"head", &large[..], b"\0\0\0next", b"small\0\0\0", &large[..], b"last"].concat();
+    assert_eq!(batch.len(), expected.len());
+    let mut output = Vec::new();
+    batch.hand_out(&mut output);
+    assert_eq!(flat(&output), expected);
+    assert_eq!(output.len(), 5);
+    assert_eq!(batch.len(), 0);
+    let large_ones = output.iter().filter(|segment| match segment {
+        Segment::Bytes(bytes) => bytes.as_ptr() == large.as_ptr(),
+        Segment::Pages(_) => false,
+    });
+    assert_eq!(large_ones.count(), 2, "large data is not copied");
+}
+
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn counts_what_the_world_holds_and_wakes_when_it_lets_go() {
+    let mut batch = Batch::default();
+    let outstanding = Arc::clone(batch.outstanding());
+    let woken = Arc::new(Count::default());
+    let mut output = Vec::new();
+    batch.hand_out(&mut output);
+    assert!(output.is_empty());
+    batch.writer.raw(&[1; 100]);
+    batch.data(Data::Copied(Bytes::from(vec![2; 8192])));
+    batch.hand_out(&mut output);
+    batch.writer.raw(&[3; 8]);
+    batch.hand_out(&mut output);
+    assert_eq!(outstanding.bytes(), 100 + 8192 + 8);
+    outstanding.wake_when_fewer(&Waker::from(Arc::clone(&woken)));
+    output.remove(0);
+    assert_eq!((outstanding.bytes(), woken.0.load(Ordering::Relaxed)), (8, 1));
+    output.clear();
+    assert_eq!((outstanding.bytes(), woken.0.load(Ordering::Relaxed)), (0, 1));
+}

@@ -1,0 +1,138 @@
+//! How many calls of each procedure there were, and how they ended.
+//!
+//! Owns: the rows (procedures, refusals, statuses other than OK), a connection's tally, their sum.
+//! Does not own: what is done with the figures (the command shows them).
+//! Invariants: a call answered is counted once under its procedure or its refusal, and once more
+//! under its status if that is not OK. A connection's tally is added to the sum after each poll.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arguments;
+use crate::mount;
+use crate::rpc::Refusal;
+use crate::status::Status;
+
+/// Refusals and what else can become of a record, after the procedures.
+const OTHERS: [&str; 10] = [
+    "rpc_mismatch",
+    "rpc_auth_rejected",
+    "rpc_auth_bad",
+    "rpc_prog_unavail",
+    "rpc_prog_mismatch",
+    "rpc_proc_unavail",
+    "rpc_garbage_args",
+    "rpc_stray_reply",
+    "rpc_duplicate_call",
+    "rpc_connections",
+];
+
+const MOUNT_AT: usize = arguments::PROCEDURES.len();
+const OTHERS_AT: usize = MOUNT_AT + mount::PROCEDURES.len();
+const STATUSES_AT: usize = OTHERS_AT + OTHERS.len();
+const ROWS: usize = STATUSES_AT + Status::ALL.len();
+
+/// The rows in use are marked in a word this wide.
+const _: () = assert!(ROWS <= u128::BITS as usize);
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(crate) enum Event {
+    Nfs(u32),
+    Mount(u32),
+    Refused(Refusal),
+    StrayReply,
+    Duplicate,
+    Connected,
+    Ended(Status),
+}
+
+impl Event {
+    fn row(self) -> usize {
+        match self {
+            Self::Nfs(procedure) => procedure as usize,
+            Self::Mount(procedure) => MOUNT_AT + procedure as usize,
+            Self::Refused(refusal) => {
+                OTHERS_AT
+                    + match refusal {
+                        Refusal::RpcMismatch => 0,
+                        Refusal::RejectedCredential => 1,
+                        Refusal::BadCredential => 2,
+                        Refusal::ProgramUnavailable => 3,
+                        Refusal::ProgramMismatch { .. } => 4,
+                        Refusal::ProcedureUnavailable => 5,
+                        Refusal::GarbageArguments => 6,
+                    }
+            }
+            Self::StrayReply => OTHERS_AT + 7,
+            Self::Duplicate => OTHERS_AT + 8,
+            Self::Connected => OTHERS_AT + 9,
+            Self::Ended(status) => STATUSES_AT + status as usize,
+        }
+    }
+}
+
+/// The sum over all connections.
+pub(crate) struct Calls {
+    rows: [AtomicU64; ROWS],
+}
+
+impl Calls {
+    pub(crate) fn new() -> Self {
+        Self { rows: std::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+
+    /// Each row's name and count. The row of the status OK is left out: it is the rest.
+    pub(crate) fn rows(&self) -> Vec<(&'static str, u64)> {
+        let names = arguments::PROCEDURES
+            .into_iter()
+            .chain(mount::PROCEDURES)
+            .chain(OTHERS)
+            .chain(Status::ALL.iter().map(|status| status.name()));
+        names
+            .zip(&self.rows)
+            .filter(|&(name, _)| name != Status::Ok.name())
+            .map(|(name, count)| (name, count.load(Ordering::Relaxed)))
+            .collect()
+    }
+
+    /// Counts one event at once.
+    pub(crate) fn count(&self, event: Event) {
+        self.rows[event.row()].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What one connection counted since it last added it to the sum: plain stores, so that two
+/// reactors do not pass the sum's cache lines to and fro with every call.
+pub(crate) struct Tally {
+    rows: [u32; ROWS],
+    used: u128,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self { rows: [0; ROWS], used: 0 }
+    }
+
+    /// Counts one event.
+    pub(crate) fn count(&mut self, event: Event) {
+        let row = event.row();
+        self.rows[row] = self.rows[row].saturating_add(1);
+        self.used |= 1 << row;
+    }
+
+    /// Counts how a call ended.
+    pub(crate) fn ended(&mut self, status: Status) {
+        if status != Status::Ok {
+            self.count(Event::Ended(status));
+        }
+    }
+
+    /// Adds everything to the sum and starts again.
+    pub(crate) fn add_to(&mut self, calls: &Calls) {
+        while self.used != 0 {
+            let row = self.used.trailing_zeros() as usize;
+            self.used &= self.used - 1;
+            calls.rows[row].fetch_add(std::mem::take(&mut self.rows[row]).into(), Ordering::Relaxed);
+        }
+    }
+}

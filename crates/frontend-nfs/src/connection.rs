@@ -1,0 +1,298 @@
+//! One connection: which calls start when, which run at once, in what order replies leave.
+//!
+//! Owns: the records received, the calls running, the replies not yet handed out, and the decision
+//! whether more input is wanted.
+//! Does not own: what calls do (`procedures`), sockets (the world).
+//! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or
+//! waits in `records`). No call is turned away for want of room: it is not read yet. A poll starts and
+//! finishes a bounded number of calls. What a call costs is charged when it starts and given back
+//! when its reply is written; from then on its reply counts, until the world has let go of it.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::BytesMut;
+use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use volume::{Machine, Platform, ProtocolError, Segment};
+
+use crate::arguments::{self, Arguments};
+use crate::batch::Batch;
+use crate::calls::{Event, Tally};
+use crate::limits::{CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX};
+use crate::procedures::{self, Running};
+use crate::reply::{Draft, Reply};
+use crate::reply_cache::{Key, KeptReply, SharedCall};
+use crate::rpc::{self, Call, Incoming, Refusal};
+use crate::server::Server;
+use crate::status::Status;
+use crate::xdr::XdrError;
+use crate::{mount, record};
+
+const NFS: u32 = 100_003;
+const NFS_VERSION: u32 = 3;
+const MOUNT: u32 = 100_005;
+
+/// A call that runs, and what it is charged with.
+struct Charged<F> {
+    call: F,
+    charge: u64,
+}
+
+impl<F: Future + Unpin> Future for Charged<F> {
+    type Output = (F::Output, u64);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let charge = self.charge;
+        self.call.poll_unpin(cx).map(|reply| (reply, charge))
+    }
+}
+
+/// The server's side of one connection. See [`Server::connection`].
+pub struct Connection<P: Platform> {
+    server: Arc<Server<P>>,
+    peer: IpAddr,
+    records: record::Records,
+    /// Calls that may be dropped: the client will ask again.
+    running: FuturesUnordered<Charged<Running>>,
+    /// Calls that are run once and to their end, connection or not.
+    changing: FuturesUnordered<Charged<SharedCall>>,
+    /// Bytes of requests and expected replies of the calls in both.
+    charged_bytes: u64,
+    batch: Batch,
+    tally: Tally,
+}
+
+impl<P: Platform> Connection<P> {
+    pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr) -> Self {
+        Self {
+            server,
+            peer,
+            records: record::Records::default(),
+            running: FuturesUnordered::new(),
+            changing: FuturesUnordered::new(),
+            charged_bytes: 0,
+            batch: Batch::default(),
+            tally: Tally::new(),
+        }
+    }
+
+    fn calls_running(&self) -> usize {
+        self.running.len() + self.changing.len()
+    }
+
+    /// Request and reply bytes in progress, records not looked at aside.
+    fn bytes_in_progress(&self) -> u64 {
+        self.charged_bytes + self.batch.len() as u64 + self.batch.outstanding().bytes()
+    }
+
+    /// Whether a further call may start. A call that is alone always may.
+    fn has_room(&self, inflight_bytes_max: u64) -> bool {
+        self.calls_running() < CALLS_MAX && self.bytes_in_progress() <= inflight_bytes_max
+    }
+
+    /// Starts calls while there is room. True when it stopped only because it is another's turn.
+    fn start_calls(&mut self) -> bool {
+        let inflight_bytes_max = self.server.volume.inflight_bytes_max();
+        let mut left = CALLS_PER_POLL_MAX;
+        while let Some(mut chunk) = self.records.pop() {
+            loop {
+                let turn_over = left == 0 || self.batch.len() >= REPLY_BYTES_PER_POLL_MAX;
+                if turn_over || !self.has_room(inflight_bytes_max) {
+                    self.records.put_back(chunk);
+                    return turn_over && self.records.waiting() > 0;
+                }
+                let Some(record) = chunk.next_record() else { break };
+                self.start(&chunk, record);
+                left -= 1;
+            }
+        }
+        false
+    }
+
+    fn start(&mut self, chunk: &record::Chunk, record: Range<usize>) {
+        let bytes = chunk.bytes(record.clone());
+        match rpc::parse(bytes) {
+            Incoming::Call(call) => match self.route(&call) {
+                Ok(NFS) if self.try_answer(&call, bytes) => {}
+                Ok(program) => {
+                    if self.start_slowly(&call, program, chunk, record).is_err() {
+                        self.refuse(call.xid, Refusal::GarbageArguments);
+                    }
+                }
+                Err(refusal) => self.refuse(call.xid, refusal),
+            },
+            Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
+            Incoming::Reply | Incoming::Nothing => self.tally.count(Event::StrayReply),
+        }
+    }
+
+    /// The program that has the procedure called.
+    fn route(&self, call: &Call) -> Result<u32, Refusal> {
+        let (known, (low, high)) = match call.program {
+            NFS => ((call.procedure as usize) < arguments::PROCEDURES.len(), (NFS_VERSION, NFS_VERSION)),
+            MOUNT => (
+                mount::Arguments::known(call.version, call.procedure),
+                (*mount::VERSIONS.start(), *mount::VERSIONS.end()),
+            ),
+            _ => return Err(Refusal::ProgramUnavailable),
+        };
+        if !(low..=high).contains(&call.version) {
+            return Err(Refusal::ProgramMismatch { low, high });
+        }
+        if known { Ok(call.program) } else { Err(Refusal::ProcedureUnavailable) }
+    }
+
+    fn refuse(&mut self, xid: u32, refusal: Refusal) {
+        self.tally.count(Event::Refused(refusal));
+        self.batch.writer.refuse(xid, refusal);
+    }
+
+    /// Answers the calls that matter most, if what they need is cached.
+    fn try_answer(&mut self, call: &Call, record: &[u8]) -> bool {
+        let (volume, batch) = (&self.server.volume, &mut self.batch);
+        let bytes = &record[call.arguments_at..];
+        let answered = match call.procedure {
+            arguments::GETATTR => procedures::try_get_attributes(volume, call.xid, bytes, batch),
+            arguments::READ => procedures::try_read(volume, call.xid, bytes, batch),
+            arguments::WRITE => procedures::try_write(volume, call.xid, bytes, batch),
+            _ => None,
+        };
+        if answered.is_some() {
+            self.tally.count(Event::Nfs(call.procedure));
+        }
+        answered.is_some()
+    }
+
+    fn start_slowly(
+        &mut self,
+        call: &Call,
+        program: u32,
+        chunk: &record::Chunk,
+        record: Range<usize>,
+    ) -> Result<(), XdrError> {
+        if program == MOUNT {
+            let bytes = &chunk.bytes(record)[call.arguments_at..];
+            let arguments = mount::Arguments::decode(call.procedure, bytes)?;
+            self.tally.count(Event::Mount(call.procedure));
+            let draft = Draft::accepted(call.xid);
+            let answer = mount::answer(Arc::clone(&self.server), self.peer, draft, arguments);
+            self.run(Box::pin(answer), call.arguments_at as u64);
+            return Ok(());
+        }
+        let record = chunk.keep(record);
+        let arguments = Arguments::decode(call.procedure, &record, call.arguments_at)?;
+        self.tally.count(Event::Nfs(call.procedure));
+        let charge = record.len() as u64 + u64::from(arguments.reply_bytes_max());
+        if arguments.changes_once() {
+            self.run_once(Key::new(self.peer, call.xid, &record), call.xid, arguments, charge);
+        } else {
+            let draft = Draft::accepted(call.xid);
+            self.run(procedures::start(Arc::clone(&self.server.volume), draft, arguments), charge);
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, call: Running, charge: u64) {
+        self.charged_bytes += charge;
+        self.running.push(Charged { call, charge });
+    }
+
+    /// Runs a call unless it is running or has been run: then its reply is this one's too.
+    fn run_once(&mut self, key: Key, xid: u32, arguments: Arguments, charge: u64) {
+        let server = &self.server;
+        let start = || -> BoxFuture<'static, KeptReply> {
+            let call = procedures::start(Arc::clone(&server.volume), Draft::accepted(xid), arguments);
+            Box::pin(async move {
+                let Reply { record, status, data: _ } = call.await;
+                KeptReply { record: record.into(), status }
+            })
+        };
+        let (call, duplicate) = server.replies.find_or_start(key, start);
+        if duplicate {
+            self.tally.count(Event::Duplicate);
+        }
+        self.charged_bytes += charge;
+        self.changing.push(Charged { call, charge });
+    }
+
+    /// Goes on with the calls that run and takes the replies of those that end.
+    fn finish_calls(&mut self, cx: &mut Context<'_>) {
+        for _ in 0..CALLS_PER_POLL_MAX {
+            if self.batch.len() >= REPLY_BYTES_PER_POLL_MAX {
+                return;
+            }
+            if let Poll::Ready(Some((reply, charge))) = self.changing.poll_next_unpin(cx) {
+                self.ended(reply.status, charge);
+                self.batch.record(reply.record);
+            } else if let Poll::Ready(Some((reply, charge))) = self.running.poll_next_unpin(cx) {
+                self.ended(reply.status, charge);
+                self.batch.reply(reply);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn ended(&mut self, status: Status, charge: u64) {
+        self.charged_bytes -= charge;
+        self.tally.ended(status);
+    }
+}
+
+impl<P: Platform> Machine for Connection<P> {
+    fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        self.records.receive(input)
+    }
+
+    fn wants_input(&self) -> bool {
+        let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
+        in_progress <= self.server.volume.inflight_bytes_max()
+            && self.calls_running() + self.records.waiting() < CALLS_MAX
+    }
+
+    fn input_hint(&self, input: &BytesMut) -> usize {
+        record::lacking(input)
+    }
+
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
+        let turn_over = self.start_calls();
+        if self.records.waiting() > 0 && !turn_over {
+            // Room may come from the world letting go of replies, which polls nobody. Registered
+            // first and looked at again after, so that it cannot happen unseen in between.
+            self.batch.outstanding().wake_when_fewer(cx.waker());
+            if self.has_room(self.server.volume.inflight_bytes_max()) {
+                cx.waker().wake_by_ref();
+            }
+        }
+        self.finish_calls(cx);
+        self.tally.add_to(&self.server.calls);
+        if self.batch.len() == 0 {
+            if turn_over {
+                cx.waker().wake_by_ref();
+            }
+            return Poll::Pending;
+        }
+        self.batch.hand_out(output);
+        Poll::Ready(())
+    }
+
+    fn calls_in_progress(&self) -> usize {
+        self.calls_running() + self.records.waiting()
+    }
+}
+
+impl<P: Platform> Drop for Connection<P> {
+    /// A change that has begun may be done on the host already; its reply is kept for the client that
+    /// comes back. It is not left half-way either: it may hold what others wait for.
+    fn drop(&mut self) {
+        if !self.changing.is_empty() {
+            let mut changing = std::mem::take(&mut self.changing);
+            let rest = async move { while changing.next().await.is_some() {} };
+            self.server.volume.engine().platform().spawn("nfs calls without a connection", rest);
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What this server takes and gives at most, and what it tells clients to prefer.
+//!
+//! Owns: the sizes that FSINFO announces and the bounds on calls in progress.
+//! Does not own: limits of files and names (the volume), or the bound on bytes in progress (a knob).
+//! Invariants: preferred sizes are not above the largest ones.
+
+/// Most bytes of data a READ returns.
+pub const READ_BYTES_MAX: u32 = 1 << 20;
+/// Most bytes of data a WRITE may carry.
+pub const WRITE_BYTES_MAX: u32 = 1 << 20;
+/// What clients are told to prefer for READ and WRITE: still fits a core's own cache, where the copy
+/// between socket and page frames is fastest (64 to 256 KiB calls moved more than 1 MiB ones).
+pub const DATA_BYTES_PREFERRED: u32 = 256 << 10;
+/// Most bytes a directory listing's reply has, whatever is asked for; also what is preferred.
+pub const LISTING_BYTES_MAX: u32 = 64 << 10;
+/// READ and WRITE sizes should be multiples of a page.
+pub const DATA_BYTES_MULTIPLE: u32 = 4096;
+/// The largest size a file can have: what a host's signed offsets can name.
+pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
+
+/// Most bytes of a file handle (RFC 1813, `NFS3_FHSIZE`).
+pub const HANDLE_BYTES_MAX: usize = 64;
+/// Most bytes of a path in MOUNT (RFC 1813, `MNTPATHLEN`).
+pub const MOUNT_PATH_BYTES_MAX: usize = 1024;
+/// Most bytes of a symbolic link's target: the host's `PATH_MAX` without its NUL.
+pub const TARGET_BYTES_MAX: usize = 4095;
+
+/// Most calls of one connection that run at once; further ones wait in what was received.
+pub const CALLS_MAX: usize = 1024;
+/// Most calls that one poll of a connection starts, and most that it finishes.
+pub(crate) const CALLS_PER_POLL_MAX: usize = 256;
+/// A poll stops adding replies once they are this long, so that connections take turns.
+pub(crate) const REPLY_BYTES_PER_POLL_MAX: usize = 1 << 20;
+
+const _: () = assert!(DATA_BYTES_PREFERRED <= READ_BYTES_MAX && DATA_BYTES_PREFERRED <= WRITE_BYTES_MAX);
+const _: () = assert!(READ_BYTES_MAX.is_multiple_of(DATA_BYTES_MULTIPLE));

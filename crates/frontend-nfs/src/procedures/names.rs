@@ -1,0 +1,282 @@
+//! LOOKUP, READLINK, and the procedures that make, remove, rename and link names.
+//!
+//! Owns: their results, and what "." and ".." may be used for.
+//! Does not own: the directory, its rules for other names, and what is atomic (the volume).
+//! Invariants: a directory's consistency data are the volume's own, before and after from under one
+//! lock; where it has none, the attributes of now are sent and no "before".
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use volume::{
+    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, Volume, VolumeError,
+};
+
+use super::{attributes_now, consistency_now, resolve};
+use crate::arguments::{Creation, Handle, Node, Place};
+use crate::limits::TARGET_BYTES_MAX;
+use crate::reply::{Draft, Reply};
+use crate::status::Status;
+
+type Made<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
+
+pub(super) async fn lookup<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, place: Place) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 1),
+    };
+    let found = volume.lookup(&directory, &place.name).await;
+    let of_directory = attributes_now(volume, &directory).await;
+    match found {
+        Ok((inode, attributes)) => {
+            let writer = draft.status(Status::Ok);
+            writer.opaque(volume.handle(&inode).as_bytes());
+            writer.post_op(Some(&attributes));
+            writer.post_op(of_directory.as_ref());
+        }
+        Err(error) => draft.status(error.into()).post_op(of_directory.as_ref()),
+    }
+    draft.finish()
+}
+
+pub(super) async fn read_link<P: Platform>(
+    volume: Arc<Volume<P>>,
+    mut draft: Draft,
+    object: Handle,
+) -> Reply {
+    let inode = match resolve(&volume, &object).await {
+        Ok(inode) => inode,
+        Err(status) => return draft.failed(status, 1),
+    };
+    match volume.read_link(&inode).await {
+        Ok((target, attributes)) => {
+            let writer = draft.status(Status::Ok);
+            writer.post_op(Some(&attributes));
+            writer.opaque(&target);
+        }
+        Err(error) => {
+            let attributes = attributes_now(&volume, &inode).await;
+            draft.status(error.into()).post_op(attributes.as_ref());
+        }
+    }
+    draft.finish()
+}
+
+/// "." and ".." are in every directory, so they cannot be made.
+fn check_new(name: &[u8]) -> Result<(), Status> {
+    match name {
+        b"." | b".." => Err(Status::Exists),
+        _ => Ok(()),
+    }
+}
+
+/// The results that CREATE, MKDIR, SYMLINK and MKNOD share.
+async fn made<P: Platform>(
+    volume: &Volume<P>,
+    mut draft: Draft,
+    directory: &Arc<Inode<P>>,
+    outcome: Result<Made<P>, Status>,
+) -> Reply {
+    let (result, consistency) = match outcome {
+        Ok(outcome) => (outcome.result.map_err(Status::from), outcome.consistency),
+        Err(status) => (Err(status), Consistency::default()),
+    };
+    let consistency = consistency_now(volume, directory, consistency).await;
+    match result {
+        Ok((inode, attributes)) => {
+            let writer = draft.status(Status::Ok);
+            writer.post_op_handle(volume.handle(&inode).as_bytes());
+            writer.post_op(Some(&attributes));
+            writer.consistency(&consistency);
+        }
+        Err(status) => draft.status(status).consistency(&consistency),
+    }
+    draft.finish()
+}
+
+pub(super) async fn create<P: Platform>(
+    volume: Arc<Volume<P>>,
+    draft: Draft,
+    place: Place,
+    creation: Creation,
+) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 2),
+    };
+    let how = match creation {
+        Creation::Unchecked(change) => CreateHow::Unchecked(change),
+        Creation::Guarded(change) => CreateHow::Guarded(change),
+        Creation::Exclusive(verifier) => CreateHow::Exclusive { verifier },
+    };
+    let outcome = match check_new(&place.name) {
+        Ok(()) => Ok(volume.create(&directory, &place.name, how).await),
+        Err(status) => Err(status),
+    };
+    made(volume, draft, &directory, outcome).await
+}
+
+pub(super) async fn make_directory<P: Platform>(
+    volume: Arc<Volume<P>>,
+    draft: Draft,
+    place: Place,
+    change: AttributeChange,
+) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 2),
+    };
+    let outcome = match check_new(&place.name) {
+        Ok(()) => Ok(volume.make_directory(&directory, &place.name, change).await),
+        Err(status) => Err(status),
+    };
+    made(volume, draft, &directory, outcome).await
+}
+
+pub(super) async fn symlink<P: Platform>(
+    volume: Arc<Volume<P>>,
+    draft: Draft,
+    place: Place,
+    change: AttributeChange,
+    target: Bytes,
+) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 2),
+    };
+    let checked = match target.len() {
+        0 => Err(Status::Invalid),
+        len if len > TARGET_BYTES_MAX => Err(Status::NameTooLong),
+        _ => check_new(&place.name),
+    };
+    let outcome = match checked {
+        Ok(()) => Ok(volume.symlink(&directory, &place.name, &target, change).await),
+        Err(status) => Err(status),
+    };
+    made(volume, draft, &directory, outcome).await
+}
+
+pub(super) async fn make_node<P: Platform>(
+    volume: Arc<Volume<P>>,
+    draft: Draft,
+    place: Place,
+    node: Node,
+) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 2),
+    };
+    let outcome = match (check_new(&place.name), node) {
+        (_, Node::OtherKind) => Err(Status::BadType),
+        (Err(status), _) => Err(status),
+        (Ok(()), Node::Special(kind, change)) => {
+            Ok(volume.make_special(&directory, &place.name, kind, change).await)
+        }
+    };
+    made(volume, draft, &directory, outcome).await
+}
+
+/// Replies with a status and one directory's consistency data.
+async fn changed<P: Platform>(
+    volume: &Volume<P>,
+    mut draft: Draft,
+    directory: &Arc<Inode<P>>,
+    outcome: Outcome<()>,
+) -> Reply {
+    let consistency = consistency_now(volume, directory, outcome.consistency).await;
+    let status = outcome.result.map_or_else(Status::from, |()| Status::Ok);
+    draft.status(status).consistency(&consistency);
+    draft.finish()
+}
+
+pub(super) async fn remove<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, place: Place) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 2),
+    };
+    let outcome = volume.remove(&directory, &place.name).await;
+    changed(volume, draft, &directory, outcome).await
+}
+
+pub(super) async fn remove_directory<P: Platform>(
+    volume: Arc<Volume<P>>,
+    draft: Draft,
+    place: Place,
+) -> Reply {
+    let volume = &*volume;
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 2),
+    };
+    let refused = |error| Outcome { result: Err(error), consistency: Consistency::default() };
+    // As RFC 1813 has it (section 3.3.13).
+    let outcome = match &place.name[..] {
+        b"." => refused(VolumeError::Invalid { what: "\".\" cannot be removed" }),
+        b".." => refused(VolumeError::Exists),
+        name => volume.remove_directory(&directory, name).await,
+    };
+    changed(volume, draft, &directory, outcome).await
+}
+
+pub(super) async fn rename<P: Platform>(
+    volume: Arc<Volume<P>>,
+    mut draft: Draft,
+    from: Place,
+    to: Place,
+) -> Reply {
+    let volume = &*volume;
+    let source = match resolve(volume, &from.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 4),
+    };
+    let target = match resolve(volume, &to.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 4),
+    };
+    let (outcome, of_target) = volume.rename(&source, &from.name, &target, &to.name).await;
+    let of_source = consistency_now(volume, &source, outcome.consistency).await;
+    let of_target = consistency_now(volume, &target, of_target).await;
+    let writer = draft.status(outcome.result.map_or_else(Status::from, |()| Status::Ok));
+    writer.consistency(&of_source);
+    writer.consistency(&of_target);
+    draft.finish()
+}
+
+pub(super) async fn link<P: Platform>(
+    volume: Arc<Volume<P>>,
+    mut draft: Draft,
+    object: Handle,
+    place: Place,
+) -> Reply {
+    let volume = &*volume;
+    let inode = match resolve(volume, &object).await {
+        Ok(inode) => inode,
+        Err(status) => return draft.failed(status, 3),
+    };
+    let directory = match resolve(volume, &place.directory).await {
+        Ok(directory) => directory,
+        Err(status) => return draft.failed(status, 3),
+    };
+    let (result, consistency) = match check_new(&place.name) {
+        Err(status) => (Err(status), Consistency::default()),
+        Ok(()) => {
+            let outcome = volume.link(&inode, &directory, &place.name).await;
+            (outcome.result.map_err(Status::from), outcome.consistency)
+        }
+    };
+    let consistency = consistency_now(volume, &directory, consistency).await;
+    let (status, attributes) = match result {
+        Ok(attributes) => (Status::Ok, Some(attributes)),
+        Err(status) => (status, attributes_now(volume, &inode).await),
+    };
+    let writer = draft.status(status);
+    writer.post_op(attributes.as_ref());
+    writer.consistency(&consistency);
+    draft.finish()
+}

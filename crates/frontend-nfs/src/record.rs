@@ -1,0 +1,192 @@
+//! Record marking (RFC 5531, section 11): whole records out of a stream of bytes.
+//!
+//! Owns: the fragments of a record that has not ended, and the records not yet looked at.
+//! Does not own: what is in a record.
+//! Invariants: a record is at most [`RECORD_BYTES_MAX`] long and of [`FRAGMENTS_MAX`] fragments, known
+//! before its bytes are waited for; what comes in one fragment is never copied.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use volume::ProtocolError;
+
+use crate::limits::WRITE_BYTES_MAX;
+
+/// Most bytes a record may have: the largest WRITE, and room for its header (928 bytes at most).
+pub const RECORD_BYTES_MAX: usize = WRITE_BYTES_MAX as usize + 4096;
+/// Most fragments a record may come in, empty ones included.
+pub const FRAGMENTS_MAX: u32 = 1024;
+
+/// Bytes of a record mark.
+pub(crate) const MARK_BYTES: usize = 4;
+const LAST_FRAGMENT: u32 = 1 << 31;
+
+/// The record mark of a reply of `len` bytes in one fragment.
+///
+/// # Panics
+/// When `len` is 2 GiB or more; replies are bounded far below.
+pub(crate) fn mark(len: usize) -> u32 {
+    assert!(len < LAST_FRAGMENT as usize);
+    LAST_FRAGMENT | len as u32
+}
+
+/// Several whole records as they were received, each with its mark.
+pub(crate) struct Chunk {
+    bytes: Bytes,
+    at: usize,
+    /// How many records start at `at` or later.
+    records: usize,
+}
+
+impl Chunk {
+    /// Where the next record's bytes are, its mark not included. None after the last.
+    pub(crate) fn next_record(&mut self) -> Option<Range<usize>> {
+        let rest = self.bytes.get(self.at..)?;
+        let (len, _) = fragment(rest)?;
+        let start = self.at + MARK_BYTES;
+        self.at = start + len;
+        self.records -= 1;
+        Some(start..self.at)
+    }
+
+    /// The bytes of a record.
+    pub(crate) fn bytes(&self, record: Range<usize>) -> &[u8] {
+        &self.bytes[record]
+    }
+
+    /// The bytes of a record for as long as somebody needs them. Shares the received buffer if the
+    /// record is a good part of it, so that a small call that waits does not hold a large buffer.
+    pub(crate) fn keep(&self, record: Range<usize>) -> Bytes {
+        const SHARE_MAX: usize = 4;
+        if record.len() * SHARE_MAX >= self.bytes.len() {
+            self.bytes.slice(record)
+        } else {
+            Bytes::copy_from_slice(&self.bytes[record])
+        }
+    }
+
+    fn left(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+}
+
+/// Length and whether it is a record's last, of the fragment whose mark starts `bytes`.
+fn fragment(bytes: &[u8]) -> Option<(usize, bool)> {
+    let mark = u32::from_be_bytes(*bytes.first_chunk()?);
+    Some(((mark & !LAST_FRAGMENT) as usize, mark & LAST_FRAGMENT != 0))
+}
+
+/// The reading side of a stream.
+#[derive(Default)]
+pub(crate) struct Records {
+    chunks: VecDeque<Chunk>,
+    chunk_bytes: usize,
+    chunk_records: usize,
+    /// The fragments so far of a record in several, after room for a mark. Empty: no such record.
+    assembly: BytesMut,
+    assembly_fragments: u32,
+}
+
+impl Records {
+    /// Takes all whole fragments from the front of `input`.
+    pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        let (mut whole, mut records) = (0, 0);
+        while let Some((len, last)) = fragment(&input[whole..]) {
+            self.check(len, last)?;
+            let end = whole + MARK_BYTES + len;
+            if input.len() < end {
+                break;
+            }
+            if last && self.assembly.is_empty() {
+                (whole, records) = (end, records + 1);
+                continue;
+            }
+            self.push(input.split_to(whole).freeze(), records);
+            let fragment = input.split_to(MARK_BYTES + len);
+            self.assemble(&fragment[MARK_BYTES..], last);
+            (whole, records) = (0, 0);
+        }
+        self.push(input.split_to(whole).freeze(), records);
+        Ok(())
+    }
+
+    /// What a mark claims is refused before any of it is waited for.
+    fn check(&self, len: usize, last: bool) -> Result<(), ProtocolError> {
+        let before = self.assembly.len().saturating_sub(MARK_BYTES);
+        let total = before + len;
+        if total > RECORD_BYTES_MAX {
+            let reason = format!("a record of {total} bytes or more; at most {RECORD_BYTES_MAX} are taken");
+            return Err(ProtocolError { reason });
+        }
+        if last && total == 0 {
+            return Err(ProtocolError { reason: "a record of 0 bytes".into() });
+        }
+        if self.assembly_fragments >= FRAGMENTS_MAX {
+            let reason = format!("a record in more than {FRAGMENTS_MAX} fragments");
+            return Err(ProtocolError { reason });
+        }
+        Ok(())
+    }
+
+    fn assemble(&mut self, fragment: &[u8], last: bool) {
+        if self.assembly.is_empty() {
+            self.assembly.extend_from_slice(&[0; MARK_BYTES]);
+        }
+        self.assembly.extend_from_slice(fragment);
+        self.assembly_fragments += 1;
+        if last {
+            let mut record = std::mem::take(&mut self.assembly);
+            self.assembly_fragments = 0;
+            let mark = mark(record.len() - MARK_BYTES);
+            record[..MARK_BYTES].copy_from_slice(&mark.to_be_bytes());
+            self.push(record.freeze(), 1);
+        }
+    }
+
+    fn push(&mut self, bytes: Bytes, records: usize) {
+        if records > 0 {
+            self.chunk_bytes += bytes.len();
+            self.chunk_records += records;
+            self.chunks.push_back(Chunk { bytes, at: 0, records });
+        }
+    }
+
+    /// Takes the records received longest ago.
+    pub(crate) fn pop(&mut self) -> Option<Chunk> {
+        let chunk = self.chunks.pop_front()?;
+        self.chunk_bytes -= chunk.left();
+        self.chunk_records -= chunk.records;
+        Some(chunk)
+    }
+
+    /// Puts back what was not looked at of a chunk just taken.
+    pub(crate) fn put_back(&mut self, chunk: Chunk) {
+        if chunk.records > 0 {
+            self.chunk_bytes += chunk.left();
+            self.chunk_records += chunk.records;
+            self.chunks.push_front(chunk);
+        }
+    }
+
+    /// Bytes of records not yet looked at, and of a record that has not ended.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        self.chunk_bytes + self.assembly.len()
+    }
+
+    /// Records not yet looked at.
+    pub(crate) fn waiting(&self) -> usize {
+        self.chunk_records
+    }
+}
+
+/// How many bytes the fragment at the front of `input` still lacks; its mark if that is not there.
+pub(crate) fn lacking(input: &[u8]) -> usize {
+    match fragment(input) {
+        None => MARK_BYTES - input.len(),
+        Some((len, _)) => (MARK_BYTES + len.min(RECORD_BYTES_MAX)).saturating_sub(input.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

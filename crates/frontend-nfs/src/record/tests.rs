@@ -1,0 +1,112 @@
+use super::*;
+
+fn marked(len: usize, last: bool) -> [u8; 4] {
+    (len as u32 | if last { LAST_FRAGMENT } else { 0 }).to_be_bytes()
+}
+
+fn whole(bytes: &[u8]) -> Vec<u8> {
+    [&marked(bytes.len(), true), bytes].concat()
+}
+
+fn in_fragments(bytes: &[u8], size: usize) -> Vec<u8> {
+    let count = bytes.chunks(size).count();
+    let fragments = bytes.chunks(size).enumerate();
+    fragments.flat_map(|(at, piece)| [&marked(piece.len(), at + 1 == count), piece].concat()).collect()
+}
+
+/// The records that come out when the stream is received in pieces of `piece` bytes.
+fn received(stream: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
+    let mut records = Records::default();
+    let mut input = BytesMut::new();
+    let mut out = Vec::new();
+    for piece in stream.chunks(piece) {
+        input.extend_from_slice(piece);
+        records.receive(&mut input).map_err(|error| error.to_string())?;
+        while let Some(mut chunk) = records.pop() {
+            while let Some(record) = chunk.next_record() {
+                out.push(chunk.bytes(record.clone()).to_vec());
+                assert_eq!(chunk.keep(record), out.last().unwrap()[..]);
+            }
+            records.put_back(chunk);
+        }
+        assert_eq!(records.waiting(), 0);
+        assert!(records.waiting_bytes() <= stream.len() + MARK_BYTES);
+    }
+    Ok(out)
+}
+
+#[test]
+fn finds_records_wherever_the_stream_is_cut() {
+    let wanted: Vec<Vec<u8>> = vec![b"first".to_vec(), b"second record".to_vec(), vec![7; 300], b"x".to_vec()];
+    let mut stream = Vec::new();
+    stream.extend(whole(&wanted[0]));
+    stream.extend(in_fragments(&wanted[1], 4));
+    // An empty fragment in the middle and one at the end are allowed.
+    stream.extend([&marked(0, false), &marked(300, false), &wanted[2][..], &marked(0, true)].concat());
+    stream.extend(whole(&wanted[3]));
+    for piece in 1..=stream.len() {
+        assert_eq!(received(&stream, piece).unwrap(), wanted, "in pieces of {piece}");
+    }
+}
+
+#[test]
+fn one_receive_takes_many_records_at_once_and_counts_them() {
+    let stream = whole(b"abcd").repeat(10);
+    let mut input = BytesMut::from(&stream[..stream.len() - 1]);
+    let mut records = Records::default();
+    records.receive(&mut input).unwrap();
+    assert_eq!((records.waiting(), records.waiting_bytes(), input.len()), (9, 9 * 8, 7));
+    let mut chunk = records.pop().unwrap();
+    assert_eq!(chunk.next_record(), Some(4..8));
+    assert_eq!((records.waiting(), records.waiting_bytes()), (0, 0));
+    records.put_back(chunk);
+    assert_eq!((records.waiting(), records.waiting_bytes()), (8, 8 * 8));
+}
+
+#[test]
+fn refuses_records_that_are_too_long_before_they_come() {
+    let longest = RECORD_BYTES_MAX;
+    assert!(received(&marked(longest, true), 4).unwrap().is_empty());
+    let error = received(&marked(longest + 1, true), 4).unwrap_err();
+    assert!(error.contains(&(longest + 1).to_string()) && error.contains(&longest.to_string()), "{error}");
+    // Neither in one fragment nor in several.
+    let half = vec![0; longest / 2 + 1];
+    let stream = [&marked(half.len(), false), &half[..], &marked(half.len(), true)].concat();
+    assert!(received(&stream, stream.len()).is_err());
+    assert!(received(b"GET / HTTP/1.1\r\n", 16).is_err());
+}
+
+#[test]
+fn refuses_records_of_nothing_and_endless_ones() {
+    assert!(received(&marked(0, true), 4).is_err());
+    assert!(received(&[marked(0, false), marked(0, true)].concat(), 8).is_err());
+    let most = [marked(0, false).repeat(FRAGMENTS_MAX as usize - 1), whole(b"abcd")].concat();
+    assert_eq!(received(&most, most.len()).unwrap(), [b"abcd"]);
+    let more = marked(0, false).repeat(FRAGMENTS_MAX as usize + 1);
+    assert!(received(&more, more.len()).is_err());
+}
+
+#[test]
+fn says_how_much_is_lacking() {
+    assert_eq!(lacking(b""), 4);
+    assert_eq!(lacking(&[0x80, 0]), 2);
+    assert_eq!(lacking(&whole(&[0; 100])[..10]), 94);
+    assert_eq!(lacking(&whole(&[0; 100])), 0);
+    assert_eq!(lacking(&[0xff; 4]), RECORD_BYTES_MAX);
+}
+
+#[test]
+fn a_small_record_does_not_hold_a_large_buffer() {
+    let stream = [whole(&[1; 100]), whole(&[2; 4000])].concat();
+    let mut input = BytesMut::from(&stream[..]);
+    let mut records = Records::default();
+    records.receive(&mut input).unwrap();
+    let mut chunk = records.pop().unwrap();
+    let shares = |chunk: &Chunk, kept: &Bytes| chunk.bytes.as_ptr_range().contains(&kept.as_ptr());
+    let small = chunk.next_record().unwrap();
+    let kept = chunk.keep(small);
+    assert!(!shares(&chunk, &kept) && kept == [1; 100][..]);
+    let large = chunk.next_record().unwrap();
+    let kept = chunk.keep(large);
+    assert!(shares(&chunk, &kept) && kept == [2; 4000][..]);
+}

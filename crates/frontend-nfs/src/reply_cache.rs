@@ -1,0 +1,119 @@
+//! Replies kept for clients that ask again: a call that changes something is run once.
+//!
+//! Owns: the last calls of that kind of all connections, running or answered.
+//! Does not own: which calls are of that kind (`arguments`), and the running (`connection`).
+//! Invariants: at most [`ENTRIES_MAX`] calls; what is still running is not forgotten while one of the
+//! oldest is answered. A call that comes twice runs once, and both get its reply.
+//!
+//! A client that lost its connection sends its unanswered calls again over a new one, from another
+//! port; so the key is the peer's address without the port, the call's number, and a hash of all of
+//! the call's bytes (credentials with their stamp included), which keeps two clients of one host
+//! apart unless they number their calls alike and send the same bytes.
+
+use std::collections::{HashMap, VecDeque};
+use std::future::Future;
+use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures_util::future::{FutureExt, Shared};
+
+use crate::status::Status;
+
+/// Most calls that are remembered: what a client can have unanswered (its window, and the replies
+/// that fit the socket buffers), several times over.
+pub const ENTRIES_MAX: usize = 16_384;
+/// How many of the oldest calls are looked at for one that is answered.
+const EVICTION_TRIES: usize = 64;
+
+/// A reply that can be sent more than once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KeptReply {
+    pub(crate) record: Bytes,
+    pub(crate) status: Status,
+}
+
+/// A call that is running or answered; whoever awaits it drives it. Must not own the cache.
+pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Send>>>;
+
+/// What two sendings of the same call have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct Key {
+    peer: IpAddr,
+    xid: u32,
+    bytes: usize,
+    hash: u64,
+}
+
+impl Key {
+    /// The key of a call from its whole record.
+    pub(crate) fn new(peer: IpAddr, xid: u32, record: &[u8]) -> Self {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(record);
+        Self { peer, xid, bytes: record.len(), hash: hasher.finish() }
+    }
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Not seeded: the cache is to behave alike in every run of the simulator.
+    calls: HashMap<Key, SharedCall, BuildHasherDefault<DefaultHasher>>,
+    /// From the oldest on; the same keys.
+    order: VecDeque<Key>,
+}
+
+/// The cache, shared by all connections.
+#[derive(Default)]
+pub(crate) struct ReplyCache {
+    kept: Mutex<Kept>,
+}
+
+impl ReplyCache {
+    /// The call kept under `key`, and true; or the one that `start` makes, which is kept, and false.
+    /// `start` must not run the call or come back here.
+    pub(crate) fn find_or_start(
+        &self,
+        key: Key,
+        start: impl FnOnce() -> Pin<Box<dyn Future<Output = KeptReply> + Send>>,
+    ) -> (SharedCall, bool) {
+        let (call, found, forgotten) = {
+            let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(call) = kept.calls.get(&key) {
+                (call.clone(), true, None)
+            } else {
+                let forgotten = kept.make_room();
+                let call = start().shared();
+                kept.calls.insert(key, call.clone());
+                kept.order.push_back(key);
+                (call, false, forgotten)
+            }
+        };
+        // Dropping a call may run code of the volume; not under the lock.
+        drop(forgotten);
+        (call, found)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        let kept = self.kept.lock().unwrap();
+        assert_eq!(kept.calls.len(), kept.order.len());
+        kept.order.len()
+    }
+}
+
+impl Kept {
+    fn make_room(&mut self) -> Option<SharedCall> {
+        if self.order.len() < ENTRIES_MAX {
+            return None;
+        }
+        let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
+        let oldest = self.order.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0);
+        let key = self.order.remove(oldest)?;
+        self.calls.remove(&key)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! XDR (RFC 4506), bounded: reading from a received record, writing a reply.
+//!
+//! Owns: how integers, opaques and strings lie in bytes, and the check of every length.
+//! Does not own: what a field means, or the protocol limits given to it.
+//! Invariants: a length is checked against what is there and against its limit before anything is
+//! done with it; reading allocates nothing and never panics, whatever the bytes.
+
+/// Why bytes are not what a field should be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum XdrError {
+    /// The record ends inside a field.
+    #[error("a field of {wanted} bytes starts at byte {at}, where {left} are left")]
+    Truncated {
+        /// Where the field starts.
+        at: usize,
+        /// How long it is, padding included.
+        wanted: usize,
+        /// How many bytes there are.
+        left: usize,
+    },
+    /// A length is above what the protocol allows.
+    #[error("a length of {len} is above the limit of {max}")]
+    TooLong {
+        /// The length on the wire.
+        len: usize,
+        /// The limit.
+        max: usize,
+    },
+    /// An enumeration or a boolean has a value that it cannot have.
+    #[error("{value} is not a value of {field}")]
+    Value {
+        /// Which field.
+        field: &'static str,
+        /// The value on the wire.
+        value: u32,
+    },
+}
+
+/// Bytes to add to `len` for a multiple of four.
+pub(crate) const fn padding(len: usize) -> usize {
+    len.wrapping_neg() & 3
+}
+
+/// How many bytes an opaque of `len` bytes is on the wire.
+pub(crate) const fn opaque_bytes(len: usize) -> usize {
+    4 + len + padding(len)
+}
+
+/// Reads fields in order from the bytes of a record.
+#[derive(Clone)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Starts at the first byte.
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    /// Where the next field starts.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], XdrError> {
+        let left = self.bytes.len() - self.at;
+        if len > left {
+            return Err(XdrError::Truncated { at: self.at, wanted: len, left });
+        }
+        let taken = &self.bytes[self.at..self.at + len];
+        self.at += len;
+        Ok(taken)
+    }
+
+    /// Exactly `N` bytes; `N` is a multiple of four.
+    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], XdrError> {
+        const { assert!(N.is_multiple_of(4)) };
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.take(N)?);
+        Ok(bytes)
+    }
+
+    /// An unsigned 32-bit integer.
+    pub(crate) fn u32(&mut self) -> Result<u32, XdrError> {
+        Ok(u32::from_be_bytes(self.fixed()?))
+    }
+
+    /// An unsigned 64-bit integer.
+    pub(crate) fn u64(&mut self) -> Result<u64, XdrError> {
+        Ok(u64::from_be_bytes(self.fixed()?))
+    }
+
+    /// A boolean: 0 or 1, nothing else.
+    pub(crate) fn bool(&mut self, field: &'static str) -> Result<bool, XdrError> {
+        match self.u32()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            value => Err(XdrError::Value { field, value }),
+        }
+    }
+
+    /// A counted opaque or string of at most `max` bytes; its padding is skipped, whatever is in it.
+    pub(crate) fn opaque(&mut self, max: usize) -> Result<&'a [u8], XdrError> {
+        let len = self.u32()? as usize;
+        if len > max {
+            return Err(XdrError::TooLong { len, max });
+        }
+        Ok(&self.take(len + padding(len))?[..len])
+    }
+}
+
+/// Appends fields to a buffer.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    /// Empty, with room for `capacity` bytes.
+    pub(crate) fn with_capacity(capacity: usize) -> Self {
+        Self { bytes: Vec::with_capacity(capacity) }
+    }
+
+    /// How many bytes have been written.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The bytes written.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Bytes as they are; their number is a multiple of four.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// An unsigned 32-bit integer.
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// An unsigned 64-bit integer.
+    pub(crate) fn u64(&mut self, value: u64) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A boolean.
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.u32(value.into());
+    }
+
+    /// A counted opaque or string, padded.
+    ///
+    /// # Panics
+    /// When `bytes` are 4 GiB or more; the limits of the protocol are far below.
+    pub(crate) fn opaque(&mut self, bytes: &[u8]) {
+        assert!(bytes.len() < u32::MAX as usize);
+        self.u32(bytes.len() as u32);
+        self.raw(bytes);
+        self.pad(bytes.len());
+    }
+
+    /// The padding that follows `len` bytes of an opaque.
+    pub(crate) fn pad(&mut self, len: usize) {
+        self.raw(&[0; 3][..padding(len)]);
+    }
+
+    /// Overwrites four bytes written before.
+    pub(crate) fn patch_u32(&mut self, at: usize, value: u32) {
+        self.bytes[at..at + 4].copy_from_slice(&value.to_be_bytes());
+    }
+
+    /// Takes back everything after the first `len` bytes.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.bytes.truncate(len);
+    }
+}
+
+#[cfg(test)]
+mod tests;

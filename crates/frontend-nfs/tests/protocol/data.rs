@@ -1,0 +1,232 @@
+//! READ, WRITE, COMMIT.
+
+use nfs3_types::nfs3::*;
+use nfs3_types::xdr_codec::Opaque;
+
+use crate::peer::{NFS, Peer, accepted, call_record, marked, packed, unpacked};
+use crate::world::{CLIENT, World};
+
+fn write(peer: &mut Peer, file: &nfs_fh3, offset: u64, data: &[u8], stable: stable_how) -> WRITE3res {
+    let count = data.len() as u32;
+    let data = Opaque::borrowed(data);
+    peer.nfs(7, &WRITE3args { file: file.clone(), offset, count, stable, data })
+}
+
+fn read(peer: &mut Peer, file: &nfs_fh3, offset: u64, count: u32) -> (Vec<u8>, bool) {
+    match peer.nfs(6, &READ3args { file: file.clone(), offset, count }) {
+        READ3res::Ok(ok) => {
+            assert_eq!(ok.count as usize, ok.data.len());
+            assert!(ok.file_attributes.is_some());
+            (ok.data.to_vec(), ok.eof)
+        }
+        READ3res::Err((status, _)) => panic!("{status}"),
+    }
+}
+
+fn commit(peer: &mut Peer, file: &nfs_fh3, offset: u64, count: u32) -> COMMIT3res {
+    peer.nfs(21, &COMMIT3args { file: file.clone(), offset, count })
+}
+
+#[test]
+fn what_was_written_is_read_and_what_was_committed_is_on_the_host() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let data: Vec<u8> = (0..300_000_u32).map(|at| ((at * 7) >> 3) as u8).collect();
+    let mut verifiers = Vec::new();
+    let mut last: Option<fattr3> = None;
+    // Pieces of odd sizes at odd places; the second time over pages that are dirty already.
+    for round in 0..2 {
+        for (number, piece) in data.chunks(33_333).enumerate() {
+            let offset = number as u64 * 33_333;
+            let WRITE3res::Ok(done) = write(&mut peer, &file, offset, piece, stable_how::UNSTABLE) else { panic!() };
+            assert_eq!((done.count as usize, done.committed), (piece.len(), stable_how::UNSTABLE));
+            let (before, after) = (done.file_wcc.before.unwrap(), done.file_wcc.after.unwrap());
+            if let Some(last) = last {
+                assert_eq!((before.size, before.mtime, before.ctime), (last.size, last.mtime, last.ctime));
+            }
+            let size = if round == 0 { offset + piece.len() as u64 } else { data.len() as u64 };
+            assert_eq!(after.size, size);
+            last = Some(after);
+            verifiers.push(done.verf);
+        }
+    }
+    for (offset, count) in [(0, 300_000), (1, 1), (4095, 2), (65_536, 8192), (299_999, 1), (123_457, 99_991)] {
+        let (got, eof) = read(&mut peer, &file, offset, count);
+        assert!(got == data[offset as usize..][..count as usize], "{offset} {count}");
+        assert_eq!(eof, offset + u64::from(count) == 300_000);
+    }
+    let COMMIT3res::Ok(done) = commit(&mut peer, &file, 0, 0) else { panic!() };
+    assert!(verifiers.iter().all(|verifier| *verifier == done.verf));
+    assert_eq!(done.file_wcc.after.unwrap().size, 300_000);
+    assert!(std::fs::read(world.path.join("file")).unwrap() == data);
+}
+
+#[test]
+fn stable_writes_are_on_the_host_when_answered() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    for (number, stable) in [stable_how::DATA_SYNC, stable_how::FILE_SYNC].into_iter().enumerate() {
+        let data = [number as u8 + 1; 5000];
+        let WRITE3res::Ok(done) = write(&mut peer, &file, 5000 * number as u64, &data, stable) else { panic!() };
+        assert_eq!((done.count, done.committed), (5000, stable));
+        assert!(done.file_wcc.before.is_some() && done.file_wcc.after.is_some());
+        let host = std::fs::read(world.path.join("file")).unwrap();
+        assert!(host[5000 * number..] == data);
+    }
+}
+
+#[test]
+fn commits_ranges_and_what_lies_past_the_end() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    assert!(matches!(write(&mut peer, &file, 0, &[1; 8192], stable_how::UNSTABLE), WRITE3res::Ok(_)));
+    for (offset, count) in [
+        (4096, 4096),
+        (0, 1),
+        (8192, 0),
+        (1 << 40, 5),
+        (u64::MAX, u32::MAX),
+        ((1 << 63) - 1, 0),
+        (1 << 63, 1),
+        (0, u32::MAX),
+    ] {
+        match commit(&mut peer, &file, offset, count) {
+            COMMIT3res::Ok(done) => assert!(done.file_wcc.after.is_some()),
+            COMMIT3res::Err((status, _)) => panic!("{offset} {count}: {status}"),
+        }
+    }
+    assert!(std::fs::read(world.path.join("file")).unwrap() == [1; 8192]);
+    assert!(matches!(commit(&mut peer, &root, 0, 0), COMMIT3res::Err((nfsstat3::NFS3ERR_ISDIR, _))));
+}
+
+#[test]
+fn reads_end_at_the_end() {
+    let world = World::new();
+    std::fs::write(world.path.join("file"), [9; 5001]).unwrap();
+    std::fs::write(world.path.join("empty"), []).unwrap();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.lookup(&mut peer, &root, b"file");
+    let empty = world.lookup(&mut peer, &root, b"empty");
+    // Twice: the first from the host, the second from the cache.
+    for _ in 0..2 {
+        assert_eq!(read(&mut peer, &file, 0, 5000), (vec![9; 5000], false));
+        assert_eq!(read(&mut peer, &file, 0, 5001), (vec![9; 5001], true));
+        assert_eq!(read(&mut peer, &file, 4000, 1 << 20), (vec![9; 1001], true));
+        assert_eq!(read(&mut peer, &file, 4000, u32::MAX), (vec![9; 1001], true));
+        assert_eq!(read(&mut peer, &file, 10, 0), (vec![], false));
+        assert_eq!(read(&mut peer, &file, 5001, 0), (vec![], true));
+        for offset in [5001, 5002, 1 << 40, (1 << 63) - 1, 1 << 63, u64::MAX] {
+            assert_eq!(read(&mut peer, &file, offset, 4096), (vec![], true), "{offset}");
+        }
+        assert_eq!(read(&mut peer, &empty, 0, 4096), (vec![], true));
+    }
+}
+
+#[test]
+fn reads_are_clamped_to_what_was_announced() {
+    let world = World::new();
+    std::fs::write(world.path.join("file"), vec![5; 3 << 20]).unwrap();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.lookup(&mut peer, &root, b"file");
+    for _ in 0..2 {
+        let (data, eof) = read(&mut peer, &file, 100, u32::MAX);
+        assert_eq!((data.len(), eof), (1 << 20, false));
+    }
+}
+
+#[test]
+fn writes_stay_within_the_limits() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    for offset in [u64::MAX, u64::MAX - 3, (1 << 63) - 3, 1 << 63] {
+        match write(&mut peer, &file, offset, b"data", stable_how::UNSTABLE) {
+            WRITE3res::Err((nfsstat3::NFS3ERR_FBIG, fail)) => assert!(fail.file_wcc.after.is_some()),
+            other => panic!("{offset}: {other:?}"),
+        }
+    }
+    let WRITE3res::Ok(done) = write(&mut peer, &file, 77, b"", stable_how::FILE_SYNC) else { panic!() };
+    assert_eq!((done.count, done.file_wcc.after.unwrap().size), (0, 0));
+    // The largest, and one that is longer than announced but fits a record: cut short, and said so.
+    let largest = vec![3; 1 << 20];
+    let WRITE3res::Ok(done) = write(&mut peer, &file, 0, &largest, stable_how::UNSTABLE) else { panic!() };
+    assert_eq!(done.count, 1 << 20);
+    let longer = vec![4; (1 << 20) + 100];
+    let WRITE3res::Ok(done) = write(&mut peer, &file, 0, &longer, stable_how::UNSTABLE) else { panic!() };
+    assert_eq!((done.count, done.file_wcc.after.unwrap().size), (1 << 20, 1 << 20));
+}
+
+#[test]
+fn data_is_for_regular_files() {
+    let world = World::new();
+    std::os::unix::fs::symlink("target", world.path.join("link")).unwrap();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let link = world.lookup(&mut peer, &root, b"link");
+    for (object, expected) in [(&root, nfsstat3::NFS3ERR_ISDIR), (&link, nfsstat3::NFS3ERR_INVAL)] {
+        match peer.nfs(6, &READ3args { file: object.clone(), offset: 0, count: 10 }) {
+            READ3res::Err((status, fail)) => {
+                assert_eq!(status, expected);
+                assert!(fail.file_attributes.is_some());
+            }
+            READ3res::Ok(_) => panic!(),
+        }
+        match write(&mut peer, object, 0, b"data", stable_how::UNSTABLE) {
+            WRITE3res::Err((status, fail)) => {
+                assert_eq!(status, expected);
+                assert!(fail.file_wcc.after.is_some());
+            }
+            WRITE3res::Ok(_) => panic!(),
+        }
+    }
+}
+
+#[test]
+fn many_calls_run_at_once_and_each_gets_its_own_reply() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let count = 700_u32;
+    let page = |number: u32| (0..4096_u32).map(|at| (at + number * 31) as u8).collect::<Vec<_>>();
+    let mut stream = Vec::new();
+    for number in 0..count {
+        let data = page(number);
+        let arguments = WRITE3args {
+            file: file.clone(),
+            offset: u64::from(number) * 4096,
+            count: 4096,
+            stable: if number % 50 == 49 { stable_how::FILE_SYNC } else { stable_how::UNSTABLE },
+            data: Opaque::borrowed(&data),
+        };
+        stream.extend(marked(&call_record(number, NFS, 7, &packed(&arguments))));
+    }
+    peer.send(&stream).unwrap();
+    let mut seen = vec![false; count as usize];
+    for reply in peer.replies(count as usize) {
+        let (xid, results) = accepted(&reply);
+        let WRITE3res::Ok(done) = unpacked(&results) else { panic!() };
+        assert_eq!(done.count, 4096);
+        assert!(!std::mem::replace(&mut seen[xid as usize], true));
+    }
+    let reads = (0..count).map(|number| {
+        let arguments = READ3args { file: file.clone(), offset: u64::from(number) * 4096, count: 4096 };
+        marked(&call_record(number, NFS, 6, &packed(&arguments)))
+    });
+    let stream: Vec<u8> = reads.flatten().collect();
+    peer.send(&stream).unwrap();
+    for reply in peer.replies(count as usize) {
+        let (xid, results) = accepted(&reply);
+        let READ3res::Ok(done) = unpacked(&results) else { panic!() };
+        assert!(done.data.as_ref() == page(xid), "{xid}");
+    }
+}

@@ -1,0 +1,14 @@
+//! The server against a real volume over a real directory.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails there")]
+
+mod data;
+mod envelope;
+mod golden;
+mod listing;
+mod names;
+mod objects;
+mod peer;
+mod robustness;
+mod sockets;
+mod world;

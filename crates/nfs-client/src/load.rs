@@ -1,0 +1,297 @@
+//! A steady load of one kind of call, and how fast it was answered.
+//!
+//! Owns: the template of the call, the window, the clock readings, the percentiles.
+//! Does not own: comparing servers; what runs beside it.
+//! Invariants: a call is the template with its number and offset patched, so that the client costs
+//! little; every reply's status is checked; calls are numbered from 0 on, and their start times are
+//! found by number.
+
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
+
+use crate::connection::{Client, Error, NFS};
+use crate::procedures::{read_arguments, write_arguments};
+use crate::results::Stability;
+use crate::wire::{Fields, Malformed};
+
+const GETATTR: u32 = 1;
+const READ: u32 = 6;
+const WRITE: u32 = 7;
+/// Start times are kept by number modulo this; more calls than this are never in flight.
+const WINDOW_MAX: usize = 65_536;
+const RECEIVE_BYTES: usize = 2 << 20;
+/// What latencies are sorted into: nanoseconds in steps of a 16th of a power of two.
+const BUCKETS: usize = 64 * 16;
+
+/// Which call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// GETATTR of the file.
+    GetAttributes,
+    /// READ of this many bytes.
+    Read(u32),
+    /// WRITE of this many bytes.
+    Write(u32, Stability),
+}
+
+/// How the calls that a receive makes room for are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sending {
+    /// Each by its own system call, as a kernel's client does. The honest one.
+    Plain,
+    /// All by one.
+    Batched,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Which call.
+    pub kind: Kind,
+    /// How many are in flight, 1 to 65,536.
+    pub window: usize,
+    /// How they are sent.
+    pub sending: Sending,
+    /// Offsets lie below this, at multiples of the call's bytes: at random, or one after the other.
+    pub file_bytes: u64,
+    /// One after the other, from 0 on.
+    pub sequential: bool,
+    /// For how long.
+    pub duration: Duration,
+    /// Where random offsets start from.
+    pub seed: u64,
+}
+
+/// What came of it. Latencies are those of single calls, from before they were sent to after the
+/// receive that brought the reply; percentiles are at most 7 % too high.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// Calls answered.
+    pub calls: u64,
+    /// For how long.
+    pub elapsed: Duration,
+    /// Bytes of data that they moved.
+    pub data_bytes: u64,
+    /// Half were faster.
+    pub p50_ns: u64,
+    /// 99 % were faster.
+    pub p99_ns: u64,
+    /// 99.9 % were faster.
+    pub p999_ns: u64,
+    /// The slowest.
+    pub max_ns: u64,
+}
+
+impl Report {
+    /// Calls a second.
+    pub fn rate(&self) -> f64 {
+        self.calls as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+struct Latencies {
+    buckets: Vec<u64>,
+    count: u64,
+    max_ns: u64,
+}
+
+impl Latencies {
+    fn new() -> Self {
+        Self { buckets: vec![0; BUCKETS], count: 0, max_ns: 0 }
+    }
+
+    fn bucket(ns: u64) -> usize {
+        if ns < 16 {
+            return ns as usize;
+        }
+        let power = ns.ilog2() as usize;
+        power * 16 + (ns >> (power - 4) & 15) as usize
+    }
+
+    /// The first nanosecond after those of a bucket.
+    fn bucket_end(bucket: usize) -> u64 {
+        if bucket < 16 {
+            return bucket as u64 + 1;
+        }
+        let (power, part) = (bucket / 16, bucket as u64 % 16);
+        (17 + part) << (power - 4)
+    }
+
+    fn add(&mut self, ns: u64) {
+        self.buckets[Self::bucket(ns)] += 1;
+        self.count += 1;
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn percentile(&self, per_mille: u64) -> u64 {
+        let wanted = (self.count * per_mille).div_ceil(1000);
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= wanted && *count > 0 {
+                return Self::bucket_end(bucket).min(self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+}
+
+/// The calls: one template, patched.
+struct Calls {
+    template: Vec<u8>,
+    offset_at: Option<usize>,
+    bytes: u64,
+    places: u64,
+    sequential: bool,
+    random: u64,
+    next: u32,
+}
+
+const XID_AT: usize = 4;
+
+impl Calls {
+    fn new(client: &mut Client, file: &[u8], load: &Load) -> Self {
+        let (procedure, arguments, bytes) = match load.kind {
+            Kind::GetAttributes => (GETATTR, Fields::default().opaque(file), 0),
+            Kind::Read(count) => (READ, read_arguments(file, 0, count), count),
+            Kind::Write(count, stability) => {
+                let data: Vec<u8> = (0..count).map(|at| at as u8).collect();
+                (WRITE, write_arguments(file, 0, &data, stability), count)
+            }
+        };
+        let (_, template) = client.record(NFS, procedure, &arguments.0);
+        let before_offset = Fields::default().opaque(file).0.len();
+        let offset_at = (bytes > 0).then(|| template.len() - arguments.0.len() + before_offset);
+        Self {
+            template,
+            offset_at,
+            bytes: bytes.into(),
+            places: (load.file_bytes / u64::from(bytes.max(1))).max(1),
+            sequential: load.sequential,
+            random: load.seed | 1,
+            next: 0,
+        }
+    }
+
+    fn append_next(&mut self, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.template);
+        out[start + XID_AT..start + XID_AT + 4].copy_from_slice(&self.next.to_be_bytes());
+        if let Some(at) = self.offset_at {
+            let place = if self.sequential {
+                u64::from(self.next) % self.places
+            } else {
+                // xorshift64: enough to spread offsets, and cheap.
+                self.random ^= self.random << 13;
+                self.random ^= self.random >> 7;
+                self.random ^= self.random << 17;
+                self.random % self.places
+            };
+            let offset = place * self.bytes;
+            out[start + at..start + at + 8].copy_from_slice(&offset.to_be_bytes());
+        }
+        self.next = self.next.wrapping_add(1);
+    }
+}
+
+impl Client {
+    /// Keeps `load.window` calls on `file` in flight for `load.duration`. The numbers of this
+    /// client's calls start at 0 meanwhile.
+    pub fn load(&mut self, file: &[u8], load: &Load) -> Result<Report, Error> {
+        let window = load.window.clamp(1, WINDOW_MAX);
+        let mut calls = Calls::new(self, file, load);
+        let mut started = vec![0_u64; WINDOW_MAX];
+        let mut latencies = Latencies::new();
+        let mut input = vec![0; RECEIVE_BYTES];
+        let mut filled = 0;
+        let mut output = Vec::new();
+        let begin = Instant::now();
+        let end_ns = load.duration.as_nanos() as u64;
+        let mut in_flight = 0;
+        let mut room = window;
+        let mut now_ns = 0;
+        loop {
+            if now_ns < end_ns {
+                self.send_calls(&mut calls, room, load.sending, &mut output, &mut started, begin)?;
+                in_flight += room;
+            }
+            if in_flight == 0 {
+                break;
+            }
+            let got = self.socket.read(&mut input[filled..])?;
+            if got == 0 {
+                return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
+            }
+            filled += got;
+            now_ns = begin.elapsed().as_nanos() as u64;
+            let (taken, answered) = take_replies(&input[..filled], |xid| {
+                latencies.add(now_ns.saturating_sub(started[xid as usize % WINDOW_MAX]));
+            })?;
+            input.copy_within(taken..filled, 0);
+            filled -= taken;
+            room = answered;
+            in_flight -= answered;
+        }
+        Ok(Report {
+            calls: latencies.count,
+            elapsed: begin.elapsed(),
+            data_bytes: latencies.count * calls.bytes,
+            p50_ns: latencies.percentile(500),
+            p99_ns: latencies.percentile(990),
+            p999_ns: latencies.percentile(999),
+            max_ns: latencies.max_ns,
+        })
+    }
+
+    fn send_calls(
+        &mut self,
+        calls: &mut Calls,
+        count: usize,
+        sending: Sending,
+        output: &mut Vec<u8>,
+        started: &mut [u64],
+        begin: Instant,
+    ) -> Result<(), Error> {
+        let now_ns = begin.elapsed().as_nanos() as u64;
+        output.clear();
+        for _ in 0..count {
+            started[calls.next as usize % WINDOW_MAX] = now_ns;
+            calls.append_next(output);
+            if sending == Sending::Plain {
+                self.socket.write_all(output)?;
+                output.clear();
+            }
+        }
+        Ok(self.socket.write_all(output)?)
+    }
+}
+
+/// Tells of each whole reply in `input`. Returns how many bytes and how many replies they were.
+fn take_replies(input: &[u8], mut answered: impl FnMut(u32)) -> Result<(usize, usize), Error> {
+    /// Mark, number, direction, reply status, verifier, accept status, the procedure's status.
+    const HEAD_WORDS: usize = 8;
+    let (mut at, mut count) = (0, 0);
+    while let Some((head, _)) = input[at..].split_first_chunk::<{ HEAD_WORDS * 4 }>() {
+        let word = |index: usize| {
+            let bytes = [head[4 * index], head[4 * index + 1], head[4 * index + 2], head[4 * index + 3]];
+            u32::from_be_bytes(bytes)
+        };
+        let len = 4 + (word(0) & 0x7fff_ffff) as usize;
+        if !(HEAD_WORDS * 4..=RECEIVE_BYTES).contains(&len) {
+            return Err(Malformed { what: "a reply of impossible length" }.into());
+        }
+        if input.len() - at < len {
+            break;
+        }
+        if (word(3), word(6)) != (0, 0) {
+            return Err(Error::Refused { words: (3..HEAD_WORDS).map(word).collect() });
+        }
+        if word(7) != 0 {
+            return Err(Error::Status { procedure: "load", status: word(7) });
+        }
+        answered(word(1));
+        at += len;
+        count += 1;
+    }
+    Ok((at, count))
+}

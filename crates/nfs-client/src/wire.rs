@@ -1,0 +1,96 @@
+//! XDR as this client writes and reads it.
+//!
+//! Owns: fields to bytes and back.
+//! Does not own: what the fields mean.
+//! Invariants: reading checks every length against what is there.
+
+/// A reply's bytes are not what the protocol says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("malformed reply: {what}")]
+pub struct Malformed {
+    /// Which field, and what is wrong with it.
+    pub what: &'static str,
+}
+
+/// Arguments being written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fields(pub(crate) Vec<u8>);
+
+impl Fields {
+    pub(crate) fn u32(mut self, value: u32) -> Self {
+        self.0.extend(value.to_be_bytes());
+        self
+    }
+
+    pub(crate) fn u64(mut self, value: u64) -> Self {
+        self.0.extend(value.to_be_bytes());
+        self
+    }
+
+    pub(crate) fn fixed(mut self, bytes: &[u8]) -> Self {
+        self.0.extend(bytes);
+        self
+    }
+
+    pub(crate) fn opaque(mut self, bytes: &[u8]) -> Self {
+        self.0.extend((bytes.len() as u32).to_be_bytes());
+        self.0.extend(bytes);
+        self.0.resize(self.0.len().next_multiple_of(4), 0);
+        self
+    }
+}
+
+/// Results being read.
+pub(crate) struct Results<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Results<'a> {
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed { what: "it ends inside a field" })?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(crate) fn fixed<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let mut bytes = [0; N];
+        bytes.copy_from_slice(self.take(N)?);
+        Ok(bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Malformed> {
+        Ok(u32::from_be_bytes(self.fixed()?))
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Malformed> {
+        Ok(u64::from_be_bytes(self.fixed()?))
+    }
+
+    pub(crate) fn bool(&mut self) -> Result<bool, Malformed> {
+        match self.u32()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Malformed { what: "a boolean that is neither 0 nor 1" }),
+        }
+    }
+
+    pub(crate) fn opaque(&mut self) -> Result<&'a [u8], Malformed> {
+        let len = self.u32()? as usize;
+        let bytes = self.take(len)?;
+        let padding = self.take(len.wrapping_neg() & 3)?;
+        if padding.iter().any(|&byte| byte != 0) {
+            return Err(Malformed { what: "padding that is not zero" });
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn optional<T>(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        Ok(if self.bool()? { Some(read(self)?) } else { None })
+    }
+
+    /// Checks that everything has been read.
+    pub(crate) fn end(&self) -> Result<(), Malformed> {
+        if self.0.is_empty() { Ok(()) } else { Err(Malformed { what: "bytes after the last field" }) }
+    }
+}
