@@ -1,0 +1,258 @@
+//! The settings of `serve`, from flags, environment and file.
+//!
+//! Owns: the names that each source knows, which source wins, reading the values.
+//! Does not own: knobs' ranges (the engine checks them) and the cache's (`cache_size`).
+//! Invariants: flags win over the environment, the environment over the file, the file over
+//! defaults; a name that nobody knows is an error, never ignored; every error says where the value
+//! stands.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use engine::settings::{KNOBS, Settings};
+
+use crate::args;
+use crate::cache_size::HostMemory;
+use crate::failure::{Failure, Outcome};
+
+/// Where `serve` listens unless told otherwise.
+pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
+
+/// The settings that are no knobs; `control` is also what the other subcommands need.
+const NAMES: &[&str] = &["listen", "cache", "control", "io"];
+
+/// The table of the configuration file that holds knobs.
+const KNOB_TABLE: &str = "knobs";
+
+const PREFIX: &str = "AFFLUX_";
+
+/// Largest configuration file that is read.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// How disks are read and written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Io {
+    /// io_uring where the host allows it, else system calls.
+    Auto,
+    /// io_uring, or fail.
+    Uring,
+    /// System calls on worker threads.
+    Syscalls,
+}
+
+/// What `serve` runs with.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    pub(crate) listen: SocketAddr,
+    pub(crate) cache_bytes: u64,
+    pub(crate) control: Option<PathBuf>,
+    pub(crate) io: Io,
+    /// `KNOB=VALUE`, each known and in range.
+    pub(crate) knobs: Vec<String>,
+}
+
+/// A value as text, and where it was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Given {
+    origin: String,
+    text: String,
+}
+
+/// What the sources say, later ones over earlier ones.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Layers {
+    values: BTreeMap<&'static str, Given>,
+    knobs: BTreeMap<String, Given>,
+}
+
+/// Reads all sources for `serve`.
+pub(crate) fn load(args: &args::Serve, host: HostMemory) -> Outcome<Configuration> {
+    let variables: Vec<(String, String)> = variables();
+    let mut layers = Layers::default();
+    if let Some(path) = file_path(args.config.as_deref(), &variables)? {
+        layers.add_file(&path, &read_file(&path)?)?;
+    }
+    layers.add_environment(&variables)?;
+    layers.add_flags(args)?;
+    layers.checked(host)
+}
+
+/// The control socket that the environment names, for the commands that talk to a server.
+pub(crate) fn control_from_environment() -> Option<PathBuf> {
+    env::var_os(format!("{PREFIX}CONTROL")).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// The variables that start with our prefix.
+fn variables() -> Vec<(String, String)> {
+    env::vars_os()
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .filter(|(name, _)| name.starts_with(PREFIX))
+        .collect()
+}
+
+/// The file to read: the one named, or the usual one if it is there.
+fn file_path(flag: Option<&Path>, variables: &[(String, String)]) -> Outcome<Option<PathBuf>> {
+    let named = variables.iter().find(|(name, _)| name == "AFFLUX_CONFIG").map(|(_, value)| Path::new(value));
+    if let Some(path) = flag.or(named) {
+        return Ok(Some(path.to_path_buf()));
+    }
+    let directory = env::var_os("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .filter(|path| path.is_absolute())
+        .or_else(|| Some(PathBuf::from(env::var_os("HOME")?).join(".config")));
+    Ok(directory.map(|directory| directory.join("afflux/config.toml")).filter(|path| path.exists()))
+}
+
+fn read_file(path: &Path) -> Outcome<String> {
+    let shown = path.display();
+    let failed = |error| Failure::failed(format!("cannot read the configuration file {shown}: {error}"));
+    let length = fs::metadata(path).map_err(failed)?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(Failure::wrong_use(format!(
+            "the configuration file {shown} has {length} bytes; at most {FILE_BYTES_MAX} are read"
+        )));
+    }
+    fs::read_to_string(path).map_err(failed)
+}
+
+impl Layers {
+    fn add_file(&mut self, path: &Path, text: &str) -> Outcome {
+        let shown = path.display();
+        let table: toml::Table = text.parse().map_err(|error| Failure::wrong_use(format!("{shown}: {error}")))?;
+        for (key, value) in table {
+            if key == KNOB_TABLE {
+                let toml::Value::Table(knobs) = value else {
+                    return Err(Failure::wrong_use(format!("{shown}: '{KNOB_TABLE}' is not a table of knobs")));
+                };
+                for (knob, value) in knobs {
+                    let origin = format!("{shown}: {KNOB_TABLE}.{knob}");
+                    known(&shown.to_string(), &knob, KNOBS.iter().map(|info| info.name), "knobs are")?;
+                    let text = plain(&origin, value)?;
+                    self.knobs.insert(knob, Given { origin, text });
+                }
+                continue;
+            }
+            let allowed = NAMES.iter().copied().chain([KNOB_TABLE]);
+            let name = known(&shown.to_string(), &key, allowed, "allowed are")?;
+            let origin = format!("{shown}: {key}");
+            let text = plain(&origin, value)?;
+            self.values.insert(name, Given { origin, text });
+        }
+        Ok(())
+    }
+
+    fn add_environment(&mut self, variables: &[(String, String)]) -> Outcome {
+        for (variable, value) in variables {
+            let key = variable.trim_start_matches(PREFIX).to_lowercase();
+            let given = Given { origin: variable.clone(), text: value.clone() };
+            if let Some(name) = NAMES.iter().find(|name| **name == key) {
+                self.values.insert(name, given);
+            } else if KNOBS.iter().any(|info| info.name == key) {
+                self.knobs.insert(key, given);
+            } else if key != "config" {
+                let names = NAMES.iter().chain(&["config"]).copied();
+                let all: Vec<String> = names
+                    .chain(KNOBS.iter().map(|info| info.name))
+                    .map(|name| format!("{PREFIX}{}", name.to_uppercase()))
+                    .collect();
+                return Err(Failure::wrong_use(format!(
+                    "environment: there is no setting {variable}; allowed are {}",
+                    all.join(", ")
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_flags(&mut self, args: &args::Serve) -> Outcome {
+        let flags = [("listen", &args.listen), ("cache", &args.cache), ("control", &args.control), ("io", &args.io)];
+        for (name, value) in flags {
+            if let Some(text) = value {
+                self.values.insert(name, Given { origin: format!("--{name}"), text: text.clone() });
+            }
+        }
+        for text in &args.knobs {
+            let (knob, value) =
+                text.split_once('=').ok_or_else(|| Failure::wrong_use(format!("--set: '{text}' is not KNOB=VALUE")))?;
+            let given = Given { origin: "--set".to_owned(), text: value.to_owned() };
+            self.knobs.insert(knob.trim().to_owned(), given);
+        }
+        Ok(())
+    }
+
+    fn checked(self, host: HostMemory) -> Outcome<Configuration> {
+        let listen = match self.values.get("listen") {
+            Some(given) => address(given)?,
+            None => address(&Given { origin: "listen".to_owned(), text: LISTEN_DEFAULT.to_owned() })?,
+        };
+        let cache_bytes = match self.values.get("cache") {
+            Some(Given { origin, text }) => host.cache_bytes(origin, text).map_err(Failure::WrongUse)?,
+            None => host.default_cache_bytes(),
+        };
+        let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
+        let control = self.values.get("control").map(|given| PathBuf::from(&given.text));
+        let settings = Settings::new();
+        let mut knobs = Vec::new();
+        for (knob, Given { origin, text }) in self.knobs {
+            let assignment = format!("{knob}={text}");
+            settings.set_text(&assignment).map_err(|error| Failure::wrong_use(format!("{origin}: {error}")))?;
+            knobs.push(assignment);
+        }
+        Ok(Configuration { listen, cache_bytes, control, io, knobs })
+    }
+}
+
+/// The allowed name that `key` is, or an error naming them all.
+fn known(
+    place: &str,
+    key: &str,
+    allowed: impl Iterator<Item = &'static str> + Clone,
+    all: &str,
+) -> Outcome<&'static str> {
+    allowed.clone().find(|name| *name == key).ok_or_else(|| {
+        let names: Vec<&str> = allowed.collect();
+        Failure::wrong_use(format!("{place}: there is no setting '{key}'; {all} {}", names.join(", ")))
+    })
+}
+
+/// A TOML number or string as text.
+fn plain(origin: &str, value: toml::Value) -> Outcome<String> {
+    match value {
+        toml::Value::String(text) => Ok(text),
+        toml::Value::Integer(number) => Ok(number.to_string()),
+        other => Err(Failure::wrong_use(format!(
+            "{origin}: a number or a string is expected, not a value of type {}",
+            other.type_str()
+        ))),
+    }
+}
+
+fn address(Given { origin, text }: &Given) -> Outcome<SocketAddr> {
+    let wrong = || {
+        Failure::wrong_use(format!(
+            "{origin}: '{text}' is not an address and a port (0 to 65535; 0 picks a free one), such as {LISTEN_DEFAULT}"
+        ))
+    };
+    text.parse().or_else(|_| {
+        let host = text.strip_prefix("localhost:").ok_or_else(wrong)?;
+        ("localhost", host.parse().map_err(|_| wrong())?)
+            .to_socket_addrs()
+            .ok()
+            .and_then(|mut found| found.next())
+            .ok_or_else(wrong)
+    })
+}
+
+fn io(Given { origin, text }: &Given) -> Outcome<Io> {
+    match text.as_str() {
+        "auto" => Ok(Io::Auto),
+        "uring" => Ok(Io::Uring),
+        "syscalls" => Ok(Io::Syscalls),
+        _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is none of auto, uring, syscalls"))),
+    }
+}

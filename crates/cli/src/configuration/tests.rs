@@ -1,0 +1,116 @@
+use std::path::Path;
+
+use engine::settings::KNOBS;
+
+use super::{Configuration, Io, Layers};
+use crate::args::Serve;
+use crate::cache_size::HostMemory;
+use crate::failure::{Failure, Outcome};
+
+const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 << 30 };
+
+fn flags() -> Serve {
+    Serve {
+        directories: Vec::new(),
+        listen: None,
+        cache: None,
+        control: None,
+        knobs: Vec::new(),
+        config: None,
+        io: None,
+        json: false,
+    }
+}
+
+fn layered(file: &str, variables: &[(&str, &str)], flags: &Serve) -> Outcome<Configuration> {
+    let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let mut layers = Layers::default();
+    layers.add_file(Path::new("/etc/afflux.toml"), file)?;
+    layers.add_environment(&variables)?;
+    layers.add_flags(flags)?;
+    layers.checked(HOST)
+}
+
+fn wrong(file: &str, variables: &[(&str, &str)], flags: &Serve) -> String {
+    match layered(file, variables, flags) {
+        Err(Failure::WrongUse(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn nothing_given_is_the_defaults() {
+    let found = layered("", &[], &flags()).unwrap();
+    assert_eq!(found.listen.to_string(), "127.0.0.1:2049");
+    assert_eq!((found.cache_bytes, found.io, found.control), (2 << 30, Io::Auto, None));
+    assert!(found.knobs.is_empty());
+}
+
+#[test]
+fn flags_win_over_environment_over_file() {
+    let file = "listen = '127.0.0.1:1'\ncache = '1GiB'\nio = 'uring'\n[knobs]\ndirty_ratio = 11\n\
+        writeback_depth = 3\nreadahead_bytes_max = '2MiB'";
+    let environment = [
+        ("AFFLUX_LISTEN", "127.0.0.1:2"),
+        ("AFFLUX_CACHE", "64MiB"),
+        ("AFFLUX_DIRTY_RATIO", "22"),
+        ("AFFLUX_WRITEBACK_DEPTH", "4"),
+    ];
+    let flags = Serve {
+        listen: Some("[::1]:3".into()),
+        knobs: vec!["dirty_ratio=32".into(), "dirty_ratio = 33".into()],
+        ..flags()
+    };
+    let found = layered(file, &environment, &flags).unwrap();
+    assert_eq!(found.listen.to_string(), "[::1]:3");
+    assert_eq!((found.cache_bytes, found.io), (64 << 20, Io::Uring));
+    assert_eq!(found.knobs, ["dirty_ratio= 33", "readahead_bytes_max=2MiB", "writeback_depth=4"]);
+}
+
+#[test]
+fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
+    let text = wrong("cachee = 1", &[], &flags());
+    assert_eq!(text, "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, knobs");
+    let text = wrong("[knobs]\ndirty = 1", &[], &flags());
+    assert!(text.starts_with("/etc/afflux.toml: there is no setting 'dirty'; knobs are dirty_ratio, "), "{text}");
+    let text = wrong("", &[("AFFLUX_CAHCE", "1")], &flags());
+    assert!(text.contains("AFFLUX_CAHCE") && text.contains("AFFLUX_CACHE, "), "{text}");
+    let text = wrong("", &[], &Serve { knobs: vec!["dirty=1".into()], ..flags() });
+    assert!(text.starts_with("--set: there is no knob 'dirty'; there are: dirty_ratio, "), "{text}");
+}
+
+#[test]
+fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
+    assert!(wrong("cache = true", &[], &flags()).starts_with("/etc/afflux.toml: cache: "));
+    assert!(wrong("knobs = 1", &[], &flags()).contains("'knobs' is not a table"));
+    assert!(wrong("cache = ", &[], &flags()).starts_with("/etc/afflux.toml: TOML parse error at line 1"));
+    assert!(wrong("io = 'fast'", &[], &flags()).contains("'fast' is none of auto, uring, syscalls"));
+    assert!(wrong("", &[("AFFLUX_IO", "")], &flags()).starts_with("AFFLUX_IO: ''"));
+    let text = wrong("", &[], &Serve { knobs: vec!["dirty_ratio".into()], ..flags() });
+    assert_eq!(text, "--set: 'dirty_ratio' is not KNOB=VALUE");
+}
+
+#[test]
+fn a_bad_address_is_told_with_the_value() {
+    for listen in ["", "2049", "127.0.0.1", "127.0.0.1:65536", "localhost:x", "1.2.3:5", "::1:2049:"] {
+        let text = wrong("", &[], &Serve { listen: Some(listen.into()), ..flags() });
+        assert!(text.starts_with(&format!("--listen: '{listen}' is not an address")), "{text}");
+    }
+}
+
+#[test]
+fn nonsense_for_any_knob_is_told_with_value_and_range() {
+    for info in KNOBS {
+        let above = (info.max + 1).to_string();
+        let mut values = vec!["ten", "", "-1", "1e3", "18446744073709551616", above.as_str()];
+        let below = info.min.checked_sub(1).map(|value| value.to_string());
+        values.extend(below.as_deref());
+        for value in values {
+            let assignment = format!("{}={value}", info.name);
+            let text = wrong("", &[], &Serve { knobs: vec![assignment.clone()], ..flags() });
+            assert!(text.starts_with(&format!("--set: {}: ", info.name)), "{assignment}: {text}");
+            assert!(text.contains(&format!("{} to {}", info.min, info.max)), "{assignment}: {text}");
+            assert!(text.contains(value), "{assignment}: {text}");
+        }
+    }
+}

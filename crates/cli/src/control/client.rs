@@ -1,0 +1,71 @@
+//! Asking a running server.
+//!
+//! Owns: one connection, requests out, replies in.
+//! Does not own: finding the server (`place`).
+//! Invariants: a server that goes away is an error, never a hang: a reply has a time limit, except
+//! that a drain goes on as long as the server reports progress.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+use super::messages::{LINE_BYTES_MAX, Reply, Request};
+use super::place;
+use crate::configuration;
+use crate::failure::{Failure, Outcome};
+
+/// Longest silence of a server that is asked.
+const SILENCE_MAX: Duration = Duration::from_secs(30);
+
+/// A connection to a server.
+pub(crate) struct Client {
+    shown: String,
+    stream: BufReader<UnixStream>,
+}
+
+impl Client {
+    /// Connects to the server whose socket is `named`, or to the one that runs.
+    pub(crate) fn connect(named: Option<&Path>) -> Outcome<Self> {
+        let from_environment = configuration::control_from_environment();
+        let path = place::find(named.or(from_environment.as_deref()))?;
+        let shown = path.display().to_string();
+        let failed = |error| Failure::failed(format!("no server answers on {shown}: {error}"));
+        let stream = UnixStream::connect(&path).map_err(failed)?;
+        stream.set_read_timeout(Some(SILENCE_MAX)).map_err(failed)?;
+        stream.set_write_timeout(Some(SILENCE_MAX)).map_err(failed)?;
+        Ok(Self { shown, stream: BufReader::new(stream) })
+    }
+
+    /// Sends a request; the replies come from [`Client::reply`].
+    pub(crate) fn ask(&mut self, request: &Request) -> Outcome {
+        let mut line = serde_json::to_vec(request).map_err(|error| self.broken(&error))?;
+        line.push(b'\n');
+        self.stream.get_mut().write_all(&line).map_err(|error| self.broken(&error))
+    }
+
+    /// The next reply; a refusal is an error.
+    pub(crate) fn reply(&mut self) -> Outcome<Reply> {
+        let mut line = Vec::new();
+        let read = self.stream.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        match read {
+            Err(error) => return Err(self.broken(&error)),
+            Ok(0) => return Err(self.broken(&"it closed the connection")),
+            Ok(_) => {}
+        }
+        match serde_json::from_slice(&line).map_err(|error| self.broken(&error))? {
+            Reply::Refused { reason, wrong_use: true } => Err(Failure::WrongUse(reason)),
+            Reply::Refused { reason, wrong_use: false } => Err(Failure::Failed(reason)),
+            reply => Ok(reply),
+        }
+    }
+
+    /// The error of a reply that answers another question.
+    pub(crate) fn unexpected(&self, reply: &Reply) -> Failure {
+        self.broken(&format!("it answered {reply:?}"))
+    }
+
+    fn broken(&self, why: &dyn std::fmt::Display) -> Failure {
+        Failure::failed(format!("the server on {} does not answer: {why}", self.shown))
+    }
+}

@@ -1,0 +1,102 @@
+//! The server's side of the control socket.
+//!
+//! Owns: the accepting thread, a thread a connection, the bound on both.
+//! Does not own: what a request leads to: the [`Responder`] does.
+//! Invariants: at most [`CONNECTIONS_MAX`] connections at a time; a line that is too long or no
+//! request is refused, and the connection goes on or closes, but the server never stops for it.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::messages::{LINE_BYTES_MAX, Reply, Request};
+
+/// Most connections at a time.
+const CONNECTIONS_MAX: usize = 16;
+
+/// A client that does not take its reply is let go after this.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Carries requests out.
+pub(crate) trait Responder: Send + Sync + 'static {
+    /// Answers a request by one or more replies, in order. An error of `send` ends it.
+    fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()>;
+}
+
+/// Serves the socket on threads of its own for as long as the process runs.
+pub(crate) fn start(listener: UnixListener, responder: Arc<dyn Responder>) -> io::Result<()> {
+    let open = Arc::new(AtomicUsize::new(0));
+    let accept = move || {
+        for stream in listener.incoming() {
+            // What fails here is one client's connection, or descriptors that come back.
+            let Ok(stream) = stream else {
+                thread::sleep(Duration::from_millis(10));
+                continue;
+            };
+            let place = Place::taken(&open);
+            let responder = Arc::clone(&responder);
+            let _ = thread::Builder::new().name("control".to_owned()).spawn(move || {
+                let _ = connection(stream, place, responder.as_ref());
+            });
+        }
+    };
+    thread::Builder::new().name("control".to_owned()).spawn(accept).map(drop)
+}
+
+/// One of the places for connections; given back when dropped.
+struct Place {
+    open: Arc<AtomicUsize>,
+    within: bool,
+}
+
+impl Place {
+    fn taken(open: &Arc<AtomicUsize>) -> Self {
+        let within = open.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX;
+        Self { open: Arc::clone(open), within }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn connection(stream: UnixStream, place: Place, responder: &dyn Responder) -> io::Result<()> {
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
+    let mut output = stream.try_clone()?;
+    let mut send = move |reply: Reply| {
+        let mut line = serde_json::to_vec(&reply)?;
+        line.push(b'\n');
+        output.write_all(&line)
+    };
+    if !place.within {
+        return send(refused(format!("{CONNECTIONS_MAX} control connections are open already")));
+    }
+    let mut input = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = input.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line)?;
+        if read == 0 {
+            return Ok(());
+        }
+        if !line.ends_with(b"\n") && read as u64 == LINE_BYTES_MAX {
+            return send(refused(format!("a request is longer than {LINE_BYTES_MAX} bytes")));
+        }
+        match serde_json::from_slice(&line) {
+            Ok(request) => responder.respond(request, &mut send)?,
+            Err(error) => send(refused(format!("not a request: {error}")))?,
+        }
+    }
+}
+
+fn refused(reason: String) -> Reply {
+    Reply::Refused { reason, wrong_use: true }
+}

@@ -1,0 +1,184 @@
+//! What is said over the control socket.
+//!
+//! Owns: requests, replies, the report that `stat` shows.
+//! Does not own: sockets.
+//! Invariants: byte and time values are whole numbers with the unit in the name.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest line either side sends or takes.
+pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
+
+/// What a client asks.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Request {
+    /// A report.
+    Stat,
+    /// Set a knob.
+    Set {
+        /// `KNOB=VALUE`.
+        assignment: String,
+        /// For this device alone.
+        device: Option<String>,
+    },
+    /// Write everything that is dirty now.
+    Drain,
+}
+
+/// What the server answers. A drain is answered by any number of `Progress`, then `Drained`.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub(crate) enum Reply {
+    /// Answer to `Stat`.
+    Report(Box<Report>),
+    /// Answer to `Set`.
+    Set {
+        /// The knob.
+        knob: String,
+        /// Its unit.
+        unit: String,
+        /// The value in force now.
+        value: u64,
+        /// The device it holds for, or all.
+        device: Option<String>,
+    },
+    /// How far a drain is.
+    Progress(Progress),
+    /// A drain has ended.
+    Drained(Drained),
+    /// The server was told to end without writing. Said on its standard output alone.
+    Abandoned {
+        /// What was lost.
+        unwritten: Vec<Unwritten>,
+    },
+    /// The request was not carried out.
+    Refused {
+        /// Why.
+        reason: String,
+        /// Whether the request made no sense (rather than failed).
+        wrong_use: bool,
+    },
+}
+
+/// How far a drain is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Progress {
+    /// Still dirty or on the way to a device.
+    pub(crate) left_bytes: u64,
+    /// Written since the drain started.
+    pub(crate) written_bytes: u64,
+    /// Since the drain started.
+    pub(crate) elapsed_ns: u64,
+}
+
+/// How a drain ended.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Drained {
+    /// Written while it ran.
+    pub(crate) written_bytes: u64,
+    /// How long it took.
+    pub(crate) elapsed_ns: u64,
+    /// What could not be written.
+    pub(crate) failed: Vec<Unwritten>,
+}
+
+/// A file with bytes that are not on its device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Unwritten {
+    /// The file's path on the host, or its number if it has no name.
+    pub(crate) file: String,
+    /// How much of it is unwritten.
+    pub(crate) bytes: u64,
+    /// Why, if a write was tried and failed.
+    pub(crate) reason: Option<String>,
+}
+
+/// Everything about a server at one moment.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub(crate) struct Report {
+    /// Address and port.
+    pub(crate) listen: String,
+    /// The directories and what each is exported as.
+    pub(crate) serving: Vec<Served>,
+    /// Since the server was ready.
+    pub(crate) uptime_ns: u64,
+    /// The cache's gauges.
+    pub(crate) cache: CacheGauges,
+    /// The devices.
+    pub(crate) devices: Vec<DeviceGauges>,
+    /// The protocol.
+    pub(crate) nfs: NfsGauges,
+    /// Every counter by name (docs/counters.md).
+    pub(crate) counters: BTreeMap<String, u64>,
+    /// Every knob's value in force for all devices, by name (docs/knobs.md).
+    pub(crate) knobs: BTreeMap<String, u64>,
+}
+
+/// One directory.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Served {
+    /// On the host.
+    pub(crate) directory: String,
+    /// What clients mount.
+    pub(crate) export: String,
+}
+
+/// Where the cache's memory is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct CacheGauges {
+    /// All of it.
+    pub(crate) cache_bytes: u64,
+    /// Holding nothing.
+    pub(crate) free_bytes: u64,
+    /// Not yet written, on the way included.
+    pub(crate) dirty_bytes: u64,
+    /// On the way to a device.
+    pub(crate) writeback_bytes: u64,
+    /// Held by replies on their way to clients.
+    pub(crate) pinned_bytes: u64,
+    /// What describes the cache.
+    pub(crate) metadata_bytes: u64,
+    /// Files the cache knows.
+    pub(crate) files: u64,
+}
+
+/// One device.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct DeviceGauges {
+    /// Its name, as `--device` takes it.
+    pub(crate) name: String,
+    /// How it is read and written.
+    pub(crate) described: String,
+    /// Not yet written.
+    pub(crate) dirty_bytes: u64,
+    /// On the way.
+    pub(crate) writeback_bytes: u64,
+    /// Where its writers are made to wait.
+    pub(crate) dirty_limit_bytes: u64,
+    /// Written since the start.
+    pub(crate) written_bytes: u64,
+    /// Time that it had work.
+    pub(crate) busy_ns: u64,
+    /// Requests in flight.
+    pub(crate) in_flight_requests: u32,
+    /// Writers waiting for it now.
+    pub(crate) writers_waiting: u32,
+    /// Files with unwritten bytes.
+    pub(crate) files_dirty: u32,
+    /// Files whose last write failed.
+    pub(crate) files_failed: u32,
+    /// What failed last.
+    pub(crate) last_error: Option<String>,
+}
+
+/// The NFS front end.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct NfsGauges {
+    /// Open connections.
+    pub(crate) connections: u64,
+    /// How many there were of each procedure, refusal and status other than OK, by name.
+    pub(crate) calls: BTreeMap<String, u64>,
+}

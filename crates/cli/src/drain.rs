@@ -1,0 +1,42 @@
+//! `afflux drain`: have a running server write everything now.
+//!
+//! Owns: asking, showing progress, the verdict.
+//! Does not own: the writing (the server's engine).
+//! Invariants: success means that everything dirty at the call is durable.
+
+use crate::args;
+use crate::control::client::Client;
+use crate::control::messages::{Drained, Reply, Request};
+use crate::failure::{Failure, Outcome};
+use crate::progress::{self, DrainDisplay};
+
+pub(crate) fn run(args: &args::Drain) -> Outcome {
+    let mut client = Client::connect(args.target.control.as_deref())?;
+    client.ask(&Request::Drain)?;
+    let mut display = DrainDisplay::new(!args.json, "");
+    loop {
+        let reply = client.reply()?;
+        if args.json {
+            let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
+            println!("{line}");
+        }
+        match reply {
+            Reply::Progress(progress) => display.show(progress),
+            Reply::Drained(drained) => {
+                display.finish();
+                return verdict(&drained, args.json);
+            }
+            other => return Err(client.unexpected(&other)),
+        }
+    }
+}
+
+fn verdict(drained: &Drained, json: bool) -> Outcome {
+    if !drained.failed.is_empty() {
+        return Err(Failure::failed(progress::unwritten("could not write everything:", &drained.failed)));
+    }
+    if !json {
+        println!("{}", progress::done(drained));
+    }
+    Ok(())
+}

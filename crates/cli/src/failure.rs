@@ -1,0 +1,47 @@
+//! Why the command did not succeed.
+//!
+//! Owns: the difference between failing and being used wrongly, and their exit codes.
+//! Does not own: the wording; whoever fails words it.
+//! Invariants: 1 is failed, 2 is wrong use.
+
+use std::fmt;
+use std::process::ExitCode;
+
+/// What a subcommand comes to.
+pub(crate) type Outcome<T = ()> = Result<T, Failure>;
+
+/// A failure with the text to show.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command was right and could not be carried out.
+    Failed(String),
+    /// The command, a setting or the configuration makes no sense.
+    WrongUse(String),
+}
+
+impl Failure {
+    pub(crate) fn failed(text: impl Into<String>) -> Self {
+        Self::Failed(text.into())
+    }
+
+    pub(crate) fn wrong_use(text: impl Into<String>) -> Self {
+        Self::WrongUse(text.into())
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Failed(_) => ExitCode::FAILURE,
+            Self::WrongUse(_) => ExitCode::from(2),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(text) | Self::WrongUse(text) => f.write_str(text),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}

@@ -1,0 +1,40 @@
+//! The `afflux` command.
+//!
+//! Owns: which subcommand runs, the exit code (0 done, 1 failed, 2 wrong use), errors as text.
+//! Does not own: caching, files, protocols: it wires the crates that do, and nobody imports it.
+//! Invariants: an error says what failed, to what, and what to do next; nothing panics on bad input.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what a command is for")]
+
+mod args;
+mod cache_size;
+mod configuration;
+mod control;
+mod drain;
+mod failure;
+mod progress;
+mod serve;
+mod set;
+mod stat;
+mod units;
+
+use std::process::ExitCode;
+
+use args::{Arguments, Command};
+
+fn main() -> ExitCode {
+    let arguments = Arguments::read();
+    let outcome = match &arguments.command {
+        Command::Serve(serve) => serve::run(serve),
+        Command::Stat(stat) => stat::run(stat),
+        Command::Set(set) => set::run(set),
+        Command::Drain(drain) => drain::run(drain),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `afflux serve`: directories over NFSv3 through the engine.
+//!
+//! Owns: the order in which the parts start and stop, the wiring between them.
+//! Does not own: any part: the engine, the volume, the front end and the world are crates.
+//! Invariants: nothing is served before everything that can be refused has been checked; the
+//! process ends with 0 only when everything acknowledged is durable.
+
+mod banner;
+mod device_label;
+mod exports;
+mod running;
+mod signals;
+
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::time::Instant;
+use std::{fs, process, thread};
+
+use engine::settings::Settings;
+use engine::{Engine, Nanos, Platform};
+use frames::Frames;
+use frontend_nfs::Server;
+use platform_linux::{
+    CONNECTIONS_MAX, Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, Peer, REACTORS_MAX,
+    Reactors, ServeHandle, handle_key, host_device, serve,
+};
+use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
+
+use crate::args;
+use crate::cache_size::HostMemory;
+use crate::configuration::{self, Configuration, Io};
+use crate::control::messages::Reply;
+use crate::control::{listener, place};
+use crate::failure::{Failure, Outcome};
+use crate::progress::{self, DrainDisplay};
+use crate::units;
+use exports::Export;
+use running::{Devices, Running};
+
+/// How long calls in progress may take to be answered once the server is stopping.
+const FINISH_NS: u64 = 2 * Nanos::SECOND;
+
+pub(crate) fn run(args: &args::Serve) -> Outcome {
+    let host = HostMemory::measured();
+    let configuration = configuration::load(args, host)?;
+    let (tree, exports) = exports::open(&args.directories)?;
+    let notes = tree.notes().to_vec();
+    let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
+    let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
+    let control = RemovedAtEnd(control);
+
+    let reactors = start_reactors(configuration.io)?;
+    let (running, handle) = start(&reactors.platform(), &configuration, (tree, exports), listening, listen)?;
+    let running = Arc::new(running);
+    let stop = watch_signals(&running, control.0.clone(), args.json)
+        .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
+    listener::start(control_listener, Arc::clone(&running) as _)
+        .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
+
+    say_ready(&running, &control.0, host, &notes, args.json);
+    // An error is a signal thread that is gone: then there is nothing to wait for.
+    let _ = stop.recv();
+    stop_serving(&running, &handle, args.json)
+}
+
+fn start_reactors(io: Io) -> Outcome<Reactors> {
+    let choice = match io {
+        Io::Auto => IoChoice::Auto,
+        Io::Uring => IoChoice::Uring,
+        Io::Syscalls => IoChoice::Syscalls,
+    };
+    let cores = thread::available_parallelism().map_or(1, usize::from).min(REACTORS_MAX);
+    Reactors::start(cores, choice).map_err(|error| {
+        let hint = if io == Io::Uring { "; `--io auto` does without where it must" } else { "" };
+        Failure::failed(format!("{error}{hint}"))
+    })
+}
+
+/// Everything from the engine up to the first accepted connection.
+fn start(
+    platform: &LinuxPlatform,
+    configuration: &Configuration,
+    (tree, exports): (Arc<HostTree>, Vec<Export>),
+    listening: Listener,
+    listen: SocketAddr,
+) -> Outcome<(Running, ServeHandle)> {
+    let settings = Settings::new();
+    for knob in &configuration.knobs {
+        settings.set_text(knob).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    }
+    let frames = Frames::new(configuration.cache_bytes)
+        .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
+    let engine = Engine::new(Arc::new(platform.clone()), settings, frames);
+    let (key, origin) = handle_key(exports::key_path().as_deref());
+    if let KeyOrigin::Unkept { reason } = origin {
+        eprintln!("note: clients have to mount again after a restart: the key of handles is not kept ({reason})");
+    }
+    let devices = Arc::new(Devices::default());
+    let factory = device_factory(platform.clone(), Arc::clone(&devices));
+    let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
+        .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    let server = Server::new(Arc::clone(&volume));
+    let machines = Arc::clone(&server);
+    let machine = move |peer: Peer| Box::new(machines.connection(address(peer))) as _;
+    let handle = serve(platform, vec![listening], CONNECTIONS_MAX, machine);
+    let counting = handle.clone();
+    let running = Running {
+        engine,
+        volume,
+        server,
+        devices,
+        exports,
+        listen,
+        since: Instant::now(),
+        connections: Box::new(move || counting.counts().connections as u64),
+    };
+    Ok((running, handle))
+}
+
+fn address(peer: Peer) -> IpAddr {
+    match peer {
+        Peer::Internet(address) => address.ip(),
+        Peer::Local => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    }
+}
+
+fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFactory {
+    Box::new(move |key: DeviceKey, node: &Node| {
+        let device = host_device(&platform, node, Caching::Auto)?;
+        let label = device_label::of(key.0);
+        let name = device_label::unused(&label.name, &devices.names());
+        devices.add(name.clone(), label.attached_by, Arc::clone(&device));
+        Ok(NewDevice { name, device })
+    })
+}
+
+fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
+    let address = listen.ip();
+    Failure::failed(match error {
+        ListenError::InUse { .. } => format!(
+            "{listen} is in use by another program; choose another with --listen ({}:0 picks a free port)",
+            banner::bracketed(address)
+        ),
+        ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
+            format!("{address} is no address of this machine; choose one with --listen")
+        }
+        ListenError::Host { source, .. } if source.kind() == ErrorKind::PermissionDenied => {
+            format!("this user may not listen on {listen}; ports from 1024 up need no privilege")
+        }
+        other => other.to_string(),
+    })
+}
+
+/// A path that is removed when the server ends in order.
+struct RemovedAtEnd(PathBuf);
+
+impl Drop for RemovedAtEnd {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Result<Receiver<()>> {
+    let running = Arc::clone(running);
+    signals::watch(move || {
+        let unwritten = running.unwritten();
+        let _ = fs::remove_file(&control);
+        if json {
+            say_json(&Reply::Abandoned { unwritten: unwritten.clone() });
+        }
+        let first = match unwritten.len() {
+            0 => "Stopped at once; everything was written.",
+            _ => "Stopped at once; not everything was written:",
+        };
+        eprintln!("{}", progress::unwritten(first, &unwritten));
+        process::exit(1);
+    })
+}
+
+fn say_ready(running: &Running, control: &Path, host: HostMemory, notes: &[String], json: bool) {
+    let served = banner::Served {
+        exports: &running.exports,
+        listen: running.listen,
+        control,
+        devices: running.devices.described(),
+        cache_bytes: running.engine.status().cache_bytes,
+        memory_bytes: host.total_bytes,
+        notes,
+    };
+    if json {
+        println!("{}", served.json());
+    } else {
+        print!("{}", served.text());
+    }
+}
+
+fn say_json(reply: &Reply) {
+    if let Ok(line) = serde_json::to_string(reply) {
+        println!("{line}");
+    }
+}
+
+/// Has the calls in progress answered and the connections closed, while the drain goes on; peers
+/// that are slow to take their last replies would keep it waiting.
+fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
+    let (told, finished) = mpsc::channel();
+    let (platform, handle) = (Arc::clone(running.engine.platform()), handle.clone());
+    running.engine.platform().spawn("finish", async move {
+        handle.finish(platform.now().after(FINISH_NS)).await;
+        let _ = told.send(());
+    });
+    finished
+}
+
+/// Takes no more calls, writes everything, and says how that went.
+fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
+    eprintln!("Stopping: writing what is not on disk yet (again to give up).");
+    let finished = finish_connections(running, handle);
+    let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
+    let first = running.drain(&mut |progress| display.show(progress));
+    // What the last calls have written since; mostly nothing.
+    let _ = finished.recv();
+    let mut drained = running.drain(&mut |progress| display.show(progress));
+    display.finish();
+    drained.written_bytes += first.written_bytes;
+    drained.elapsed_ns += first.elapsed_ns;
+    let counts = handle.counts();
+    if json {
+        say_json(&Reply::Drained(drained.clone()));
+    } else if drained.failed.is_empty() {
+        let served = units::data(counts.bytes_in.saturating_add(counts.bytes_out));
+        println!("{} {served} served.", progress::done(&drained));
+    }
+    if drained.failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::failed(progress::unwritten("not everything could be written:", &drained.failed)))
+}

@@ -1,0 +1,99 @@
+//! What `serve` says once it serves.
+//!
+//! Owns: the words, the lines that reach it.
+//! Does not own: the facts.
+//! Invariants: each line can be used as it stands: the port, addresses and export names are those
+//! of this server.
+
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
+
+use serde_json::json;
+
+use super::exports::Export;
+use crate::units;
+
+/// What is served, and how.
+pub(crate) struct Served<'a> {
+    pub(crate) exports: &'a [Export],
+    pub(crate) listen: SocketAddr,
+    pub(crate) control: &'a Path,
+    /// Name and description of each device.
+    pub(crate) devices: Vec<(String, String)>,
+    pub(crate) cache_bytes: u64,
+    pub(crate) memory_bytes: u64,
+    /// What the host cannot do, and what that means.
+    pub(crate) notes: &'a [String],
+}
+
+impl Served<'_> {
+    /// For people.
+    pub(crate) fn text(&self) -> String {
+        let (address, port) = (reachable(self.listen.ip()), self.listen.port());
+        let host = bracketed(address);
+        let directories: Vec<String> = self.exports.iter().map(|export| export.given.display().to_string()).collect();
+        let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
+        let mut text = format!("Serving {} on {} (NFSv3, {who})\n", directories.join(", "), self.listen);
+        for (name, description) in &self.devices {
+            text.push_str(&format!("  disk    {name}, {description}\n"));
+        }
+        let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
+        text.push_str(&format!("  cache   {cache} of {memory}\n"));
+        for export in self.exports {
+            let export = &export.path;
+            text.push_str(&format!(
+                "  mount   sudo mount -t nfs -o vers=3,tcp,nolock,port={port},mountport={port} {host}:{export} /mnt/x\n"
+            ));
+        }
+        let export = self.exports.first().map_or("/", |export| &export.path);
+        text.push_str(&format!("  or      nfs-ls 'nfs://{host}{export}?nfsport={port}&mountport={port}'\n"));
+        text.push_str("  watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n");
+        if !self.listen.ip().is_loopback() {
+            text.push_str("  note    whoever reaches this address reads and writes these files as this user\n");
+        }
+        for note in self.notes {
+            text.push_str(&format!("  note    {note}\n"));
+        }
+        text
+    }
+
+    /// For programs: one object.
+    pub(crate) fn json(&self) -> String {
+        let serving: Vec<_> =
+            self.exports.iter().map(|export| json!({ "directory": export.directory, "export": export.path })).collect();
+        let devices: Vec<_> =
+            self.devices.iter().map(|(name, described)| json!({ "name": name, "described": described })).collect();
+        json!({
+            "is": "ready",
+            "listen": self.listen.to_string(),
+            "address": self.listen.ip().to_string(),
+            "port": self.listen.port(),
+            "control": self.control,
+            "cache_bytes": self.cache_bytes,
+            "serving": serving,
+            "devices": devices,
+            "notes": self.notes,
+        })
+        .to_string()
+    }
+}
+
+/// An address that a client on this machine can use.
+fn reachable(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) if v4.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(v6) if v6.is_unspecified() => IpAddr::V6(Ipv6Addr::LOCALHOST),
+        other => other,
+    }
+}
+
+/// As it stands before a colon.
+pub(crate) fn bracketed(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(v4) => v4.to_string(),
+        IpAddr::V6(v6) => format!("[{v6}]"),
+    }
+}

@@ -1,0 +1,59 @@
+use std::path::Path;
+
+use super::Served;
+use crate::serve::exports::Export;
+
+fn exports(names: &[&str]) -> Vec<Export> {
+    let export = |name: &&str| Export {
+        given: format!("/mnt/{name}").into(),
+        directory: format!("/mnt/{name}").into(),
+        path: if names.len() == 1 { "/".to_owned() } else { format!("/{name}") },
+    };
+    names.iter().map(export).collect()
+}
+
+fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
+    Served {
+        exports,
+        listen: listen.parse().unwrap(),
+        control: Path::new("/run/afflux/a.sock"),
+        devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
+        cache_bytes: 2 << 30,
+        memory_bytes: 23 << 30,
+        notes: &[],
+    }
+}
+
+#[test]
+fn one_directory_is_the_root() {
+    let exports = exports(&["usb"]);
+    let text = served(&exports, "127.0.0.1:2049").text();
+    assert_eq!(
+        text,
+        "Serving /mnt/usb on 127.0.0.1:2049 (NFSv3, loopback only)\n  \
+           disk    sda1, USB, O_DIRECT + io_uring\n  \
+           cache   2.00 GiB of 23.0 GiB\n  \
+           mount   sudo mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt/x\n  \
+           or      nfs-ls 'nfs://127.0.0.1/?nfsport=2049&mountport=2049'\n  \
+           watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n"
+    );
+}
+
+#[test]
+fn several_are_named_and_an_open_address_is_said() {
+    let exports = exports(&["a", "b"]);
+    let text = served(&exports, "0.0.0.0:111").text();
+    assert!(text.contains("(NFSv3, open to the network)") && text.contains("note"), "{text}");
+    assert!(text.contains(" 127.0.0.1:/a /mnt/x\n") && text.contains(" 127.0.0.1:/b /mnt/x\n"), "{text}");
+    assert!(text.contains("'nfs://127.0.0.1/a?nfsport=111&mountport=111'"), "{text}");
+    assert!(served(&exports, "[::1]:7").text().contains("nfs://[::1]/a?"));
+}
+
+#[test]
+fn programs_get_one_line_with_the_port() {
+    let exports = exports(&["usb"]);
+    let text = served(&exports, "127.0.0.1:4711").json();
+    assert_eq!(text.lines().count(), 1);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&value["port"], &value["serving"][0]["export"]), (&4711.into(), &"/".into()));
+}

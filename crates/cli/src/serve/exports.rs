@@ -1,0 +1,88 @@
+//! The directories that are served.
+//!
+//! Owns: opening them, wording what is wrong with them, where the key of handles is kept.
+//! Does not own: the checks (the world makes them while it opens), the tree.
+//! Invariants: every error names the directory as the user gave it and says what to do.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use platform_linux::{HostError, HostOptions, HostTree, WorkerPool};
+use rustix::process::geteuid;
+use volume::Directory;
+
+use crate::failure::{Failure, Outcome};
+
+/// Threads for calls about names and attributes that may block.
+const POOL_THREADS: usize = 16;
+
+/// Such calls that wait for a thread, at most.
+const POOL_QUEUE: usize = 4096;
+
+/// A directory that is served.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Export {
+    /// As the user gave it.
+    pub(crate) given: PathBuf,
+    /// Absolute and free of symbolic links.
+    pub(crate) directory: PathBuf,
+    /// What clients mount: `/`, or `/NAME`.
+    pub(crate) path: String,
+}
+
+/// Opens the directories.
+pub(crate) fn open(given: &[PathBuf]) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
+    let pool = WorkerPool::new("afflux-names", POOL_THREADS, POOL_QUEUE);
+    let tree = HostTree::open(given, &pool, &HostOptions::default()).map_err(worded)?;
+    let exports = given.iter().zip(tree.exports()).map(|(given, export)| Export {
+        given: given.clone(),
+        directory: fs::canonicalize(given).unwrap_or_else(|_| given.clone()),
+        path: export.path.clone(),
+    });
+    let exports = exports.collect();
+    Ok((tree, exports))
+}
+
+fn worded(error: HostError) -> Failure {
+    match &error {
+        HostError::Open { path, source } => {
+            let path = path.display();
+            Failure::failed(match source.kind() {
+                ErrorKind::NotFound => format!("{path} does not exist"),
+                ErrorKind::NotADirectory => format!("{path}: a part of the path is a file"),
+                ErrorKind::PermissionDenied => format!("{path} cannot be reached by this user: {source}"),
+                _ => format!("{path} cannot be served: {source}"),
+            })
+        }
+        HostError::NotADirectory { path } => {
+            Failure::failed(format!("{} is not a directory; serve the directory that it is in", path.display()))
+        }
+        HostError::NotReadable { path } => Failure::failed(format!("{} cannot be read by this user", path.display())),
+        HostError::Nested { inner, outer } if inner == outer => {
+            Failure::wrong_use(format!("{} is named twice", inner.display()))
+        }
+        HostError::Nested { .. } | HostError::SameName { .. } | HostError::Nameless { .. } => {
+            Failure::wrong_use(error.to_string())
+        }
+        _ => Failure::failed(error.to_string()),
+    }
+}
+
+/// Where the key of handles is kept over restarts: this user's place for state. Makes the directory.
+pub(crate) fn key_path() -> Option<PathBuf> {
+    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let directory = match variable("XDG_STATE_HOME") {
+        Some(state) => state.join("afflux"),
+        None if geteuid().is_root() => Path::new("/var/lib/afflux").to_path_buf(),
+        None => variable("HOME")?.join(".local/state/afflux"),
+    };
+    // What cannot be made is said by whoever finds no place for the key.
+    let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
+    Some(directory.join("handle-key"))
+}

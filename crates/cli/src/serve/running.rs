@@ -1,0 +1,239 @@
+//! A server that runs, as the control socket sees it.
+//!
+//! Owns: the report, setting knobs, draining, the names of files that are not written.
+//! Does not own: starting and stopping (`serve`), the socket (`control`).
+//! Invariants: nothing here waits for a device but a drain, and that one reports progress.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use engine::counters::COUNTERS;
+use engine::settings::{KNOBS, Knob, KnobError};
+use engine::{DeviceId, DeviceStatus, Engine, File, Platform};
+use frontend_nfs::Server;
+use platform_linux::{HostDevice, HostFile, LinuxPlatform};
+use volume::Volume;
+
+use super::exports::Export;
+use crate::control::listener::Responder;
+use crate::control::messages::{
+    CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
+};
+
+/// Between two reports of a drain's progress.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// What the volume's devices are, for people. Filled as the volume meets them.
+#[derive(Default)]
+pub(crate) struct Devices(Mutex<Vec<(String, String, Arc<HostDevice>)>>);
+
+impl Devices {
+    /// Adds a device under its name, with what it is attached by.
+    pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: Arc<HostDevice>) {
+        let described = device.describe();
+        let described = attached_by.map_or(described.clone(), |by| format!("{by}, {described}"));
+        self.lock().push((name, described, device));
+    }
+
+    /// The names in use.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.lock().iter().map(|(name, ..)| name.clone()).collect()
+    }
+
+    /// Name and description of each.
+    pub(crate) fn described(&self) -> Vec<(String, String)> {
+        self.lock().iter().map(|(name, described, _)| (name.clone(), described.clone())).collect()
+    }
+
+    fn description(&self, name: &str) -> String {
+        let devices = self.lock();
+        let found = devices.iter().find(|(other, ..)| other == name);
+        found.map(|(_, described, _)| described.clone()).unwrap_or_default()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(String, String, Arc<HostDevice>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A server that runs.
+pub(crate) struct Running {
+    pub(crate) engine: Arc<Engine<LinuxPlatform>>,
+    pub(crate) volume: Arc<Volume<LinuxPlatform>>,
+    pub(crate) server: Arc<Server<LinuxPlatform>>,
+    pub(crate) devices: Arc<Devices>,
+    pub(crate) exports: Vec<Export>,
+    pub(crate) listen: SocketAddr,
+    pub(crate) since: Instant,
+    /// How many connections are open.
+    pub(crate) connections: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+impl Running {
+    fn report(&self) -> Report {
+        let status = self.engine.status();
+        let sums = self.engine.platform().counters().sum();
+        let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
+        let settings = self.engine.settings();
+        let knobs = Knob::ALL.iter().map(|knob| (knob.info().name.to_owned(), settings.get(*knob)));
+        let served =
+            |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
+        Report {
+            listen: self.listen.to_string(),
+            serving: self.exports.iter().map(served).collect(),
+            uptime_ns: nanos(self.since.elapsed()),
+            cache: CacheGauges {
+                cache_bytes: status.cache_bytes,
+                free_bytes: status.free_bytes,
+                dirty_bytes: status.dirty_bytes,
+                writeback_bytes: status.writeback_bytes,
+                pinned_bytes: status.pinned_bytes,
+                metadata_bytes: status.metadata_bytes,
+                files: status.files,
+            },
+            devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
+            nfs: NfsGauges {
+                connections: (self.connections)(),
+                calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+            },
+            counters: counters.collect(),
+            knobs: knobs.collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
+        DeviceGauges {
+            name: status.name.clone(),
+            described: self.devices.description(&status.name),
+            dirty_bytes: status.dirty_bytes,
+            writeback_bytes: status.writeback_bytes,
+            dirty_limit_bytes: status.dirty_limit_bytes,
+            written_bytes: status.written_bytes,
+            busy_ns: status.busy_ns,
+            in_flight_requests: status.in_flight,
+            writers_waiting: status.writers_waiting,
+            files_dirty: status.files_dirty,
+            files_failed: status.files_failed,
+            last_error: status.last_error.map(|error| error.to_string()),
+        }
+    }
+
+    fn set(&self, assignment: &str, device: Option<String>) -> Result<Reply, String> {
+        let found = device.as_deref().map(|name| self.device_named(name)).transpose()?;
+        let say = |error: KnobError| error.to_string();
+        let (knob, value) = self.engine.settings().parse(assignment).map_err(say)?;
+        match found {
+            Some(device) => self.engine.set_device_knob(device, knob, value).map_err(say)?,
+            None => self.engine.set_knob(knob, value).map_err(say)?,
+        }
+        let info = &KNOBS[knob as usize];
+        Ok(Reply::Set { knob: info.name.to_owned(), unit: info.unit.to_owned(), value, device })
+    }
+
+    fn device_named(&self, name: &str) -> Result<DeviceId, String> {
+        let devices = self.engine.status().devices;
+        devices.iter().find(|device| device.name == name).map(|device| device.id).ok_or_else(|| {
+            let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
+            format!("there is no device '{name}'; there are: {}", names.join(", "))
+        })
+    }
+
+    /// Writes everything that is dirty now; tells `progress` every tenth of a second, and goes on
+    /// even if nobody is told.
+    pub(crate) fn drain(&self, progress: &mut dyn FnMut(Progress)) -> Drained {
+        let began = Instant::now();
+        let written_before = self.written_bytes();
+        let (told, ended) = mpsc::channel();
+        let mut left = 0;
+        for device in self.engine.status().devices {
+            left += 1;
+            let (engine, told) = (Arc::clone(&self.engine), told.clone());
+            self.engine.platform().spawn("drain", async move {
+                let failed = engine.drain(device.id).await;
+                // Nobody listens once the process is ending.
+                let _ = told.send(failed);
+            });
+        }
+        drop(told);
+        let mut failed = Vec::new();
+        while left > 0 {
+            match ended.recv_timeout(PROGRESS_EVERY) {
+                Ok(more) => {
+                    failed.extend(more);
+                    left -= 1;
+                }
+                Err(RecvTimeoutError::Timeout) => progress(Progress {
+                    left_bytes: self.engine.status().dirty_bytes,
+                    written_bytes: self.written_bytes().saturating_sub(written_before),
+                    elapsed_ns: nanos(began.elapsed()),
+                }),
+                // A drain was dropped without an answer: the platform is stopping.
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.engine.platform().block_on(self.volume.settle_all());
+        let unwritten = failed.iter().map(|(file, error)| Unwritten {
+            file: name(file),
+            bytes: file.dirty_bytes(),
+            reason: Some(error.to_string()),
+        });
+        Drained {
+            written_bytes: self.written_bytes().saturating_sub(written_before),
+            elapsed_ns: nanos(began.elapsed()),
+            failed: unwritten.collect(),
+        }
+    }
+
+    fn written_bytes(&self) -> u64 {
+        self.engine.status().devices.iter().map(|device| device.written_bytes).sum()
+    }
+
+    /// Every file with bytes that are not on its device. Asks no device.
+    pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
+        let devices = self.engine.status().devices;
+        let files = devices.iter().flat_map(|device| self.engine.dirty_files(device.id));
+        files
+            .map(|(file, bytes)| Unwritten {
+                file: name(&file),
+                bytes,
+                reason: file.write_error().map(|error| error.to_string()),
+            })
+            .collect()
+    }
+}
+
+/// The path of a file on the host, as far as it has one.
+fn name(file: &File) -> String {
+    let path = file.backing().get::<HostFile>().and_then(HostFile::host_path);
+    path.map_or_else(|| "a file without a name".to_owned(), |path| path.display().to_string())
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+impl Responder for Running {
+    fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+        match request {
+            Request::Stat => send(Reply::Report(Box::new(self.report()))),
+            Request::Set { assignment, device } => {
+                let refused = |reason| Reply::Refused { reason, wrong_use: true };
+                send(self.set(&assignment, device).unwrap_or_else(refused))
+            }
+            Request::Drain => {
+                let mut heard = Ok(());
+                let drained = self.drain(&mut |progress| {
+                    if heard.is_ok() {
+                        heard = send(Reply::Progress(progress));
+                    }
+                });
+                heard?;
+                send(Reply::Drained(drained))
+            }
+        }
+    }
+}

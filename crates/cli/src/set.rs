@@ -1,0 +1,29 @@
+//! `afflux set`: change a knob of a running server.
+//!
+//! Owns: asking and saying what is in force.
+//! Does not own: checking the value: the server does, against what is in force there.
+//! Invariants: on success the value acts already.
+
+use crate::args;
+use crate::control::client::Client;
+use crate::control::messages::{Reply, Request};
+use crate::failure::{Failure, Outcome};
+use crate::units;
+
+pub(crate) fn run(args: &args::Set) -> Outcome {
+    let mut client = Client::connect(args.target.control.as_deref())?;
+    let request = Request::Set { assignment: args.assignment.clone(), device: args.device.clone() };
+    client.ask(&request)?;
+    let reply = client.reply()?;
+    let Reply::Set { knob, unit, value, device } = &reply else {
+        return Err(client.unexpected(&reply));
+    };
+    if args.json {
+        let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
+        println!("{line}");
+    } else {
+        let whom = device.as_deref().unwrap_or("all devices");
+        println!("{knob} is now {} {unit} for {whom}", units::count(*value));
+    }
+    Ok(())
+}

@@ -1,0 +1,155 @@
+//! `afflux stat`: what a running server does.
+//!
+//! Owns: the lines that people read, the intervals of `--watch`.
+//! Does not own: the figures (the server's report).
+//! Invariants: a rate is the difference of two reports over the time between them; nothing is
+//! redrawn unless standard output is a terminal.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{IsTerminal, Write};
+use std::thread;
+use std::time::Duration;
+
+use crate::args;
+use crate::control::client::Client;
+use crate::control::messages::{DeviceGauges, Reply, Report, Request};
+use crate::failure::{Failure, Outcome};
+use crate::units;
+
+/// Between the two reports that rates are taken from.
+const ONCE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Between the reports of `--watch`.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(args: &args::Stat) -> Outcome {
+    let mut client = Client::connect(args.target.control.as_deref())?;
+    if args.json {
+        return json(&mut client, args.watch);
+    }
+    let mut before = report(&mut client)?;
+    let redraw = std::io::stdout().is_terminal();
+    let mut drawn = 0;
+    loop {
+        thread::sleep(if args.watch { WATCH_INTERVAL } else { ONCE_INTERVAL });
+        let now = report(&mut client)?;
+        let text = lines(&before, &now);
+        let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
+        if !print(&format!("{erase}{text}")) || !args.watch {
+            return Ok(());
+        }
+        drawn = text.lines().count();
+        before = now;
+    }
+}
+
+fn json(client: &mut Client, watch: bool) -> Outcome {
+    loop {
+        let report = report(client)?;
+        let text = serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?;
+        if !print(&format!("{text}\n")) || !watch {
+            return Ok(());
+        }
+        thread::sleep(WATCH_INTERVAL);
+    }
+}
+
+/// Prints; false once nobody reads any more (`stat --watch | head`).
+fn print(text: &str) -> bool {
+    let mut output = std::io::stdout().lock();
+    output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_ok()
+}
+
+fn report(client: &mut Client) -> Outcome<Report> {
+    client.ask(&Request::Stat)?;
+    match client.reply()? {
+        Reply::Report(report) => Ok(*report),
+        other => Err(client.unexpected(&other)),
+    }
+}
+
+/// One line a device, one for the cache, one for NFS.
+fn lines(before: &Report, now: &Report) -> String {
+    let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
+    let names = now.devices.iter().map(|device| device.name.chars().count());
+    let width = names.max().unwrap_or(0).max(5);
+    let mut text = String::new();
+    for device in &now.devices {
+        let earlier = before.devices.iter().find(|other| other.name == device.name);
+        let line = device_line(earlier, device, time);
+        text.push_str(&format!("{:width$}  {line}\n", device.name));
+    }
+    text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
+    text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
+    text
+}
+
+fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> String {
+    let written = now.written_bytes.saturating_sub(before.map_or(now.written_bytes, |b| b.written_bytes));
+    let mut parts = vec![
+        format!("{} write", units::rate(written, time)),
+        format!("dirty {} of {}", units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes)),
+    ];
+    if now.in_flight_requests > 0 {
+        parts.push(format!("in flight {}", units::memory(now.writeback_bytes)));
+    }
+    if now.writers_waiting > 0 {
+        parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
+    }
+    if now.files_failed > 0 {
+        let why = now.last_error.as_deref().unwrap_or("unknown error");
+        parts.push(format!("{} files could not be written ({why})", now.files_failed));
+    }
+    parts.join("   ")
+}
+
+fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
+    let cache = &now.cache;
+    let used = cache.cache_bytes.saturating_sub(cache.free_bytes);
+    let (hit, miss) = (moved(before, now, "read_hit_pages"), moved(before, now, "read_miss_pages"));
+    [
+        format!("{} of {}", units::memory(used), units::memory(cache.cache_bytes)),
+        format!("hit {}", units::share(hit, hit + miss)),
+        format!("dirty {}", units::memory(cache.dirty_bytes)),
+        format!("evicted {}/s", per_second(moved(before, now, "pgsteal"), time)),
+        plural(cache.files, "file"),
+    ]
+    .join("   ")
+}
+
+fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
+    let calls = calls(now).saturating_sub(calls(before));
+    let mut parts = vec![plural(now.nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
+    for (shown, name) in [("READ", "nfs_read"), ("WRITE", "nfs_write"), ("COMMIT", "nfs_commit")] {
+        let count = |report: &Report| report.nfs.calls.get(name).copied().unwrap_or(0);
+        let calls = count(now).saturating_sub(count(before));
+        if calls > 0 {
+            parts.push(format!("{shown} {}/s", per_second(calls, time)));
+        }
+    }
+    parts.join("   ")
+}
+
+/// Calls of all procedures: the rows that are procedures, not statuses or refusals.
+fn calls(report: &Report) -> u64 {
+    let is_procedure = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
+    report.nfs.calls.iter().filter(|(name, _)| is_procedure(name)).map(|(_, count)| count).sum()
+}
+
+fn plural(number: u64, thing: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {thing}{ending}", units::count(number))
+}
+
+/// How far a counter moved between the reports.
+fn moved(before: &Report, now: &Report, counter: &str) -> u64 {
+    let value = |report: &Report| report.counters.get(counter).copied().unwrap_or(0);
+    value(now).saturating_sub(value(before))
+}
+
+fn per_second(number: u64, time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    units::count(if seconds > 0.0 { (number as f64 / seconds).round() as u64 } else { 0 })
+}

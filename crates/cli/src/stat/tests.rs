@@ -1,0 +1,73 @@
+use std::collections::BTreeMap;
+
+use super::lines;
+use crate::control::messages::{CacheGauges, DeviceGauges, NfsGauges, Report};
+
+fn report(uptime_ns: u64) -> Report {
+    Report {
+        listen: "127.0.0.1:2049".into(),
+        serving: Vec::new(),
+        uptime_ns,
+        cache: CacheGauges {
+            cache_bytes: 64 << 20,
+            free_bytes: 48 << 20,
+            dirty_bytes: 1 << 20,
+            writeback_bytes: 0,
+            pinned_bytes: 0,
+            metadata_bytes: 0,
+            files: 1204,
+        },
+        devices: vec![DeviceGauges {
+            name: "sda1".into(),
+            described: "USB".into(),
+            dirty_bytes: 1 << 20,
+            writeback_bytes: 0,
+            dirty_limit_bytes: 32 << 20,
+            written_bytes: 0,
+            busy_ns: 0,
+            in_flight_requests: 0,
+            writers_waiting: 0,
+            files_dirty: 1,
+            files_failed: 0,
+            last_error: None,
+        }],
+        nfs: NfsGauges { connections: 1, calls: BTreeMap::new() },
+        counters: BTreeMap::new(),
+        knobs: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn rates_are_differences_over_the_time_between() {
+    let before = report(1_000_000_000);
+    let mut now = report(1_500_000_000);
+    now.devices[0].written_bytes = 12_450_000;
+    now.devices[0].writers_waiting = 2;
+    now.counters = BTreeMap::from([
+        ("read_hit_pages".to_owned(), 972),
+        ("read_miss_pages".to_owned(), 28),
+        ("pgsteal".to_owned(), 602),
+    ]);
+    now.nfs.calls = BTreeMap::from([
+        ("nfs_read".to_owned(), 100),
+        ("nfs_getattr".to_owned(), 5),
+        ("mount_mnt".to_owned(), 1),
+        ("nfserr_noent".to_owned(), 3),
+    ]);
+    let text = lines(&before, &now);
+    assert_eq!(
+        text,
+        "sda1   24.9 MB/s write   dirty 1.00 MiB of 32.0 MiB   2 writers waiting\n\
+         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   evicted 1,204/s   1,204 files\n\
+         nfs    1 connection   212 calls/s   READ 200/s\n"
+    );
+}
+
+#[test]
+fn a_failing_device_says_why() {
+    let mut now = report(1);
+    now.devices[0].files_failed = 3;
+    now.devices[0].last_error = Some("no space left on the device".into());
+    let text = lines(&now, &now);
+    assert!(text.contains("3 files could not be written (no space left on the device)"), "{text}");
+}

@@ -1,0 +1,151 @@
+//! What a user can get wrong on the command line, and a peer on the wire.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, afflux, run, text};
+
+/// Runs and gives the exit code and what was printed.
+fn outcome(scratch: &Scratch, arguments: &[&str]) -> (i32, String) {
+    let output = run(scratch.path(), arguments);
+    (output.status.code().unwrap(), text(&output))
+}
+
+#[test]
+fn a_directory_that_cannot_be_served_is_said_and_is_a_failure() {
+    let scratch = Scratch::new();
+    let file = scratch.path().join("file");
+    fs::write(&file, "x").unwrap();
+    let none = scratch.path().join("none");
+    let (code, said) = outcome(&scratch, &["serve", none.to_str().unwrap()]);
+    assert_eq!((code, said.contains("none does not exist")), (1, true), "{said}");
+    let (code, said) = outcome(&scratch, &["serve", file.to_str().unwrap()]);
+    assert_eq!((code, said.contains("file is not a directory; serve")), (1, true), "{said}");
+}
+
+#[test]
+fn a_directory_that_is_not_readable_is_said() {
+    if rustix::process::geteuid().is_root() {
+        eprintln!("skipped: root reads every directory");
+        return;
+    }
+    let scratch = Scratch::new();
+    let closed = scratch.directory("closed");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+    let (code, said) = outcome(&scratch, &["serve", closed.to_str().unwrap()]);
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!((code, said.contains("cannot be read")), (1, true), "{said}");
+}
+
+#[test]
+fn a_port_in_use_is_said_with_a_way_out() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    let (code, said) = outcome(&scratch, &["serve", data.to_str().unwrap(), "--listen", &listen]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains(&format!("{listen} is in use")), "{said}");
+    assert!(said.contains("127.0.0.1:0 picks a free port"), "{said}");
+}
+
+#[test]
+fn nonsense_is_wrong_use_and_names_value_and_range() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let data = data.to_str().unwrap();
+    for (arguments, parts) in [
+        (vec!["serve"], vec!["<DIR>"]),
+        (vec!["serve", data, "--cache", "1MiB"], vec!["--cache: '1MiB'", "16.0 MiB to "]),
+        (vec!["serve", data, "--cache", "lots"], vec!["--cache: 'lots'", "16.0 MiB to "]),
+        (vec!["serve", data, "--listen", "here"], vec!["--listen: 'here'", "0 to 65535"]),
+        (vec!["serve", data, "--io", "fast"], vec!["'fast'", "auto, uring, syscalls"]),
+        (vec!["serve", data, "--set", "dirty_ratio=91"], vec!["dirty_ratio: 91", "1 to 90 percent"]),
+        (vec!["serve", data, "--set", "speed=1"], vec!["no knob 'speed'", "dirty_ratio, "]),
+        (vec!["serve", data, "--config", "/none"], vec!["/none"]),
+        (vec!["serve", data, data], vec!["is named twice"]),
+        (vec!["dance"], vec!["unrecognized subcommand 'dance'"]),
+    ] {
+        let (code, said) = outcome(&scratch, &arguments);
+        let wanted = if arguments.contains(&"/none") { 1 } else { 2 };
+        assert_eq!(code, wanted, "{arguments:?}: {said}");
+        for part in parts {
+            assert!(said.contains(part), "{arguments:?}: {said}");
+        }
+    }
+}
+
+#[test]
+fn the_environment_and_the_file_are_checked_too() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let output = afflux(scratch.path()).arg("serve").arg(&data).env("AFFLUX_CAHCE", "1").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("AFFLUX_CACHE"), "{}", text(&output));
+    let file = scratch.directory("afflux").join("config.toml");
+    fs::write(&file, "cash = 1\n").unwrap();
+    let (code, said) = outcome(&scratch, &["serve", data.to_str().unwrap()]);
+    assert_eq!(code, 2);
+    assert!(said.contains("there is no setting 'cash'; allowed are listen, cache"), "{said}");
+    assert!(said.contains(file.to_str().unwrap()), "{said}");
+}
+
+#[test]
+fn file_environment_and_flags_reach_the_server() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let file = scratch.directory("afflux").join("config.toml");
+    fs::write(&file, "cache = '32MiB'\n[knobs]\ndirty_ratio = 11\nwriteback_depth = 3\n").unwrap();
+    let control = scratch.path().join("control.sock");
+    let mut command = afflux(scratch.path());
+    command.env("AFFLUX_WRITEBACK_DEPTH", "4").env("AFFLUX_LISTEN", "127.0.0.1:0");
+    command.arg("serve").arg(&data).arg("--json").arg("--control").arg(&control);
+    command.args(["--set", "readahead_bytes_max=64KiB"]);
+    let server = Server::spawn(command, control, scratch.path());
+    let stat = server.stat();
+    assert_eq!(stat["cache"]["cache_bytes"], 32 << 20);
+    assert_eq!(stat["knobs"]["dirty_ratio"], 11);
+    assert_eq!(stat["knobs"]["writeback_depth"], 4);
+    assert_eq!(stat["knobs"]["readahead_bytes_max"], 65_536);
+    server.stop();
+}
+
+#[test]
+fn commands_without_a_server_say_so() {
+    let scratch = Scratch::new();
+    for command in [vec!["stat"], vec!["drain"], vec!["set", "dirty_ratio=20"]] {
+        let socket = scratch.path().join("none.sock");
+        let (code, said) = outcome(&scratch, &[&command[..], &["--control", socket.to_str().unwrap()]].concat());
+        assert_eq!((code, said.contains("no server answers on")), (1, true), "{said}");
+    }
+}
+
+#[test]
+fn garbage_on_the_wire_ends_its_connection_and_nothing_else() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut bystander = Client::mount(&server);
+    let root = bystander.root();
+    let mut random = Bytes::new(3);
+    for at in 0..64u32 {
+        let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+        let length = random.number() as usize % 2_000;
+        let garbage = random.vec(length);
+        // Half of them look like a record, so that they get further than the first four bytes.
+        let framed = at % 2 == 0;
+        let mark = (0x8000_0000 | garbage.len() as u32).to_be_bytes();
+        let sent = if framed { stream.write_all(&mark) } else { Ok(()) };
+        let _ = sent.and_then(|()| stream.write_all(&garbage));
+        let _ = stream.shutdown(Shutdown::Write);
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    let bytes = random.vec(100_000);
+    bystander.write_file(&root, "f", &bytes);
+    assert!(bystander.read_file(&root, "f") == bytes);
+    server.stop();
+}

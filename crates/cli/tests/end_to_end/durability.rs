@@ -1,0 +1,68 @@
+//! What is on the host's disk when.
+
+use std::fs;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Scratch};
+use crate::server::Server;
+
+#[test]
+fn what_was_committed_is_on_the_disk_after_a_kill() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let directory = client.make_directory(&root, "d");
+    let sizes = [0usize, 1, 4095, 4096, 70_000, 3_000_001];
+    for (at, size) in sizes.iter().enumerate() {
+        client.write_file(&directory, &format!("committed-{at}"), &Bytes::new(at as u64).vec(*size));
+    }
+    let stable = client.write_file_stable(&directory, "stable", &Bytes::new(77).vec(9_999));
+    assert!(stable, "FILE_SYNC was not answered as FILE_SYNC");
+    client.write_file_uncommitted(&directory, "uncommitted", &Bytes::new(99).vec(1 << 20));
+    server.kill();
+    for (at, size) in sizes.iter().enumerate() {
+        let on_disk = fs::read(data.join(format!("d/committed-{at}"))).unwrap();
+        assert!(on_disk == Bytes::new(at as u64).vec(*size), "file {at}: {} bytes", on_disk.len());
+    }
+    assert!(fs::read(data.join("d/stable")).unwrap() == Bytes::new(77).vec(9_999));
+}
+
+#[test]
+fn handles_and_contents_survive_a_restart() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let directory = client.make_directory(&root, "d");
+    let bytes = Bytes::new(5).vec(123_456);
+    let file = client.write_file(&directory, "f", &bytes);
+    client.rename(&directory, "f", &root, "moved");
+    server.stop();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut client = Client::mount(&server);
+    assert!(client.read(&file, bytes.len()) == bytes, "the handle from before names the file");
+    assert!(client.read_file(&root, "moved") == bytes);
+    server.stop();
+}
+
+#[test]
+fn the_write_verifier_changes_with_a_restart() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let verifier = |server: &Server| {
+        let mut client = Client::mount(server);
+        let root = client.root();
+        client.write_file_uncommitted(&root, "f", b"x");
+        client.verifier()
+    };
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let first = verifier(&server);
+    assert_eq!(verifier(&server), first);
+    server.kill();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    assert_ne!(verifier(&server), first);
+    server.stop();
+}

@@ -1,0 +1,15 @@
+//! The real command, over real sockets and files, used by real clients.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod bad_input;
+mod client;
+mod control;
+mod durability;
+mod full_disk;
+mod memory;
+mod scratch;
+mod server;
+mod shutdown;
+mod tools;
+mod trees;

@@ -1,0 +1,193 @@
+//! A server as a child process.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// A guard against hangs, far above what anything here takes.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The command, with no settings from the environment of whoever runs the tests.
+pub(crate) fn afflux(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_afflux"));
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("AFFLUX_") {
+            command.env_remove(name);
+        }
+    }
+    command.env("XDG_CONFIG_HOME", home).env("XDG_RUNTIME_DIR", home).env("XDG_STATE_HOME", home).env("HOME", home);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs the command to its end.
+pub(crate) fn run(home: &Path, arguments: &[&str]) -> Output {
+    afflux(home).args(arguments).output().unwrap()
+}
+
+pub(crate) struct Server {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    stderr: Option<JoinHandle<String>>,
+    pub(crate) ready: Value,
+    pub(crate) control: PathBuf,
+    home: PathBuf,
+}
+
+/// How a server ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// The exit code; none if a signal ended it.
+    pub(crate) code: Option<i32>,
+    pub(crate) signal: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Server {
+    /// Serves `directories` on a free port. `home` is where its sockets and configuration are.
+    pub(crate) fn start(home: &Path, directories: &[&Path], arguments: &[&str]) -> Self {
+        let control = home.join("control.sock");
+        let mut command = afflux(home);
+        command.arg("serve").args(directories).args(["--listen", "127.0.0.1:0", "--json"]);
+        command.arg("--control").arg(&control).args(arguments);
+        if !arguments.contains(&"--cache") {
+            command.args(["--cache", "64MiB"]);
+        }
+        Self::spawn(command, control, home)
+    }
+
+    pub(crate) fn spawn(mut command: Command, control: PathBuf, home: &Path) -> Self {
+        command.stderr(Stdio::piped());
+        Self::spawn_logging(command, control, home)
+    }
+
+    /// As [`Server::spawn`], with standard error going where the command says.
+    pub(crate) fn spawn_logging(mut command: Command, control: PathBuf, home: &Path) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let stderr = child.stderr.take().map(|mut stderr| {
+            std::thread::spawn(move || {
+                let mut text = String::new();
+                let _ = stderr.read_to_string(&mut text);
+                text
+            })
+        });
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let Ok(ready) = serde_json::from_str(&line) else {
+            let _ = child.wait();
+            panic!("not ready: {line:?} {:?}", stderr.map(|reader| reader.join().unwrap()));
+        };
+        Self { child, stdout, stderr, ready, control, home: home.to_path_buf() }
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.ready["port"].as_u64().unwrap().try_into().unwrap()
+    }
+
+    /// The address of a path for libnfs.
+    pub(crate) fn url(&self, path: &str) -> String {
+        let port = self.port();
+        format!("nfs://127.0.0.1{path}?nfsport={port}&mountport={port}")
+    }
+
+    /// Runs `afflux` against this server.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> Output {
+        let mut command = afflux(&self.home);
+        command.args(arguments).arg("--control").arg(&self.control);
+        command.output().unwrap()
+    }
+
+    /// The report of `afflux stat --json`.
+    pub(crate) fn stat(&self) -> Value {
+        let output = self.ask(&["stat", "--json"]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        self.stat()["counters"][name].as_u64().unwrap()
+    }
+
+    /// Most memory the process has had resident, in bytes.
+    pub(crate) fn peak_resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Ended {
+        let deadline = Instant::now() + PATIENCE;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "the server did not end");
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let mut stdout = String::new();
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        let stderr = self.stderr.take().map(|reader| reader.join().unwrap()).unwrap_or_default();
+        Ended { code: status.code(), signal: status.signal(), stdout, stderr }
+    }
+
+    /// Stops it in order; everything must have been written.
+    pub(crate) fn stop(self) -> Ended {
+        self.signal(Signal::TERM);
+        let ended = self.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        ended
+    }
+
+    /// As a power cut does, but for what the host has already.
+    pub(crate) fn kill(self) {
+        self.signal(Signal::KILL);
+        assert_eq!(self.wait().signal, Some(9));
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until `what` holds, with the guard against hangs.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "never: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn text(output: &Output) -> String {
+    let join = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    format!("{}{}", join(&output.stdout), join(&output.stderr))
+}
+
+/// Runs a tool of libnfs; nothing (said) if it is not installed.
+pub(crate) fn libnfs<A: AsRef<OsStr>>(tool: &str, arguments: &[A]) -> Option<Output> {
+    match Command::new(tool).args(arguments).stdin(Stdio::null()).output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            eprintln!("skipped: {tool} (Debian's libnfs-utils): {error}");
+            None
+        }
+    }
+}

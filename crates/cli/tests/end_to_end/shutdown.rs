@@ -1,0 +1,84 @@
+//! Ending: in order, and at once.
+
+use std::fs;
+use std::process::Command;
+
+use rustix::process::Signal;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Mount, Scratch};
+use crate::server::{Server, eventually};
+
+/// So that nothing is written before the end.
+const LAZY: &[&str] =
+    &["--cache", "64MiB", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
+
+#[test]
+fn a_signal_writes_everything_and_ends_with_0() {
+    for signal in [Signal::INT, Signal::TERM] {
+        let scratch = Scratch::new();
+        let data = scratch.directory("data");
+        let server = Server::start(scratch.path(), &[&data], LAZY);
+        let mut client = Client::mount(&server);
+        let root = client.root();
+        let bytes = Bytes::new(9).vec(5_000_000);
+        client.write_file_uncommitted(&root, "a", &bytes);
+        let control = server.control.clone();
+        server.signal(signal);
+        let ended = server.wait();
+        assert_eq!(ended.code, Some(0), "{ended:?}");
+        assert!(fs::read(data.join("a")).unwrap() == bytes);
+        assert!(!control.exists(), "the control socket is gone");
+        assert!(!ended.stderr.contains('\x1b'), "no progress bar when piped: {ended:?}");
+        let last = ended.stdout.lines().last().unwrap_or_default();
+        let last: serde_json::Value = serde_json::from_str(last).unwrap();
+        assert_eq!((&last["is"], &last["failed"]), (&"drained".into(), &serde_json::json!([])));
+    }
+}
+
+/// A file system whose writes wait, until dropped.
+struct Frozen<'a>(&'a std::path::Path);
+
+impl<'a> Frozen<'a> {
+    fn new(point: &'a std::path::Path) -> Option<Self> {
+        let output = Command::new("fsfreeze").arg("-f").arg(point).output().ok()?;
+        output.status.success().then_some(Self(point))
+    }
+}
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("fsfreeze").arg("-u").arg(self.0).output();
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_names_what_was_not_written() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let Some(_mount) = Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
+    let log = fs::File::create(scratch.path().join("log")).unwrap();
+    let control = scratch.path().join("control.sock");
+    let mut command = crate::server::afflux(scratch.path());
+    command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--control"]);
+    command.arg(&control).args(LAZY).stderr(log);
+    let server = Server::spawn_logging(command, control, scratch.path());
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file_uncommitted(&root, "unlucky", &Bytes::new(9).vec(5_000_000));
+    let Some(frozen) = Frozen::new(&data) else {
+        eprintln!("skipped: fsfreeze is not possible here");
+        return;
+    };
+    let said = || fs::read_to_string(scratch.path().join("log")).unwrap();
+    server.signal(Signal::INT);
+    eventually("the first signal is noticed", || said().contains("Stopping"));
+    server.signal(Signal::INT);
+    eventually("the second signal is noticed", || said().contains("not written"));
+    // What is with the kernel cannot be called back while the file system is frozen.
+    drop(frozen);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let said = said();
+    assert!(said.contains("unlucky") && said.contains("5.0"), "{said}");
+}

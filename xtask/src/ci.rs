@@ -1,0 +1,93 @@
+//! What a machine runs before a change is taken, and what a newcomer runs first.
+//!
+//! Owns: the order of the steps, the Debian packages that the tests use.
+//! Does not own: the tests.
+//! Invariants: the tools' output is passed through as it is; the first step that fails ends the run.
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::repository;
+
+/// A tool, and the Debian package that brings it.
+struct Tool(&'static str, &'static str);
+
+/// What trying the server takes.
+const CLIENT_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils")];
+
+/// What the tests run.
+const TEST_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind")];
+
+/// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
+const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
+
+/// Formatting, lints, then [`test`] (which runs tidy too).
+pub(crate) fn all() -> Result<()> {
+    step("cargo", &["fmt", "--all", "--check"])?;
+    step("cargo", &["clippy", "--workspace", "--", "-D", "warnings"])?;
+    let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
+    lints.extend(BANS_OFF);
+    step("cargo", &lints)?;
+    test()
+}
+
+/// Makes sure that the tools are there, then runs every test of the workspace.
+pub(crate) fn test() -> Result<()> {
+    install_missing(TEST_TOOLS, "The tests that need them are skipped")?;
+    step("cargo", &["test", "--workspace"])
+}
+
+/// Makes sure that there is a client and the directories, builds, and becomes `afflux serve`.
+pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
+    install_missing(CLIENT_TOOLS, "A client is needed to see something")?;
+    for directory in arguments.iter().take_while(|argument| !argument.starts_with('-')) {
+        std::fs::create_dir_all(directory).with_context(|| (*directory).to_owned())?;
+    }
+    let mut command = Command::new("cargo");
+    command.args(["run", "--release", "--package", "afflux-cli", "--manifest-path"]);
+    command.arg(repository::root().join("Cargo.toml")).args(["--", "serve"]).args(arguments);
+    // Becoming it, so that Ctrl-C reaches the server and nobody else.
+    Err(command.exec()).context("cargo run")
+}
+
+/// Installs the packages of the tools that are missing; where it may not, names them and goes on.
+fn install_missing(tools: &[Tool], otherwise: &str) -> Result<()> {
+    let missing: Vec<&str> =
+        tools.iter().filter(|Tool(tool, _)| !on_path(tool)).map(|&Tool(_, package)| package).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let list = missing.join(" ");
+    if !on_path("apt-get") || !is_root()? {
+        eprintln!("Not installed: {list}. {otherwise}. To install:");
+        eprintln!("  sudo apt-get update && sudo apt-get install -y --no-install-recommends {list}");
+        return Ok(());
+    }
+    step("apt-get", &["update"])?;
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(&missing);
+    step("apt-get", &install)
+}
+
+fn on_path(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())
+}
+
+fn is_root() -> Result<bool> {
+    let output = Command::new("id").arg("-u").stderr(Stdio::inherit()).output().context("id -u")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
+
+fn step(program: &str, arguments: &[&str]) -> Result<()> {
+    let line = format!("{program} {}", arguments.join(" "));
+    eprintln!("+ {line}");
+    let status =
+        Command::new(program).args(arguments).current_dir(repository::root()).status().with_context(|| line.clone())?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! Development tasks: `cargo xtask <serve|test|tidy|docs|ci>`.
+//!
+//! Owns: the words that name a task, and the exit code.
+//! Does not own: what a task does (`tidy`, `docs`, `ci`).
+//! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
+
+mod ci;
+mod docs;
+mod repository;
+mod tidy;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask <task>
+  serve DIR [...]  make DIR if it is not there, build, and run `afflux serve DIR [...]`
+  test             run all tests; installs the Debian packages they use, or names them
+  tidy             check the rules that no compiler checks (also run by `cargo test`)
+  docs             write the generated documents
+  ci               formatting, lints, and all tests";
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let outcome = match words[..] {
+        ["tidy"] => tidy::run(),
+        ["docs"] => docs::write(),
+        ["ci"] => ci::all(),
+        ["test"] => ci::test(),
+        ["serve", _, ..] => ci::serve(&words[1..]),
+        ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The repository as files.
+//!
+//! Owns: where the workspace is, which of its files are ours, their text.
+//! Does not own: what a rule makes of them (`tidy`).
+//! Invariants: build output and version control are never listed; the order is by path.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+/// Deepest directory that is looked into.
+const DEPTH_MAX: usize = 16;
+
+/// The workspace's top directory.
+pub(crate) fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// One text file, by its path from the top with `/` between the parts.
+#[derive(Clone, Debug)]
+pub(crate) struct TextFile {
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+/// The paths of all files below the top, sorted.
+pub(crate) fn paths() -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    collect(&root(), "", 0, &mut found)?;
+    found.sort();
+    Ok(found)
+}
+
+/// The files whose name ends in `.extension`, with their text.
+pub(crate) fn files(paths: &[String], extension: &str) -> Result<Vec<TextFile>> {
+    let suffix = format!(".{extension}");
+    paths
+        .iter()
+        .filter(|path| path.ends_with(&suffix))
+        .map(|path| {
+            let text = fs::read_to_string(root().join(path)).with_context(|| path.clone())?;
+            Ok(TextFile { path: path.clone(), text })
+        })
+        .collect()
+}
+
+fn collect(directory: &Path, prefix: &str, depth: usize, found: &mut Vec<String>) -> Result<()> {
+    anyhow::ensure!(depth <= DEPTH_MAX, "{prefix} is more than {DEPTH_MAX} directories deep");
+    for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if name == ".git" || name == "target" {
+            continue;
+        }
+        let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
+        if entry.file_type()?.is_dir() {
+            collect(&entry.path(), &path, depth + 1, found)?;
+        } else {
+            found.push(path);
+        }
+    }
+    Ok(())
+}

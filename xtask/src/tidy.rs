@@ -1,0 +1,76 @@
+//! The rules that no compiler checks. Run by `cargo xtask tidy` and as a test.
+//!
+//! Owns: the list of rules, the form of a violation.
+//! Does not own: each rule's content (one module a family of rules).
+//! Invariants: rules are pure functions from text to violations, so that each is tested against an
+//! example that breaks it; only this module reads the repository.
+
+mod documents;
+mod imports;
+mod lexer;
+mod sources;
+
+#[cfg(test)]
+mod tests;
+
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::{docs, repository};
+
+/// Where a rule is broken, which, and what to do instead.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Violation {
+    /// A path with a line, or a crate edge.
+    pub(crate) place: String,
+    pub(crate) rule: &'static str,
+    pub(crate) text: String,
+}
+
+impl Violation {
+    pub(crate) fn new(place: impl Into<String>, rule: &'static str, text: impl Into<String>) -> Self {
+        Self { place: place.into(), rule, text: text.into() }
+    }
+}
+
+/// Checks the repository; prints every violation and fails if there is one.
+pub(crate) fn run() -> Result<()> {
+    let violations = check()?;
+    for Violation { place, rule, text } in &violations {
+        eprintln!("{place}: {rule}: {text}");
+    }
+    match violations.len() {
+        0 => Ok(()),
+        count => bail!("tidy found {count} violations"),
+    }
+}
+
+/// All violations in the repository.
+pub(crate) fn check() -> Result<Vec<Violation>> {
+    let paths = repository::paths()?;
+    let mut violations = imports::check(&metadata()?)?;
+    for file in repository::files(&paths, "rs")? {
+        violations.extend(sources::check(&file));
+    }
+    for file in repository::files(&paths, "md")? {
+        violations.extend(documents::missing_paths(&file, &paths));
+    }
+    for (path, text) in docs::generated() {
+        let written = std::fs::read_to_string(repository::root().join(path)).unwrap_or_default();
+        violations.extend(documents::stale(path, &written, &text));
+    }
+    Ok(violations)
+}
+
+/// What cargo knows about the workspace's packages, without their dependencies' own.
+fn metadata() -> Result<serde_json::Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(repository::root())
+        .output()
+        .context("cargo metadata")?;
+    ensure!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).context("cargo metadata")
+}

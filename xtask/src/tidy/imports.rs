@@ -1,0 +1,114 @@
+//! Which crate may import which.
+//!
+//! Owns: the import table, the third-party allow-lists of the crates that are kept pure.
+//! Does not own: paths inside a crate (`sources`).
+//! Invariants: a crate without a row is a violation, so the table is complete; so is a row without
+//! a crate, so it is not stale.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use super::Violation;
+
+const RULE: &str = "imports";
+
+/// What one of our crates may import. Ours are named without the `afflux-` prefix.
+struct Row {
+    name: &'static str,
+    /// Ours, from the code itself.
+    ours: &'static [&'static str],
+    /// Ours, from tests and benchmarks too.
+    ours_in_tests: &'static [&'static str],
+    /// Other people's, from the code itself; `None` is no restriction.
+    others: Option<&'static [&'static str]>,
+}
+
+/// `platform-linux` and `simulator` never see each other; front ends see `volume` only; nobody sees
+/// `cli`. Tests of a front end need a world to run in, so they may see one.
+const TABLE: &[Row] = &[
+    Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
+    Row {
+        name: "engine",
+        ours: &["frames"],
+        ours_in_tests: &["simulator", "platform-linux"],
+        others: Some(&["thiserror", "bytesize"]),
+    },
+    Row {
+        name: "volume",
+        ours: &["engine"],
+        ours_in_tests: &["frames", "simulator", "platform-linux"],
+        others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
+    },
+    Row {
+        name: "platform-linux",
+        ours: &["engine", "volume"],
+        ours_in_tests: &["frames"],
+        others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
+    },
+    Row {
+        name: "simulator",
+        ours: &["engine", "frames", "volume"],
+        ours_in_tests: &[],
+        others: Some(&["bytes", "futures-util", "thiserror"]),
+    },
+    Row {
+        name: "frontend-nfs",
+        ours: &["volume"],
+        ours_in_tests: &["engine", "frames", "platform-linux", "nfs-client"],
+        others: Some(&["bytes", "futures-util", "thiserror"]),
+    },
+    Row {
+        name: "cli",
+        ours: &["engine", "frames", "frontend-nfs", "platform-linux", "volume"],
+        ours_in_tests: &["nfs-client"],
+        others: None,
+    },
+    Row { name: "xtask", ours: &["engine"], ours_in_tests: &[], others: None },
+];
+
+/// Rows of crates that may be absent.
+const OPTIONAL: &[Row] = &[Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None }];
+
+/// The violations in the output of `cargo metadata --no-deps`.
+pub(crate) fn check(metadata: &Value) -> Result<Vec<Violation>> {
+    let packages = metadata["packages"].as_array().context("cargo metadata has no packages")?;
+    let names: Vec<&str> = packages.iter().filter_map(|package| package["name"].as_str()).collect();
+    let mut violations = Vec::new();
+    for row in TABLE {
+        if !names.iter().any(|name| short(name) == row.name) {
+            violations.push(Violation::new(row.name, RULE, "has a row in the table and no crate"));
+        }
+    }
+    for package in packages {
+        let name = package["name"].as_str().context("a package has no name")?;
+        let row = TABLE.iter().chain(OPTIONAL).find(|row| row.name == short(name));
+        let Some(row) = row else {
+            violations.push(Violation::new(name, RULE, "has no row in the import table of tidy"));
+            continue;
+        };
+        let dependencies = package["dependencies"].as_array().context("no dependencies")?;
+        violations.extend(dependencies.iter().filter_map(|edge| edge_violation(row, &names, edge)));
+    }
+    Ok(violations)
+}
+
+fn edge_violation(row: &Row, workspace: &[&str], dependency: &Value) -> Option<Violation> {
+    let name = dependency["name"].as_str().unwrap_or_default();
+    let test_only = dependency["kind"].as_str() == Some("dev");
+    let target = short(name);
+    let allowed = if workspace.contains(&name) {
+        row.ours.contains(&target) || test_only && row.ours_in_tests.contains(&target)
+    } else {
+        test_only || row.others.is_none_or(|others| others.contains(&name))
+    };
+    (!allowed).then(|| {
+        let what = if test_only { "tests may not import" } else { "may not import" };
+        let place = format!("{} -> {target}", row.name);
+        Violation::new(place, RULE, format!("{} {what} {target}", row.name))
+    })
+}
+
+/// A crate of ours without the prefix that its package has.
+fn short(package: &str) -> &str {
+    package.strip_prefix("afflux-").unwrap_or(package)
+}

@@ -1,0 +1,181 @@
+//! Rules about one source file at a time.
+//!
+//! Owns: module headers, names, where `unsafe` may stand, which of the world a crate may touch.
+//! Does not own: crate edges (`imports`), the reading of Rust (`lexer`).
+//! Invariants: tests, benchmarks and examples may touch the world; nothing else is exempt by place.
+
+use super::Violation;
+use super::lexer::{self, CodePath, Token};
+use crate::repository::TextFile;
+
+/// Parts of the world that a crate kept pure may not name, and what to use instead.
+struct Bans {
+    /// Where: a prefix of the path.
+    place: &'static str,
+    paths: &'static [(&'static [&'static str], &'static str)],
+}
+
+const PURE: &[(&[&str], &str)] = &[
+    (&["std", "time"], "ask the Platform: now(), wall_clock(), sleep_until()"),
+    (&["std", "fs"], "files are the Device's"),
+    (&["std", "net"], "sockets are the world's (IpAddr and SocketAddr are allowed)"),
+    (&["std", "thread"], "ask the Platform: spawn()"),
+    (&["std", "env"], "settings come from the caller"),
+    (&["std", "process"], "a broken invariant asserts; the command ends the process"),
+    (&["std", "*"], "name what is used"),
+    (&["rand"], "ask the Platform: random_u64()"),
+    (&["tokio"], "ask the Platform: spawn(), sleep_until()"),
+    (&["io_uring"], "submit a Request to a Device"),
+    (&["rustix"], "system calls are the world's"),
+    (&["libc"], "system calls are the world's"),
+];
+
+/// Plain values that only live in a banned module.
+const PURE_VALUES: &[&[&str]] = &[
+    &["std", "net", "IpAddr"],
+    &["std", "net", "Ipv4Addr"],
+    &["std", "net", "Ipv6Addr"],
+    &["std", "net", "SocketAddr"],
+    &["std", "process", "abort"],
+];
+
+const BANS: &[Bans] = &[
+    Bans { place: "crates/engine/src/", paths: PURE },
+    Bans { place: "crates/volume/src/", paths: PURE },
+    Bans { place: "crates/frontend-nfs/src/", paths: PURE },
+    Bans {
+        place: "crates/simulator/src/",
+        paths: &[
+            (&["std", "time"], "the simulator has its own clock"),
+            (&["std", "thread"], "the simulator runs on one thread"),
+            (&["rand"], "randomness comes from the seed"),
+        ],
+    },
+];
+
+/// Where `unsafe` may stand.
+const UNSAFE_PLACES: &[&str] = &["crates/frames/", "crates/engine/src/cache/", "crates/platform-linux/"];
+
+/// Crates with `unsafe` somewhere, whose root cannot forbid it.
+const UNSAFE_CRATES: &[&str] = &["crates/frames/", "crates/engine/", "crates/platform-linux/"];
+
+const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers", "manager", "handler", "handlers"];
+
+const HEADER_PARTS: &[&str] = &["Owns:", "Does not own:", "Invariants:"];
+
+/// Violations of one Rust file.
+pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
+    let tokens = lexer::tokens(&file.text);
+    let mut violations = bag_names(file, &tokens);
+    violations.extend(unsafe_places(file, &tokens));
+    if !is_test(&file.path) {
+        violations.extend(header(file));
+        violations.extend(inline_tests(file, &tokens));
+        violations.extend(forbids_unsafe(file));
+        violations.extend(bans(file, &lexer::paths(&tokens)));
+    }
+    violations
+}
+
+/// Whether a file is a test, a benchmark or an example by where it stands.
+fn is_test(path: &str) -> bool {
+    let mut parts = path.split('/').rev();
+    let name = parts.next().unwrap_or_default();
+    name == "tests.rs" || parts.any(|part| ["tests", "benches", "examples"].contains(&part))
+}
+
+fn header(file: &TextFile) -> Vec<Violation> {
+    let header: Vec<&str> = file.text.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
+    let purpose =
+        header.first().is_some_and(|line| !line.is_empty() && !HEADER_PARTS.iter().any(|part| line.starts_with(part)));
+    let mut missing: Vec<&str> =
+        HEADER_PARTS.iter().copied().filter(|part| !header.iter().any(|line| line.contains(part))).collect();
+    if !purpose {
+        missing.insert(0, "a first line of purpose");
+    }
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let text = format!("the `//!` header lacks {}", missing.join(", "));
+    vec![Violation::new(format!("{}:1", file.path), "module-header", text)]
+}
+
+fn inline_tests(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
+    tokens
+        .windows(3)
+        .filter(|three| three[0].text == "mod" && three[1].text == "tests" && three[2].text == "{")
+        .map(|three| at(file, three[0].line, "test-layout", "tests stand in a file of their own, tests.rs"))
+        .collect()
+}
+
+fn unsafe_places(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
+    if UNSAFE_PLACES.iter().any(|place| file.path.starts_with(place)) {
+        return Vec::new();
+    }
+    let text = format!("unsafe code is allowed in {} alone", UNSAFE_PLACES.join(", "));
+    tokens.iter().filter(|token| token.text == "unsafe").map(|token| at(file, token.line, "unsafe", &text)).collect()
+}
+
+/// The root of a crate without `unsafe` says so to the compiler.
+fn forbids_unsafe(file: &TextFile) -> Vec<Violation> {
+    let is_root = file.path.ends_with("/src/lib.rs") || file.path.ends_with("/src/main.rs");
+    let excused = UNSAFE_CRATES.iter().any(|place| file.path.starts_with(place));
+    if !is_root || excused || file.text.contains("#![forbid(unsafe_code)]") {
+        return Vec::new();
+    }
+    vec![at(file, 1, "unsafe", "the crate's root lacks `#![forbid(unsafe_code)]`")]
+}
+
+fn bag_names(file: &TextFile, tokens: &[Token<'_>]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for part in file.path.trim_end_matches(".rs").split('/') {
+        if part.split(['_', '-']).any(|word| BAG_NAMES.contains(&word)) {
+            violations.push(at(file, 1, "no-bag-names", &format!("'{part}' names nothing: name the thing owned")));
+        }
+    }
+    for two in tokens.windows(2) {
+        let name = two[1].text;
+        let declares = ["mod", "struct", "enum", "trait", "type", "union"].contains(&two[0].text);
+        if declares && words(name).iter().any(|word| BAG_NAMES.contains(&word.as_str())) {
+            let text = format!("'{name}' names nothing: name the thing owned, or the verb done");
+            violations.push(at(file, two[1].line, "no-bag-names", &text));
+        }
+    }
+    violations
+}
+
+/// The words of a snake_case or CamelCase name, in lower case.
+fn words(name: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    for letter in name.chars() {
+        if letter == '_' || letter.is_uppercase() {
+            found.push(String::new());
+        }
+        if letter != '_' {
+            found.last_mut().into_iter().for_each(|word| word.extend(letter.to_lowercase()));
+        }
+    }
+    found
+}
+
+fn bans(file: &TextFile, paths: &[CodePath<'_>]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for Bans { place, paths: banned } in BANS {
+        if !file.path.starts_with(place) {
+            continue;
+        }
+        for path in paths {
+            let value = PURE_VALUES.iter().any(|value| path.parts.starts_with(value));
+            let ban = banned.iter().find(|(ban, _)| path.parts.starts_with(ban));
+            if let (false, Some((_, instead))) = (value, ban) {
+                let text = format!("{} is not for this crate: {instead}", path.parts.join("::"));
+                violations.push(at(file, path.line, "bans", &text));
+            }
+        }
+    }
+    violations
+}
+
+fn at(file: &TextFile, line: usize, rule: &'static str, text: &str) -> Violation {
+    Violation::new(format!("{}:{line}", file.path), rule, text)
+}

@@ -1,0 +1,196 @@
+use serde_json::{Value, json};
+
+use super::{Violation, check, documents, imports, lexer, sources};
+use crate::repository::TextFile;
+
+const HEADER: &str = "//! Purpose.\n//!\n//! Owns: a.\n//! Does not own: b.\n//! Invariants: c.\n";
+
+#[test]
+fn the_repository_is_tidy() {
+    let violations = check().unwrap();
+    let lines: Vec<String> = violations.iter().map(|v| format!("{}: {}: {}", v.place, v.rule, v.text)).collect();
+    assert!(lines.is_empty(), "\n{}\n", lines.join("\n"));
+}
+
+fn rules(path: &str, text: &str) -> Vec<(&'static str, String)> {
+    let file = TextFile { path: path.to_owned(), text: format!("{HEADER}{text}") };
+    sources::check(&file).into_iter().map(|violation| (violation.rule, violation.place)).collect()
+}
+
+/// The rules that `text` breaks as a file of the engine.
+fn engine(text: &str) -> Vec<&'static str> {
+    rules("crates/engine/src/flush.rs", text).into_iter().map(|(rule, _)| rule).collect()
+}
+
+#[test]
+fn a_pure_crate_may_not_name_the_world_however_it_is_spelled() {
+    for text in [
+        "use std::time::Instant;",
+        "use std::{sync::Arc, time::{Instant}};",
+        "fn f() { let _ = std::thread::current(); }",
+        "use ::std::fs;",
+        "use std::net::TcpStream;",
+        "use std::*;",
+        "use tokio::sync::Mutex;",
+        "fn f() -> u64 { rand::random() }",
+        "use io_uring::IoUring;",
+        "const HOME: Option<&str> = std::env::var_os(\"HOME\");",
+    ] {
+        assert_eq!(engine(text), ["bans"], "{text}");
+        assert_eq!(rules("crates/volume/src/a.rs", text).len(), 1, "{text}");
+        assert_eq!(rules("crates/frontend-nfs/src/a.rs", text).len(), 1, "{text}");
+        assert!(rules("crates/platform-linux/src/a.rs", text).is_empty(), "{text}");
+    }
+    let two = engine("use std::{\n    fs,\n    io,\n    thread,\n};");
+    assert_eq!(two, ["bans", "bans"]);
+}
+
+#[test]
+fn a_pure_crate_may_name_plain_values_and_speak_of_the_world() {
+    for text in [
+        "use std::net::{IpAddr, SocketAddr};",
+        "use std::sync::Arc;",
+        "// std::time::Instant is banned",
+        "/// See `std::fs`.\nfn f() {}",
+        "const TEXT: &str = \"std::fs \\\" std::env\"; const RAW: &str = r#\"std::net\"#;",
+        "fn f<'a>(time: &'a str) -> char { '\"' }",
+        "use my::std::Widget;",
+    ] {
+        assert!(engine(text).is_empty(), "{text}: {:?}", engine(text));
+    }
+}
+
+#[test]
+fn tests_may_name_the_world() {
+    assert!(rules("crates/engine/src/flush/tests.rs", "use std::thread;").is_empty());
+    assert!(rules("crates/engine/tests/threads.rs", "use std::thread;").is_empty());
+}
+
+#[test]
+fn a_module_header_has_all_its_parts() {
+    for part in ["//! Purpose.\n//!\n", "//! Owns: a.\n", "//! Does not own: b.\n", "//! Invariants: c.\n"] {
+        let file = TextFile { path: "crates/cli/src/a.rs".into(), text: HEADER.replace(part, "") };
+        let found = sources::check(&file);
+        assert_eq!(found.len(), 1, "without {part}");
+        assert_eq!(found[0].rule, "module-header");
+    }
+    assert!(rules("crates/cli/src/a.rs", "").is_empty());
+}
+
+#[test]
+fn unsafe_stands_in_its_places_alone() {
+    let text = "fn f() { unsafe { g() } }";
+    assert_eq!(rules("crates/volume/src/a.rs", text), [("unsafe", "crates/volume/src/a.rs:6".to_owned())]);
+    assert_eq!(engine(text), ["unsafe"]);
+    assert_eq!(rules("crates/cli/tests/a.rs", text).len(), 1);
+    assert!(rules("crates/engine/src/cache/copy.rs", text).is_empty());
+    assert!(rules("crates/frames/src/arena.rs", text).is_empty());
+    assert!(rules("crates/volume/src/a.rs", "// unsafe\n#![forbid(unsafe_code)]").is_empty());
+}
+
+#[test]
+fn a_root_without_unsafe_forbids_it() {
+    assert_eq!(rules("crates/volume/src/lib.rs", "")[0].0, "unsafe");
+    assert!(rules("crates/volume/src/lib.rs", "#![forbid(unsafe_code)]").is_empty());
+    assert!(rules("crates/engine/src/lib.rs", "").is_empty());
+}
+
+#[test]
+fn bag_names_are_found_in_files_modules_and_types() {
+    for text in ["mod utils;", "pub struct CacheManager;", "enum Handler {}", "trait io_helper {}", "type Misc = u8;"] {
+        assert_eq!(engine(text), ["no-bag-names"], "{text}");
+    }
+    assert_eq!(rules("crates/cli/src/common.rs", "")[0].0, "no-bag-names");
+    assert_eq!(rules("crates/cli/src/string_util/parse.rs", "")[0].0, "no-bag-names");
+    assert!(engine("struct Commonwealth; mod handlebar; fn manager() {}").is_empty());
+}
+
+#[test]
+fn tests_stand_in_their_own_file() {
+    assert_eq!(engine("#[cfg(test)]\nmod tests {\n}"), ["test-layout"]);
+    assert!(engine("#[cfg(test)]\nmod tests;").is_empty());
+}
+
+fn package(name: &str, edges: &[(&str, Option<&str>)]) -> Value {
+    let edges: Vec<Value> = edges.iter().map(|(name, kind)| json!({ "name": name, "kind": kind })).collect();
+    json!({ "name": name, "dependencies": edges })
+}
+
+/// The violations of a workspace that is whole but for one crate's edges.
+fn edges(name: &str, edges: &[(&str, Option<&str>)]) -> Vec<Violation> {
+    let names = ["frames", "engine", "volume", "platform-linux", "simulator", "frontend-nfs", "cli"];
+    let mut packages: Vec<Value> = names
+        .iter()
+        .map(|other| package(&format!("afflux-{other}"), if *other == name { edges } else { &[] }))
+        .collect();
+    packages.push(package("xtask", &[]));
+    imports::check(&json!({ "packages": packages })).unwrap()
+}
+
+#[test]
+fn every_forbidden_edge_is_named() {
+    for (from, to, kind) in [
+        ("frames", "afflux-engine", None),
+        ("engine", "afflux-volume", None),
+        ("engine", "afflux-simulator", None),
+        ("engine", "tokio", None),
+        ("engine", "bytes", None),
+        ("volume", "afflux-platform-linux", None),
+        ("platform-linux", "afflux-simulator", None),
+        ("platform-linux", "afflux-simulator", Some("dev")),
+        ("platform-linux", "tokio", None),
+        ("simulator", "afflux-platform-linux", Some("dev")),
+        ("frontend-nfs", "afflux-engine", None),
+        ("volume", "afflux-cli", Some("dev")),
+        ("engine", "io-uring", Some("build")),
+    ] {
+        let found = edges(from, &[(to, kind)]);
+        let place = format!("{from} -> {}", to.trim_start_matches("afflux-"));
+        assert_eq!(found.len(), 1, "{place}: {found:?}");
+        assert_eq!((found[0].rule, &found[0].place), ("imports", &place));
+    }
+}
+
+#[test]
+fn allowed_edges_pass() {
+    assert!(edges("engine", &[("afflux-frames", None), ("thiserror", None)]).is_empty());
+    assert!(edges("engine", &[("afflux-simulator", Some("dev")), ("proptest", Some("dev"))]).is_empty());
+    assert!(edges("frontend-nfs", &[("afflux-volume", None), ("afflux-engine", Some("dev"))]).is_empty());
+    assert!(edges("cli", &[("afflux-platform-linux", None), ("clap", None)]).is_empty());
+}
+
+#[test]
+fn a_crate_without_a_row_and_a_row_without_a_crate_are_violations() {
+    let found = imports::check(&json!({ "packages": [package("afflux-stray", &[])] })).unwrap();
+    assert!(found.iter().any(|violation| violation.place == "afflux-stray"));
+    assert!(found.iter().any(|violation| violation.place == "engine"));
+}
+
+#[test]
+fn a_document_names_paths_that_exist() {
+    let paths: Vec<String> = ["README.md", "crates/engine/src/lib.rs", "docs/knobs.md"].map(String::from).to_vec();
+    let missing = |text: &str| {
+        let document = TextFile { path: "docs/map.md".into(), text: text.into() };
+        documents::missing_paths(&document, &paths).len()
+    };
+    assert_eq!(missing("see `crates/engine/src/gone.rs`"), 1);
+    assert_eq!(missing("see `crates/none/` and `docs/none.md`, `none.rs`"), 3);
+    assert_eq!(missing("`crates/engine/src/lib.rs` `engine/src/lib.rs` `crates/engine/` `knobs.md` `lib.rs`"), 0);
+    assert_eq!(missing("`std::fs` `a/b` `/mnt/x` `nfs://h/f` `--set KNOB=VALUE` `~/.config/afflux/config.toml`"), 0);
+    assert_eq!(missing("```\n`crates/gone.rs`\n```"), 0);
+}
+
+#[test]
+fn a_generated_document_is_fresh() {
+    assert!(documents::stale("docs/knobs.md", "old", "new").is_some());
+    assert!(documents::stale("docs/knobs.md", "new", "new").is_none());
+}
+
+#[test]
+fn tokens_keep_their_lines_and_leave_out_text() {
+    let found: Vec<(&str, usize)> = lexer::tokens("a /* b\n */ c\n\"d\ne\" f::g 'h' 'i")
+        .into_iter()
+        .map(|token| (token.text, token.line))
+        .collect();
+    assert_eq!(found, [("a", 1), ("c", 2), ("f", 4), ("::", 4), ("g", 4), ("'", 4), ("i", 4)]);
+}
