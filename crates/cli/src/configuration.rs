@@ -196,7 +196,7 @@ impl Layers {
         };
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
         let control = self.values.get("control").map(|given| PathBuf::from(&given.text));
-        let settings = Settings::new();
+        let mut settings = Settings::new();
         let mut knobs = Vec::new();
         for (knob, Given { origin, text }) in self.knobs {
             let assignment = format!("{knob}={text}");

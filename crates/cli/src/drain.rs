@@ -8,6 +8,7 @@ use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{Drained, Reply, Request};
 use crate::failure::{Failure, Outcome};
+use crate::output;
 use crate::progress::{self, DrainDisplay};
 
 pub(crate) fn run(args: &args::Drain) -> Outcome {
@@ -18,7 +19,7 @@ pub(crate) fn run(args: &args::Drain) -> Outcome {
         let reply = client.reply()?;
         if args.json {
             let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
-            println!("{line}");
+            output::say(line);
         }
         match reply {
             Reply::Progress(progress) => display.show(progress),
@@ -36,7 +37,7 @@ fn verdict(drained: &Drained, json: bool) -> Outcome {
         return Err(Failure::failed(progress::unwritten("could not write everything:", &drained.failed)));
     }
     if !json {
-        println!("{}", progress::done(drained));
+        output::say(progress::done(drained));
     }
     Ok(())
 }

@@ -4,7 +4,6 @@
 //! Does not own: caching, files, protocols: it wires the crates that do, and nobody imports it.
 //! Invariants: an error says what failed, to what, and what to do next; nothing panics on bad input.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what a command is for")]
 
 mod args;
 mod cache_size;
@@ -12,6 +11,7 @@ mod configuration;
 mod control;
 mod drain;
 mod failure;
+mod output;
 mod progress;
 mod serve;
 mod set;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("error: {failure}");
+            output::remark(format_args!("error: {failure}"));
             failure.exit_code()
         }
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::control::messages::{Drained, Progress, Unwritten};
-use crate::units;
+use crate::{output, units};
 
 /// Between plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -57,7 +57,7 @@ impl DrainDisplay {
             Form::Lines { last } => {
                 if progress.left_bytes > 0 && last.is_none_or(|last| elapsed >= last + LINE_EVERY) {
                     *last = Some(elapsed);
-                    eprintln!("Writing: {text}");
+                    output::remark(format_args!("Writing: {text}"));
                 }
             }
             Form::Nothing => {}

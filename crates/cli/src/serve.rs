@@ -36,12 +36,15 @@ use crate::control::messages::Reply;
 use crate::control::{listener, place};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
-use crate::units;
+use crate::{output, units};
 use exports::Export;
 use running::{Devices, Running};
 
 /// How long calls in progress may take to be answered once the server is stopping.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
+
+/// How often files that nobody uses are looked after: space that others freed, programs to close.
+const TEND_NS: u64 = 10 * Nanos::SECOND;
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
@@ -61,7 +64,8 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
 
-    say_ready(&running, &control.0, host, &notes, args.json);
+    let control_is_named = configuration.control.is_some();
+    say_ready(&running, (&control.0, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     stop_serving(&running, &handle, args.json)
@@ -88,7 +92,7 @@ fn start(
     listening: Listener,
     listen: SocketAddr,
 ) -> Outcome<(Running, ServeHandle)> {
-    let settings = Settings::new();
+    let mut settings = Settings::new();
     for knob in &configuration.knobs {
         settings.set_text(knob).map_err(|error| Failure::wrong_use(error.to_string()))?;
     }
@@ -97,12 +101,15 @@ fn start(
     let engine = Engine::new(Arc::new(platform.clone()), settings, frames);
     let (key, origin) = handle_key(exports::key_path().as_deref());
     if let KeyOrigin::Unkept { reason } = origin {
-        eprintln!("note: clients have to mount again after a restart: the key of handles is not kept ({reason})");
+        output::remark(format_args!(
+            "note: clients have to mount again after a restart: the key of handles is not kept ({reason})"
+        ));
     }
     let devices = Arc::new(Devices::default());
     let factory = device_factory(platform.clone(), Arc::clone(&devices));
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    volume.tend_every(TEND_NS);
     let server = Server::new(Arc::clone(&volume));
     let machines = Arc::clone(&server);
     let machine = move |peer: Peer| Box::new(machines.connection(address(peer))) as _;
@@ -176,31 +183,32 @@ fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Re
             0 => "Stopped at once; everything was written.",
             _ => "Stopped at once; not everything was written:",
         };
-        eprintln!("{}", progress::unwritten(first, &unwritten));
+        output::remark(progress::unwritten(first, &unwritten));
         process::exit(1);
     })
 }
 
-fn say_ready(running: &Running, control: &Path, host: HostMemory, notes: &[String], json: bool) {
+fn say_ready(running: &Running, control: (&Path, bool), host: HostMemory, notes: &[String], json: bool) {
     let served = banner::Served {
         exports: &running.exports,
         listen: running.listen,
-        control,
+        control: control.0,
+        control_is_named: control.1,
         devices: running.devices.described(),
         cache_bytes: running.engine.status().cache_bytes,
         memory_bytes: host.total_bytes,
         notes,
     };
     if json {
-        println!("{}", served.json());
+        output::say(served.json());
     } else {
-        print!("{}", served.text());
+        output::say(served.text().trim_end());
     }
 }
 
 fn say_json(reply: &Reply) {
     if let Ok(line) = serde_json::to_string(reply) {
-        println!("{line}");
+        output::say(line);
     }
 }
 
@@ -218,7 +226,7 @@ fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
 
 /// Takes no more calls, writes everything, and says how that went.
 fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
-    eprintln!("Stopping: writing what is not on disk yet (again to give up).");
+    output::remark("Stopping: writing what is not on disk yet (again to give up).");
     let finished = finish_connections(running, handle);
     let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
     let first = running.drain(&mut |progress| display.show(progress));
@@ -233,7 +241,7 @@ fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome 
         say_json(&Reply::Drained(drained.clone()));
     } else if drained.failed.is_empty() {
         let served = units::data(counts.bytes_in.saturating_add(counts.bytes_out));
-        println!("{} {served} served.", progress::done(&drained));
+        output::say(format_args!("{} {served} served.", progress::done(&drained)));
     }
     if drained.failed.is_empty() {
         return Ok(());

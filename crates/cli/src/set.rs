@@ -8,7 +8,7 @@ use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{Reply, Request};
 use crate::failure::{Failure, Outcome};
-use crate::units;
+use crate::{output, units};
 
 pub(crate) fn run(args: &args::Set) -> Outcome {
     let mut client = Client::connect(args.target.control.as_deref())?;
@@ -20,10 +20,10 @@ pub(crate) fn run(args: &args::Set) -> Outcome {
     };
     if args.json {
         let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
-        println!("{line}");
+        output::say(line);
     } else {
         let whom = device.as_deref().unwrap_or("all devices");
-        println!("{knob} is now {} {unit} for {whom}", units::count(*value));
+        output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
     }
     Ok(())
 }

@@ -100,7 +100,7 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
     }
     if now.files_failed > 0 {
         let why = now.last_error.as_deref().unwrap_or("unknown error");
-        parts.push(format!("{} files could not be written ({why})", now.files_failed));
+        parts.push(format!("{} could not be written ({why})", plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
 }

@@ -47,10 +47,18 @@ impl File {
         self.0.size()
     }
 
-    /// Whether nothing is dirty or being written. Takes no lock; a write that is running may or may
-    /// not count.
+    /// Whether nothing is dirty or being written, and no change of size or hole is under way, not even
+    /// one whose caller went away. Takes no lock; a write that is running may or may not count. Only a
+    /// clean file may be dropped and opened anew.
     pub fn is_clean(&self) -> bool {
-        !self.0.unclean.load(Ordering::Acquire)
+        !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
+    }
+
+    /// Counts changes of ours to the host's file that have ended: writes back, and sizes that were set.
+    /// What was seen of the host's file may be older than one of them if this has moved since right
+    /// before the look: see [`Engine::invalidate`].
+    pub fn change_count(&self) -> u64 {
+        lock(&self.0.state).host_changes
     }
 
     /// Bytes not yet written, in whole pages.
@@ -149,7 +157,7 @@ impl<P: Platform> Engine<P> {
 
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
-        self.cache.settings.set(knob, value)?;
+        self.cache.settings.change(knob, value)?;
         self.knobs_changed();
         Ok(())
     }
@@ -206,11 +214,14 @@ impl<P: Platform> Engine<P> {
 
     /// Flushes clean files that nobody has synced for as long as dirty data may wait, so that what is
     /// written becomes durable by itself and the files need not be kept.
-    pub(crate) fn flush_forgotten(self: &Arc<Self>, device: &DeviceState, before: Nanos) {
-        for file in device.take_unflushed(before, DRAIN_TOGETHER) {
+    /// Returns whether there may be more.
+    pub(crate) fn flush_forgotten(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
+        let files = device.take_unflushed(before, DRAIN_TOGETHER);
+        for file in &files {
             // Its outcome is the file's error, for whoever syncs next.
-            drop(self.join_round(&file, 0..0));
+            drop(self.join_round(file, 0..0));
         }
+        files.len() == DRAIN_TOGETHER
     }
 
     /// Files of the device with something not yet written, and how many bytes of each.
@@ -261,6 +272,8 @@ impl<P: Platform> Engine<P> {
         }
         if !state.queued && state.holds == 0 {
             state.queued = true;
+            // The flusher had its turn: what was dirty before is on its way, or to be tried again.
+            state.dirtied_at = self.platform.now();
             file.device.queue_dirty(file, state.dirtied_at);
         }
     }
@@ -282,6 +295,16 @@ impl<P: Platform> Engine<P> {
     pub(crate) fn wake_flusher_if_over(&self, device: &DeviceState) {
         if device.budget.used() > device.background_pages(&self.cache) {
             device.flusher.raise();
+        }
+    }
+}
+
+impl<P: Platform> Drop for Engine<P> {
+    /// Dirty files hold their device and are held by it: cut here, or their frames would never come
+    /// back. What is dirty then is lost: drain first.
+    fn drop(&mut self) {
+        for device in self.devices() {
+            device.let_all_be();
         }
     }
 }

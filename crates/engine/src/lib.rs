@@ -19,6 +19,7 @@ mod reclaim;
 mod request;
 mod reshape;
 pub mod settings;
+mod sync;
 mod write;
 mod writeback;
 

@@ -21,12 +21,13 @@ use crate::cache::{PAGE_BYTES, PinnedPages};
 use crate::counters::Counter;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
-use crate::page::{Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
+use crate::page::{DIRTY, Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::reclaim::evict::Spare;
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
 use crate::writeback::complete::requeue;
+use crate::writeback::device::DeviceState;
 
 /// What stands in the way of reading a page.
 enum Obstacle {
@@ -224,14 +225,21 @@ impl<P: Platform> Engine<P> {
         let in_file = file.size().div_ceil(PAGE_BYTES);
         let count = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
         let demanded = (pages.end - pages.start).min(count).min(u64::from(self.cache().frames.total() / 16).max(1));
+        if file.device.reading.take(demanded).await.is_err() {
+            return Ok(());
+        }
+        let mut room = ReadRoom { device: Arc::clone(&file.device), pages: demanded };
         let mut spare = self.take_frames(demanded as usize).await;
-        spare.grow(count as usize, Effort::NoRetry);
+        if count > demanded && file.device.reading.try_take(count - demanded) {
+            room.pages = count;
+            spare.grow(count as usize, Effort::NoRetry);
+        }
         if file.device.slots.take(1).await.is_err() {
             return Ok(());
         }
         let answer = Answer::new();
         let filled = pages.start..pages.start + spare.len() as u64;
-        if !self.start_fill(file, filled.clone(), &mut spare, Some(&answer)) {
+        if !self.start_fill(file, filled.clone(), &mut spare, room, Some(&answer)) {
             file.device.slots.give_back(1);
             return Ok(());
         }
@@ -251,6 +259,10 @@ impl<P: Platform> Engine<P> {
         let mut from = pages.start;
         while from < pages.end.min(in_file) {
             let end = (from + request_pages).min(pages.end).min(in_file);
+            if !file.device.reading.try_take(end - from) {
+                return;
+            }
+            let room = ReadRoom { device: Arc::clone(&file.device), pages: end - from };
             let mut spare = Spare::none(self.cache());
             spare.grow((end - from) as usize, Effort::NoRetry);
             if spare.len() == 0 {
@@ -266,7 +278,7 @@ impl<P: Platform> Engine<P> {
                 return;
             }
             self.local().count(Counter::ReadaheadPages, end - from);
-            if !self.start_fill(file, from..end, &mut spare, None) {
+            if !self.start_fill(file, from..end, &mut spare, room, None) {
                 file.device.slots.give_back(1);
             }
             from = end;
@@ -281,6 +293,7 @@ impl<P: Platform> Engine<P> {
         file: &Arc<FileInner>,
         pages: Range<u64>,
         spare: &mut Spare,
+        mut room: ReadRoom,
         answer: Option<&Arc<Answer<Result<(), DeviceError>>>>,
     ) -> bool {
         let (pieces, first) = {
@@ -292,9 +305,10 @@ impl<P: Platform> Engine<P> {
             state.reads_in_flight += 1;
             found
         };
+        room.keep(pieces.len() as u64);
         let len = (pieces.len() * FRAME_BYTES) as u32;
         let operation = Operation::Read { offset: first * PAGE_BYTES, len };
-        let ends = FillEnds { engine: Arc::clone(self), file: Arc::clone(file), answer: answer.cloned() };
+        let ends = FillEnds { engine: Arc::clone(self), file: Arc::clone(file), answer: answer.cloned(), _room: room };
         self.submit_read(file, Box::new(ends), operation, pieces);
         true
     }
@@ -348,6 +362,10 @@ impl<P: Platform> Engine<P> {
 
     /// Reads what a page lacks into a side frame, merges it, and waits for that.
     async fn merge(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) -> Result<(), Error> {
+        if file.device.reading.take(1).await.is_err() {
+            return Ok(());
+        }
+        let room = ReadRoom { device: Arc::clone(&file.device), pages: 1 };
         let mut spare = self.take_frames(1).await;
         if file.device.slots.take(1).await.is_err() {
             return Ok(());
@@ -368,8 +386,14 @@ impl<P: Platform> Engine<P> {
             file.device.slots.give_back(1);
             return Ok(());
         };
-        let ends =
-            MergeEnds { engine: Arc::clone(self), file: Arc::clone(file), frame, side, answer: Arc::clone(&answer) };
+        let ends = MergeEnds {
+            engine: Arc::clone(self),
+            file: Arc::clone(file),
+            frame,
+            side,
+            answer: Arc::clone(&answer),
+            _room: room,
+        };
         let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
         self.submit_read(file, Box::new(ends), operation, vec![piece]);
@@ -406,10 +430,31 @@ fn set_trigger(file: &FileInner, state: &FileState) {
     file.readahead_trigger.store(trigger, Ordering::Relaxed);
 }
 
+/// Frames that a read holds until it ends, counted at its device.
+struct ReadRoom {
+    device: Arc<DeviceState>,
+    pages: u64,
+}
+
+impl ReadRoom {
+    /// Gives back what is above `pages`.
+    fn keep(&mut self, pages: u64) {
+        self.device.reading.give_back(self.pages.saturating_sub(pages));
+        self.pages = self.pages.min(pages);
+    }
+}
+
+impl Drop for ReadRoom {
+    fn drop(&mut self) {
+        self.device.reading.give_back(self.pages);
+    }
+}
+
 /// The end of a request that reads whole pages.
 struct FillEnds<P: Platform> {
     engine: Arc<Engine<P>>,
     file: Arc<FileInner>,
+    _room: ReadRoom,
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
 }
 
@@ -435,6 +480,8 @@ impl<P: Platform> Completion for FillEnds<P> {
                 }
             }
             state.reads_in_flight -= 1;
+            // A turn of the flusher that found nothing may have left the file to the end of this.
+            requeue(file, &mut state, engine.platform().now());
         }
         for piece in pieces {
             cache.release(piece.frame);
@@ -454,6 +501,7 @@ struct MergeEnds<P: Platform> {
     frame: FrameId,
     side: FrameId,
     answer: Arc<Answer<Result<(), DeviceError>>>,
+    _room: ReadRoom,
 }
 
 impl<P: Platform> Completion for MergeEnds<P> {
@@ -465,14 +513,18 @@ impl<P: Platform> Completion for MergeEnds<P> {
             let mut set = 0;
             if result.is_ok() && cache.pages.word(frame).has(PRESENT) {
                 let valid = cache.pages.valid(frame);
-                for sector in (0..8).filter(|sector| !valid.contains_span(*sector, sector + 1)) {
+                for sector in Sectors::ALL.without(valid).iter() {
                     let bytes = sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES;
                     cache.copy_between(self.side, frame, bytes);
                 }
                 cache.pages.set_valid(frame, Sectors::ALL);
                 set = UPTODATE;
             }
-            cache.pages.change(frame, READING, set);
+            let word = cache.pages.change(frame, READING, set);
+            if word.has(PRESENT) && !word.any(DIRTY) {
+                // The hand unlinks pages that are being read.
+                cache.lru.insert(&cache.pages, frame);
+            }
             state.reads_in_flight -= 1;
             // The flusher passes by pages that are being read.
             requeue(file, &mut state, engine.platform().now());

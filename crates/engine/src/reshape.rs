@@ -24,7 +24,7 @@ use crate::counters::Counter;
 use crate::dirty::uncharge;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
-use crate::page::{DIRTY, FAILED, Identity, PRESENT, SECTOR_BYTES, Sectors, UPTODATE};
+use crate::page::{DIRTY, FAILED, Identity, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use crate::platform::Platform;
 use crate::reclaim::evict::Spare;
 use crate::request::Operation;
@@ -32,6 +32,9 @@ use crate::writeback::complete::owe_flush;
 
 /// When to look again whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;
+
+/// Most pages taken out without letting others have the file's lock.
+const DROP_PAGES: usize = 1024;
 
 enum Shape {
     Size(u64),
@@ -86,12 +89,9 @@ impl<P: Platform> Engine<P> {
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
         self.call(file, operation).await?;
-        let kept = {
-            let mut state = lock(&file.state);
-            owe_flush(file, &mut state, self.platform().now());
-            self.drop_pages(file, &mut state, FileInner::pages_of(&range));
-            self.settle(file, &mut state)
-        };
+        owe_flush(file, &mut lock(&file.state), self.platform().now());
+        self.drop_pages(file, FileInner::pages_of(&range));
+        let kept = self.settle(file, &mut lock(&file.state));
         drop(kept);
         Ok(())
     }
@@ -115,8 +115,10 @@ impl<P: Platform> Engine<P> {
     async fn reshape(self: &Arc<Self>, file: &File, shape: Shape) -> Result<(), Error> {
         let answer = Answer::new();
         let (engine, inner, told) = (Arc::clone(self), Arc::clone(&file.0), Arc::clone(&answer));
+        inner.reshapes.fetch_add(1, Ordering::AcqRel);
         self.platform().spawn("reshape", async move {
             let result = engine.reshape_in_turn(&inner, shape).await;
+            inner.reshapes.fetch_sub(1, Ordering::AcqRel);
             told.give(result);
         });
         answer.wait().await
@@ -147,7 +149,8 @@ impl<P: Platform> Engine<P> {
             self.call(file, Operation::SetSize { size }).await?;
             let mut state = lock(&file.state);
             state.host_size = state.host_size.max(size);
-            state.unflushed = true;
+            state.host_changes += 1;
+            owe_flush(file, &mut state, self.platform().now());
         }
         Ok(())
     }
@@ -159,7 +162,7 @@ impl<P: Platform> Engine<P> {
         let before = {
             let mut state = lock(&file.state);
             state.cutting = true;
-            state.cuts += 1;
+            state.host_changes += 1;
             state.host_size = size;
             owe_flush(file, &mut state, self.platform().now());
             file.size.swap(size, Ordering::AcqRel)
@@ -180,11 +183,10 @@ impl<P: Platform> Engine<P> {
     fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
         let mut spare = Spare::none(self.cache());
         spare.grow(1, Effort::Reserve);
-        let mut state = lock(&file.state);
         let tail = InPage::first(size, FRAME_BYTES);
-        let cut = tail.start == 0 || self.try_zero_tail(file, &mut state, tail, &mut spare);
+        let cut = tail.start == 0 || self.try_zero_tail(file, &mut lock(&file.state), tail, &mut spare);
         if cut {
-            self.drop_pages(file, &mut state, size.div_ceil(PAGE_BYTES)..u64::MAX);
+            self.drop_pages(file, size.div_ceil(PAGE_BYTES)..u64::MAX);
         }
         cut
     }
@@ -196,13 +198,8 @@ impl<P: Platform> Engine<P> {
         let Some(frame) = cache.frame_at(file, tail.page) else {
             return true;
         };
-        let frame = match cache.pages.word(frame) {
-            word if word.being_written_to() => return false,
-            word if word.stable() => match spare.take() {
-                Some(new) => self.replace(file, tail.page, frame, new),
-                None => return false,
-            },
-            _ => frame,
+        let Some(frame) = self.hold_to_change(file, tail.page, frame, spare) else {
+            return false;
         };
         cache.zero(frame, tail.range());
         let past = Sectors::span(tail.start.div_ceil(SECTOR_BYTES), 8);
@@ -217,12 +214,40 @@ impl<P: Platform> Engine<P> {
         if cache.pages.dirty(frame).is_empty() && cache.pages.word(frame).any(DIRTY) {
             self.forget_dirty(file, state, tail.page, frame);
         }
+        self.end_writing(frame);
         true
     }
 
-    /// Puts a copy of a page that is shown to somebody in its place; nothing of it is in flight.
-    fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> FrameId {
+    /// The frame that holds the page, or a new one if it is shown to somebody, with the caller as its
+    /// writer: who overwrites it from now on sees the size stored before, and nobody guards it. Nothing
+    /// if somebody is in the middle of a copy, or no frame is left.
+    fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare) -> Option<FrameId> {
+        let word = self.cache().pages.hold(found, WRITER);
+        if !word.being_written_to() && !word.stable() {
+            return Some(found);
+        }
+        let new = if word.being_written_to() { None } else { spare.take() };
+        let replaced = new.and_then(|new| self.replace(file, page, found, new));
+        self.end_writing(found);
+        replaced
+    }
+
+    fn end_writing(&self, frame: FrameId) {
+        if self.cache().pages.unhold(frame, WRITER) {
+            self.cache().release(frame);
+        }
+    }
+
+    /// Puts a copy of a page that is shown to somebody in its place, with the caller as its writer;
+    /// nothing of it is in flight. Nothing if somebody is in the middle of a copy into it.
+    fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> Option<FrameId> {
         let cache = self.cache();
+        if !cache.pages.freeze(old) {
+            cache.unguard(old);
+            cache.free_frame(new);
+            return None;
+        }
+        let _ = cache.pages.hold(new, WRITER);
         cache.copy_between(old, new, 0..FRAME_BYTES);
         cache.pages.set_valid(new, cache.pages.valid(old));
         cache.pages.set_dirty(new, cache.pages.dirty(old));
@@ -233,7 +258,8 @@ impl<P: Platform> Engine<P> {
             cache.lru.insert(&cache.pages, new);
         }
         cache.let_go(old);
-        new
+        cache.unguard(old);
+        Some(new)
     }
 
     /// A dirty page's last dirty sector was cut off: it is clean.
@@ -253,12 +279,23 @@ impl<P: Platform> Engine<P> {
         self.local().count(Counter::PagesTruncated, 1);
     }
 
-    /// Takes pages out of the cache, dirty or not. Those being written go when that ends.
-    fn drop_pages(&self, file: &FileInner, state: &mut FileState, pages: Range<u64>) {
+    /// Takes pages out of the cache, dirty or not. Those being written go when that ends. Lets others
+    /// have the file's lock now and then; pages that come meanwhile may stay.
+    fn drop_pages(&self, file: &FileInner, mut pages: Range<u64>) {
+        while !pages.is_empty() {
+            self.drop_some_pages(file, &mut lock(&file.state), &mut pages);
+        }
+    }
+
+    fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: &mut Range<u64>) {
         let cache = self.cache();
-        let mut from = pages.start;
-        while let Some(page) = file.index.next_present(&cache.nodes, from).filter(|page| *page < pages.end) {
-            from = page + 1;
+        for _ in 0..DROP_PAGES {
+            let Some(page) = file.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
+            else {
+                pages.start = pages.end;
+                return;
+            };
+            pages.start = page + 1;
             let Some(frame) = cache.frame_at(file, page) else {
                 continue;
             };
@@ -278,10 +315,10 @@ impl<P: Platform> Engine<P> {
     /// Later writes fail, later syncs have nothing to do. Does not wait.
     pub fn discard(self: &Arc<Self>, file: &File) {
         let file = &file.0;
+        lock(&file.state).discarded = true;
+        self.drop_pages(file, 0..u64::MAX);
         let kept = {
             let mut state = lock(&file.state);
-            state.discarded = true;
-            self.drop_pages(file, &mut state, 0..u64::MAX);
             if state.error.take().is_some() {
                 file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
             }
@@ -295,15 +332,13 @@ impl<P: Platform> Engine<P> {
 
     /// The host's file was changed by somebody else, to this size: forgets the clean pages. Dirty
     /// ones stay and will overwrite what is there; while there are any, only a larger size is taken.
-    /// A size that a change of ours may have overtaken since the call is not taken.
-    pub async fn invalidate(self: &Arc<Self>, file: &File, size: u64) {
+    /// `seen` is the file's [`File::change_count`] from before the host was asked for the size. If it
+    /// has moved, the size may be from before a change of ours: then it is not taken, and the answer is
+    /// false. Waits for what is in flight of the file.
+    pub async fn invalidate(self: &Arc<Self>, file: &File, size: u64, seen: u64) -> bool {
         let file = &file.0;
-        let (quiet, writes, cuts) = {
-            let state = lock(&file.state);
-            (state.is_clean() && state.writes_in_flight.is_empty(), state.next_sequence, state.cuts)
-        };
         if file.reshaping.take(1).await.is_err() {
-            return;
+            return false;
         }
         let _turn = Turn(file);
         let _hold = self.hold(file).await;
@@ -320,18 +355,17 @@ impl<P: Platform> Engine<P> {
                 cache.drop_page(file, page, frame);
             }
         }
-        let at_rest = quiet && writes == state.next_sequence;
-        take_size(file, &mut state, size, at_rest, cuts);
+        let current = state.host_changes == seen;
+        if current {
+            take_size(file, &mut state, size);
+        }
+        current
     }
 }
 
-/// A size of the host's that is too small would have bytes taken for zeros that are not: only a file
-/// that was at rest all the time is believed to be smaller.
-fn take_size(file: &FileInner, state: &mut FileState, size: u64, at_rest: bool, cuts: u64) {
-    if cuts != state.cuts {
-        return;
-    }
-    if at_rest && state.is_clean() {
+/// Dirty pages reach up to the size that clients know: with them only a larger one is taken.
+fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
+    if state.is_clean() {
         state.host_size = size;
         file.size.store(size, Ordering::Release);
     } else {

@@ -193,15 +193,22 @@ impl Settings {
         self.values[knob as usize].load(Ordering::Relaxed)
     }
 
-    /// Sets a knob; acts at once. Rejects a value outside the range and leaves the old one.
-    pub fn set(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+    /// Sets a knob of an engine that is still to be made; one that runs has
+    /// [`Engine::set_knob`](crate::Engine::set_knob). Rejects a value outside the range and leaves the
+    /// old one.
+    pub fn set(&mut self, knob: Knob, value: u64) -> Result<(), KnobError> {
+        self.change(knob, value)
+    }
+
+    /// Sets a knob while others read it.
+    pub(crate) fn change(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         checked(knob, value, self.get(knob))?;
         self.values[knob as usize].store(value, Ordering::Relaxed);
         Ok(())
     }
 
-    /// Takes `KNOB=VALUE`. Byte values may have a unit (`64MiB`, `1GB`).
-    pub fn set_text(&self, text: &str) -> Result<Knob, KnobError> {
+    /// Takes `KNOB=VALUE`, as [`Settings::set`]. Byte values may have a unit (`64MiB`, `1GB`).
+    pub fn set_text(&mut self, text: &str) -> Result<Knob, KnobError> {
         let (knob, value) = self.parse(text)?;
         self.set(knob, value)?;
         Ok(knob)
@@ -265,3 +272,6 @@ fn checked(knob: Knob, value: u64, now: u64) -> Result<(), KnobError> {
     let KnobInfo { name, unit, min, max, .. } = *knob.info();
     if (min..=max).contains(&value) { Ok(()) } else { Err(KnobError::OutOfRange { name, value, unit, min, max, now }) }
 }
+
+#[cfg(test)]
+mod tests;

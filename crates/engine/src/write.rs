@@ -1,30 +1,27 @@
 //! Writing: overwrites of dirty pages at once, everything else under the file's lock.
 //!
-//! Owns: what a write does to a page in each of its states, and what it needs before: room in the
-//! dirty budget, space on the device, frames, the rest of a sector it covers in part.
-//! Does not own: the copy (`cache::hit`), the flusher.
-//! Invariants: what is needed is got before the lock is taken; under it nothing waits. A page that a
-//! device writes from, or that is shown to somebody, is replaced, not changed. Bytes are charged
-//! before they are dirtied and marked dirty before the write is acknowledged.
+//! Owns: what a write needs before it takes the file's lock: room in the dirty budget, space on the
+//! device, frames, the rest of a sector it covers in part.
+//! Does not own: what it then does to each page (`page`), the copy (`cache::hit`), the flusher.
+//! Invariants: what is needed is got before the lock is taken; under it nothing waits. Bytes are
+//! charged before they are dirtied and marked dirty before the write is acknowledged.
 
+mod page;
+
+use std::future::{Future, poll_fn};
 use std::ops::Range;
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use frames::{FRAME_BYTES, FrameId};
-
+use self::page::Means;
 use crate::cache::PAGE_BYTES;
-use crate::cache::file::{FileInner, FileState};
+use crate::cache::file::FileInner;
 use crate::cache::hit::InPage;
-use crate::cache::nodes::Tag;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::dirty::Charge;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
-use crate::page::{
-    DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
-};
 use crate::platform::Platform;
 use crate::read::check_range;
 use crate::reclaim::evict::Spare;
@@ -46,12 +43,6 @@ enum Stop {
     /// The file is being cut at this moment.
     Cutting,
     Discarded,
-}
-
-/// What one page's write came to.
-enum Wrote {
-    Yes,
-    No(Stop),
 }
 
 impl<P: Platform> Engine<P> {
@@ -120,7 +111,12 @@ impl<P: Platform> Engine<P> {
                 // A part of the cache at a time, so that many writers in a small one all get on.
                 _ => self.take_frames(lacking.min((self.cache().frames.total() / 16).max(1) as usize)).await,
             };
-            let (more, stop) = self.write_pages(file, offset + done as u64, &from[done..], &mut spare, &mut charge);
+            let (more, stop) = self.write_pages(
+                file,
+                offset + done as u64,
+                &from[done..],
+                Means { spare: &mut spare, charge: &mut charge },
+            );
             drop(spare);
             done += more;
             match stop {
@@ -147,8 +143,16 @@ impl<P: Platform> Engine<P> {
             }
             self.local().count(Counter::ThrottlePauses, 1);
             let began = self.platform().now();
-            device.flusher.raise();
-            let granted = device.budget.take(pages).await;
+            let mut take = pin!(device.budget.take(pages));
+            let granted = poll_fn(|cx| {
+                let granted = take.as_mut().poll(cx);
+                if granted.is_pending() {
+                    // Not before it is in the queue: the flusher asks who waits.
+                    device.flusher.raise();
+                }
+                granted
+            })
+            .await;
             self.local().count(Counter::ThrottleNs, self.platform().now().since(began));
             granted?;
         }
@@ -174,227 +178,5 @@ impl<P: Platform> Engine<P> {
     fn needs_frame(&self, file: &FileInner, page: u64) -> bool {
         let frame = file.index.lookup(&self.cache().nodes, page);
         frame.is_none_or(|frame| !self.cache().pages.contains(frame) || self.cache().pages.word(frame).stable())
-    }
-
-    /// Writes pages under the file's lock until something is missing.
-    fn write_pages(
-        &self,
-        file: &Arc<FileInner>,
-        offset: u64,
-        from: &[u8],
-        spare: &mut Spare,
-        charge: &mut Charge,
-    ) -> (usize, Stop) {
-        let mut state = lock(&file.state);
-        let mut done = 0;
-        while done < from.len() {
-            if state.discarded {
-                return (done, Stop::Discarded);
-            }
-            if state.cutting {
-                return (done, Stop::Cutting);
-            }
-            let at = InPage::first(offset + done as u64, from.len() - done);
-            let bytes = &from[done..done + at.len];
-            if let Wrote::No(stop) = self.write_page(file, &mut state, at, bytes, spare, charge) {
-                return (done, stop);
-            }
-            done += at.len;
-            let end = offset + done as u64;
-            if end > file.size() {
-                file.size.store(end, Ordering::Release);
-            }
-        }
-        (done, Stop::Done)
-    }
-
-    fn write_page(
-        &self,
-        file: &Arc<FileInner>,
-        state: &mut FileState,
-        at: InPage,
-        bytes: &[u8],
-        spare: &mut Spare,
-        charge: &mut Charge,
-    ) -> Wrote {
-        let touched = self.touched_blocks(file, at);
-        match self.cache().frame_at(file, at.page) {
-            None => self.write_absent(file, state, at, bytes, touched, spare, charge),
-            Some(frame) => self.write_present(file, state, at, bytes, touched, frame, spare, charge),
-        }
-    }
-
-    /// The sectors that a write dirties: whole blocks of the device.
-    fn touched_blocks(&self, file: &FileInner, at: InPage) -> Sectors {
-        if file.device.device.limits().block_bytes as usize > SECTOR_BYTES {
-            return Sectors::ALL;
-        }
-        Sectors::touched(at.range())
-    }
-
-    /// The sectors that the write, the file's end and the device's end leave no question about.
-    fn settled_blocks(&self, file: &FileInner, state: &FileState, at: InPage) -> Sectors {
-        let start = at.page * PAGE_BYTES;
-        // Bytes past the file's end are zeros, so a write up to the end covers its last sector.
-        let end_of_file = file.size().saturating_sub(start).min(PAGE_BYTES) as usize;
-        let range = at.range();
-        let end = if range.end >= end_of_file { FRAME_BYTES } else { range.end };
-        let covered = Sectors::covered(range.start..end);
-        let host_end = state.host_size.saturating_sub(start).min(PAGE_BYTES) as usize;
-        let past_host = Sectors::span(host_end.div_ceil(SECTOR_BYTES), 8);
-        covered.union(past_host)
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one page write, named")]
-    fn write_absent(
-        &self,
-        file: &Arc<FileInner>,
-        state: &mut FileState,
-        at: InPage,
-        bytes: &[u8],
-        touched: Sectors,
-        spare: &mut Spare,
-        charge: &mut Charge,
-    ) -> Wrote {
-        let settled = self.settled_blocks(file, state, at);
-        if !settled.contains(touched) {
-            return Wrote::No(Stop::Page(at.page));
-        }
-        let Some(frame) = spare.take() else {
-            return Wrote::No(Stop::Frames);
-        };
-        let cache = self.cache();
-        // Every byte that becomes valid is either written below or zero.
-        cache.zero(frame, 0..at.start);
-        cache.zero(frame, at.start + at.len..FRAME_BYTES);
-        cache.fill_bytes(frame, at.start, bytes);
-        let valid = settled.union(touched);
-        cache.pages.set_valid(frame, valid);
-        cache.pages.set_dirty(frame, touched);
-        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
-        let identity = Identity { file: file.slot, index: at.page };
-        cache.pages.occupy(frame, identity, PRESENT | DIRTY | uptodate);
-        file.index.insert(&cache.nodes, at.page, frame);
-        file.index.set_tag(&cache.nodes, at.page, Tag::Dirty, true);
-        charge.spend();
-        self.note_dirtied(file, state);
-        Wrote::Yes
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one page write, named")]
-    fn write_present(
-        &self,
-        file: &Arc<FileInner>,
-        state: &mut FileState,
-        at: InPage,
-        bytes: &[u8],
-        touched: Sectors,
-        frame: FrameId,
-        spare: &mut Spare,
-        charge: &mut Charge,
-    ) -> Wrote {
-        let cache = self.cache();
-        let word = cache.pages.hold(frame, WRITER);
-        let valid = cache.pages.valid(frame);
-        let known = valid.union(self.settled_blocks(file, state, at));
-        let whole = at.len == FRAME_BYTES;
-        // The read that fills a frame would overwrite the bytes; one that completes a page does not.
-        let filling = word.any(READING) && valid.is_empty();
-        let outcome = if filling || (!whole && !known.contains(touched)) {
-            Wrote::No(Stop::Page(at.page))
-        } else if word.stable() {
-            self.write_elsewhere(file, state, at, bytes, touched, frame, spare, charge)
-        } else {
-            self.write_in_place(file, state, at, bytes, touched, frame, charge);
-            Wrote::Yes
-        };
-        if cache.pages.unhold(frame, WRITER) {
-            cache.release(frame);
-        }
-        outcome
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "the parts of one page write, named")]
-    fn write_in_place(
-        &self,
-        file: &Arc<FileInner>,
-        state: &mut FileState,
-        at: InPage,
-        bytes: &[u8],
-        touched: Sectors,
-        frame: FrameId,
-        charge: &mut Charge,
-    ) {
-        let cache = self.cache();
-        let (valid, settled) = (cache.pages.valid(frame), self.settled_blocks(file, state, at));
-        // Sectors that become valid around the bytes hold zeros there.
-        for sector in (0..8).filter(|sector| {
-            let one = Sectors::span(*sector, sector + 1);
-            settled.contains(one) && !valid.contains(one)
-        }) {
-            cache.zero(frame, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
-        }
-        cache.fill_bytes(frame, at.start, bytes);
-        let valid = valid.union(settled).union(touched);
-        cache.pages.set_valid(frame, valid);
-        cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(touched));
-        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
-        let before = cache.pages.change(frame, 0, DIRTY | uptodate);
-        if !before.any(DIRTY) {
-            file.index.set_tag(&cache.nodes, at.page, Tag::Dirty, true);
-            charge.spend();
-            self.note_dirtied(file, state);
-        }
-        cache.pages.touch(frame);
-    }
-
-    /// The page must not change where it is: the new version goes to another frame.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one page write, named")]
-    fn write_elsewhere(
-        &self,
-        file: &Arc<FileInner>,
-        state: &mut FileState,
-        at: InPage,
-        bytes: &[u8],
-        touched: Sectors,
-        old: FrameId,
-        spare: &mut Spare,
-        charge: &mut Charge,
-    ) -> Wrote {
-        let cache = self.cache();
-        let Some(new) = spare.take() else {
-            return Wrote::No(Stop::Frames);
-        };
-        // A writer that came before the page became stable may still be copying into it.
-        if cache.pages.word(old).other_writers() {
-            cache.free_frame(new);
-            return Wrote::No(Stop::Busy);
-        }
-        let (valid, settled) = (cache.pages.valid(old), self.settled_blocks(file, state, at));
-        cache.zero(new, 0..FRAME_BYTES);
-        for sector in (0..8).filter(|sector| valid.contains_span(*sector, sector + 1)) {
-            cache.copy_between(old, new, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
-        }
-        cache.fill_bytes(new, at.start, bytes);
-        let valid = valid.union(settled).union(touched);
-        let word = cache.pages.word(old);
-        // Sectors in flight stay dirty in the new version: their write may fail.
-        cache.pages.set_dirty(new, cache.pages.dirty(old).union(touched));
-        cache.pages.set_valid(new, valid);
-        let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
-        let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
-        let identity = Identity { file: file.slot, index: at.page };
-        cache.pages.occupy(new, identity, PRESENT | DIRTY | uptodate | prior);
-        file.index.insert(&cache.nodes, at.page, new);
-        file.index.set_tag(&cache.nodes, at.page, Tag::Dirty, true);
-        state.failed_pages -= u64::from(word.has(FAILED));
-        if !word.any(DIRTY) {
-            // Else it takes over the old one's place in the accounts.
-            charge.spend();
-            self.note_dirtied(file, state);
-        }
-        self.local().count(Counter::PagesCopiedStable, 1);
-        cache.let_go(old);
-        Wrote::Yes
     }
 }

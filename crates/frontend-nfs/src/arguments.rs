@@ -39,6 +39,10 @@ pub(crate) const PROCEDURES: [&str; 22] = [
 
 /// GETATTR's number.
 pub(crate) const GETATTR: u32 = 1;
+/// LOOKUP's number.
+pub(crate) const LOOKUP: u32 = 3;
+/// ACCESS's number.
+pub(crate) const ACCESS: u32 = 4;
 /// READ's number.
 pub(crate) const READ: u32 = 6;
 /// WRITE's number.

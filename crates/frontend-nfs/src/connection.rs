@@ -25,7 +25,7 @@ use crate::calls::{Event, Tally};
 use crate::limits::{CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX};
 use crate::procedures::{self, Running};
 use crate::reply::{Draft, Reply};
-use crate::reply_cache::{Key, KeptReply, SharedCall};
+use crate::reply_cache::{KeptReply, Key, SharedCall};
 use crate::rpc::{self, Call, Incoming, Refusal};
 use crate::server::Server;
 use crate::status::Status;
@@ -157,6 +157,8 @@ impl<P: Platform> Connection<P> {
         let bytes = &record[call.arguments_at..];
         let answered = match call.procedure {
             arguments::GETATTR => procedures::try_get_attributes(volume, call.xid, bytes, batch),
+            arguments::LOOKUP => procedures::try_lookup(volume, call.xid, bytes, batch),
+            arguments::ACCESS => procedures::try_access(volume, call.xid, bytes, batch),
             arguments::READ => procedures::try_read(volume, call.xid, bytes, batch),
             arguments::WRITE => procedures::try_write(volume, call.xid, bytes, batch),
             _ => None,

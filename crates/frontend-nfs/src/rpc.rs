@@ -145,9 +145,7 @@ fn parse_user(credential: &[u8]) -> Result<Caller, XdrError> {
     let (uid, gid) = (reader.u32()?, reader.u32()?);
     let group_count = reader.u32()? as usize;
     let mut groups = [0; GROUPS_MAX];
-    let listed = groups
-        .get_mut(..group_count)
-        .ok_or(XdrError::TooLong { len: group_count, max: GROUPS_MAX })?;
+    let listed = groups.get_mut(..group_count).ok_or(XdrError::TooLong { len: group_count, max: GROUPS_MAX })?;
     for group in listed {
         *group = reader.u32()?;
     }

@@ -25,12 +25,7 @@ pub struct Server<P: Platform> {
 impl<P: Platform> Server<P> {
     /// A server without connections.
     pub fn new(volume: Arc<Volume<P>>) -> Arc<Self> {
-        Arc::new(Self {
-            volume,
-            mounts: Mounts::default(),
-            replies: ReplyCache::default(),
-            calls: Calls::new(),
-        })
+        Arc::new(Self { volume, mounts: Mounts::default(), replies: ReplyCache::default(), calls: Calls::new() })
     }
 
     /// The server's side of a new connection from `peer`. Dropping it drops its calls in progress,

@@ -192,8 +192,11 @@ impl Client {
             self.received.resize(had + READ_BYTES, 0);
             let got = self.socket.read(&mut self.received[had..]);
             self.received.truncate(had + *got.as_ref().unwrap_or(&0));
-            if got? == 0 {
-                return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+            match got {
+                Ok(0) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+                // Such as by being stopped and continued.
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
+                _ => {}
             }
         }
     }

@@ -19,8 +19,8 @@ pub use connection::{Client, Error, MOUNT, NFS, Reply, USER_ROOT, User};
 pub use load::{Kind, Load, Report, Sending};
 pub use procedures::{Change, Creation, Node, TimeChange};
 pub use results::{
-    Access, Attributes, Committed, Consistency, Entry, FileSystem, Handle, Limits, Listing, Made, ReadData,
-    Space, Stability, Time, Written,
+    Access, Attributes, Committed, Consistency, Entry, FileSystem, Handle, Limits, Listing, Made, ReadData, Space,
+    Stability, Time, Written,
 };
 pub use wire::Malformed;
 

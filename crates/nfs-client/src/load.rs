@@ -218,7 +218,12 @@ impl Client {
             if in_flight == 0 {
                 break;
             }
-            let got = self.socket.read(&mut input[filled..])?;
+            let got = loop {
+                match self.socket.read(&mut input[filled..]) {
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                    other => break other?,
+                }
+            };
             if got == 0 {
                 return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into());
             }

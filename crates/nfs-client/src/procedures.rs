@@ -7,8 +7,8 @@
 
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::results::{
-    Access, Attributes, Committed, Consistency, FileSystem, Handle, Limits, Listing, Made, ReadData, Space,
-    Stability, Time, Written,
+    Access, Attributes, Committed, Consistency, FileSystem, Handle, Limits, Listing, Made, ReadData, Space, Stability,
+    Time, Written,
 };
 use crate::wire::{Fields, Malformed, Results};
 
@@ -240,9 +240,7 @@ impl Client {
     /// ACCESS.
     pub fn access(&mut self, object: &[u8], wanted: u32) -> Result<Access, Error> {
         let fields = Fields::default().opaque(object).u32(wanted);
-        self.nfs(4, "ACCESS", fields, |results| {
-            Ok(Access { attributes: results.post_op()?, granted: results.u32()? })
-        })
+        self.nfs(4, "ACCESS", fields, |results| Ok(Access { attributes: results.post_op()?, granted: results.u32()? }))
     }
 
     /// READLINK.
@@ -259,13 +257,7 @@ impl Client {
     }
 
     /// WRITE.
-    pub fn write(
-        &mut self,
-        file: &[u8],
-        offset: u64,
-        data: &[u8],
-        stability: Stability,
-    ) -> Result<Written, Error> {
+    pub fn write(&mut self, file: &[u8], offset: u64, data: &[u8], stability: Stability) -> Result<Written, Error> {
         self.nfs(7, "WRITE", write_arguments(file, offset, data, stability), write_results)
     }
 
@@ -293,13 +285,7 @@ impl Client {
     }
 
     /// SYMLINK.
-    pub fn symlink(
-        &mut self,
-        directory: &[u8],
-        name: &[u8],
-        target: &[u8],
-        change: Change,
-    ) -> Result<Made, Error> {
+    pub fn symlink(&mut self, directory: &[u8], name: &[u8], target: &[u8], change: Change) -> Result<Made, Error> {
         self.nfs(10, "SYMLINK", place(directory, name).change(&change).opaque(target), |results| results.made())
     }
 
@@ -327,11 +313,7 @@ impl Client {
     }
 
     /// RENAME: the source directory, then the target's.
-    pub fn rename(
-        &mut self,
-        from: (&[u8], &[u8]),
-        to: (&[u8], &[u8]),
-    ) -> Result<(Consistency, Consistency), Error> {
+    pub fn rename(&mut self, from: (&[u8], &[u8]), to: (&[u8], &[u8])) -> Result<(Consistency, Consistency), Error> {
         let fields = place(from.0, from.1).opaque(to.0).opaque(to.1);
         self.nfs(14, "RENAME", fields, |results| Ok((results.consistency()?, results.consistency()?)))
     }
@@ -348,13 +330,7 @@ impl Client {
     }
 
     /// READDIR: one piece after `cookie`.
-    pub fn readdir(
-        &mut self,
-        directory: &[u8],
-        cookie: u64,
-        verifier: [u8; 8],
-        count: u32,
-    ) -> Result<Listing, Error> {
+    pub fn readdir(&mut self, directory: &[u8], cookie: u64, verifier: [u8; 8], count: u32) -> Result<Listing, Error> {
         let fields = Fields::default().opaque(directory).u64(cookie).fixed(&verifier).u32(count);
         self.nfs(16, "READDIR", fields, |results| results.listing(false))
     }

@@ -236,11 +236,7 @@ impl Results<'_> {
     }
 
     pub(crate) fn made(&mut self) -> Result<Made, Malformed> {
-        Ok(Made {
-            handle: self.optional(Self::handle)?,
-            attributes: self.post_op()?,
-            directory: self.consistency()?,
-        })
+        Ok(Made { handle: self.optional(Self::handle)?, attributes: self.post_op()?, directory: self.consistency()? })
     }
 
     pub(crate) fn listing(&mut self, with_attributes: bool) -> Result<Listing, Malformed> {

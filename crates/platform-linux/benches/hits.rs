@@ -58,7 +58,7 @@ impl Rig {
         let (peer, own) = (open("afflux-bench-peer"), open("afflux-bench-own"));
         let device_directory: OwnedFd = HostStdFile::open(directory).unwrap().into();
         let device = HostDevice::new(platform, device_directory, Caching::Auto).unwrap();
-        let settings = Settings::new();
+        let mut settings = Settings::new();
         for knob in ["dirty_ratio=90", "dirty_background_ratio=100", "dirty_expire_centisecs=360000"] {
             settings.set_text(knob).unwrap();
         }

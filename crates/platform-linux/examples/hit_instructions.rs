@@ -29,7 +29,7 @@ fn main() {
     let platform = reactors.platform();
     let directory: OwnedFd = File::open(directory).unwrap().into();
     let device = HostDevice::new(&platform, directory, Caching::Auto).unwrap();
-    let settings = Settings::new();
+    let mut settings = Settings::new();
     for knob in ["dirty_background_ratio=100", "dirty_expire_centisecs=360000"] {
         settings.set_text(knob).unwrap();
     }

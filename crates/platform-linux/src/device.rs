@@ -10,6 +10,7 @@
 mod file;
 mod flight;
 mod probe;
+mod turns;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
@@ -114,7 +115,14 @@ impl Device for HostDevice {
         if !matches!(request.operation(), Operation::Read { .. } | Operation::Sync) {
             self.core.refresh_free_bytes(HINT_AGE_NS);
         }
-        launch(Flight::new(request, Arc::clone(&self.core)));
+        let flight = Flight::new(request, Arc::clone(&self.core));
+        let begun = match flight.share() {
+            Some((turns, share)) => turns.enter(share, flight),
+            None => Some(flight),
+        };
+        if let Some(flight) = begun {
+            launch(flight);
+        }
     }
 
     fn free_bytes_hint(&self) -> u64 {

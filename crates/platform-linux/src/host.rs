@@ -121,8 +121,8 @@ impl Directory for HostTree {
         self.descriptors_max
     }
 
-    fn opens_by_identity(&self) -> bool {
-        self.core.by_handle
+    fn opens(&self, identity: &Identity) -> bool {
+        self.core.opens(identity)
     }
 
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {

@@ -141,7 +141,7 @@ impl Directory for MemoryTree {
         self.options.descriptors_max
     }
 
-    fn opens_by_identity(&self) -> bool {
+    fn opens(&self, _identity: &Identity) -> bool {
         self.options.by_identity
     }
 

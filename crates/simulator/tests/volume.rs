@@ -18,9 +18,15 @@ use volume::{
 type Files = Volume<SimPlatform>;
 type Object = Arc<Inode<SimPlatform>>;
 
+/// How many seeds a plain run tries; `AFFLUX_SEEDS=5000` tries so many, from `AFFLUX_FIRST_SEED` on, and
+/// `AFFLUX_KEEP_GOING=1` goes on after one that fails.
 const SEEDS: u64 = 150;
 const CLIENTS: u64 = 3;
 const OPERATIONS: u64 = 60;
+
+fn number_from_env(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
 
 struct Lab {
     world: World,
@@ -30,7 +36,7 @@ struct Lab {
 }
 
 fn serve(world: &World, tree: &Arc<MemoryTree>) -> Arc<Files> {
-    let settings = Settings::new();
+    let mut settings = Settings::new();
     settings.set(Knob::ExpireCentisecs, 50).unwrap();
     let frames = Frames::new(256 * 4096).unwrap();
     let engine = Engine::new(Arc::clone(world.platform()), settings, frames);
@@ -94,7 +100,7 @@ impl Client {
 
     async fn step(&mut self) {
         let name = format!("f{}", self.random.below(24));
-        match self.random.below(12) {
+        match self.random.below(14) {
             0..=2 => self.create(name).await,
             3..=5 => self.write().await,
             6 => self.read().await,
@@ -102,7 +108,8 @@ impl Client {
             8 => self.rename(name).await,
             9 => self.remove().await,
             10 => self.list().await,
-            _ => self.sync().await,
+            11 => self.sync().await,
+            _ => self.look_up(name).await,
         }
     }
 
@@ -163,6 +170,26 @@ impl Client {
     async fn read(&mut self) {
         let Some(name) = self.any() else { return };
         self.check(&name, &self.files[&name].clone()).await;
+    }
+
+    /// Any name, there or not, is found as it is, without asking the host or by asking it.
+    async fn look_up(&mut self, name: String) {
+        let home = self.home().await;
+        for _ in 0..2 {
+            let quickly = self.volume.try_lookup(&home, name.as_bytes());
+            let found = match quickly {
+                Some(found) => Ok(found),
+                None => self.volume.lookup(&home, name.as_bytes()).await,
+            };
+            match (found, self.files.get(&name)) {
+                (Ok((inode, attributes)), Some(known)) => {
+                    assert_eq!(self.volume.handle(&inode).as_bytes(), known.handle, "{name}");
+                    assert_eq!(attributes.size, known.bytes.len() as u64, "{name}");
+                }
+                (Err(VolumeError::NotFound), None) => {}
+                (found, _) => panic!("{name}: {:?}", found.map(|found| found.1)),
+            }
+        }
     }
 
     async fn set(&mut self) {
@@ -342,12 +369,19 @@ fn one_seed(seed: u64) -> u64 {
 
 #[test]
 fn clients_find_what_they_did_whatever_happens_beside() {
-    for seed in 0..SEEDS {
-        let result = std::panic::catch_unwind(|| one_seed(seed));
-        if result.is_err() {
-            panic!("seed {seed}");
+    let first = number_from_env("AFFLUX_FIRST_SEED", 0);
+    let count = number_from_env("AFFLUX_SEEDS", SEEDS);
+    let keep_going = std::env::var_os("AFFLUX_KEEP_GOING").is_some();
+    let mut failed = Vec::new();
+    for seed in first..first.saturating_add(count) {
+        if std::panic::catch_unwind(|| one_seed(seed)).is_err() {
+            failed.push(seed);
+            if !keep_going {
+                break;
+            }
         }
     }
+    assert!(failed.is_empty(), "seeds {failed:?} fail");
 }
 
 #[test]
@@ -424,4 +458,204 @@ fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
     assert_eq!(seen.size, 6);
     assert!(seen.mtime > written.mtime && seen.ctime > written.ctime);
     assert_eq!(bytes_of(&lab.run(lab.volume.read(&file, 0, 100)).unwrap().bytes), b"theirs");
+}
+
+/// Makes a file, drops it from memory, renames it, and has the exports walked for something else.
+fn renamed_while_dropped(lab: &Lab) -> (Vec<u8>, Vec<u8>) {
+    let root = lab.run(lab.volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (gone, _) = lab.run(lab.volume.create(&root, b"gone", how)).result.unwrap();
+    let gone = lab.volume.handle(&gone).as_bytes().to_vec();
+    lab.run(lab.volume.remove(&root, b"gone")).result.unwrap();
+    assert_eq!(lab.run(lab.volume.resolve(&gone)).err(), Some(VolumeError::Stale));
+    let (file, _) = lab.run(lab.volume.create(&root, b"file", how)).result.unwrap();
+    let handle = lab.volume.handle(&file).as_bytes().to_vec();
+    drop(file);
+    for number in 0..300 {
+        lab.run(lab.volume.create(&root, format!("{number}").as_bytes(), how)).result.unwrap();
+    }
+    assert!(lab.volume.try_resolve(&handle).is_none(), "dropped");
+    (handle, gone)
+}
+
+#[test]
+fn an_object_renamed_while_it_was_not_in_memory_is_found_by_its_handle() {
+    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0 });
+    let (handle, gone) = renamed_while_dropped(&lab);
+    let root = lab.run(lab.volume.mount(b"/")).unwrap();
+    lab.run(lab.volume.rename(&root, b"file", &root, b"other")).0.result.unwrap();
+    let began = lab.world.platform().now();
+    assert!(lab.run(lab.volume.resolve(&handle)).is_ok());
+    assert!(lab.world.platform().now().since(began) < Nanos::SECOND, "its new place is known");
+    assert_eq!(lab.run(lab.volume.resolve(&gone)).err(), Some(VolumeError::Stale));
+}
+
+#[test]
+fn what_others_renamed_is_looked_for_before_its_handle_is_called_stale() {
+    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0 });
+    let (handle, gone) = renamed_while_dropped(&lab);
+    // Another server on the same tree: a program on the host.
+    let other = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
+    let root = lab.run(other.mount(b"/")).unwrap();
+    lab.run(other.rename(&root, b"file", &root, b"other")).0.result.unwrap();
+    assert!(lab.run(lab.volume.resolve(&handle)).is_ok());
+    assert_eq!(lab.run(lab.volume.resolve(&gone)).err(), Some(VolumeError::Stale));
+}
+
+#[test]
+fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
+    for seed in 0..100 {
+        let lab = Lab::new(seed, TreeOptions { by_identity: false, descriptors_max: 0 });
+        let root = lab.run(lab.volume.mount(b"/")).unwrap();
+        let make = |at: &Object, name: &str| {
+            lab.run(lab.volume.make_directory(at, name.as_bytes(), AttributeChange::default())).result.unwrap().0
+        };
+        // Walks go through the last of them first.
+        let (early, late) = (make(&root, "z"), make(&root, "a"));
+        let moved = make(&late, "moved");
+        let how = CreateHow::Guarded(AttributeChange::default());
+        let (file, _) = lab.run(lab.volume.create(&moved, b"file", how)).result.unwrap();
+        let handle = lab.volume.handle(&file).as_bytes().to_vec();
+        for number in 0..20 {
+            make(&early, &number.to_string());
+        }
+        // A new server knows no locations.
+        let volume = serve(&lab.world, &lab.tree.reopened(TreeOptions { by_identity: false, descriptors_max: 0 }));
+        let mover = Arc::clone(&volume);
+        lab.world.spawn("mover", async move {
+            let (from, to) = (mover.mount(b"/a").await.unwrap(), mover.mount(b"/z").await.unwrap());
+            let platform = mover.engine().platform();
+            for _ in 0..4 {
+                for round in 0..40 {
+                    let (from, to) = if round % 2 == 0 { (&from, &to) } else { (&to, &from) };
+                    mover.rename(from, b"moved", to, b"moved").await.0.result.unwrap();
+                }
+                // Until the next walk.
+                platform.sleep_until(platform.now().after(5 * Nanos::SECOND)).await;
+            }
+        });
+        assert!(lab.run(volume.resolve(&handle)).is_ok(), "seed {seed}");
+    }
+}
+
+/// Every name of a directory but "." and "..", by pieces of `piece`.
+async fn names_of(volume: &Files, directory: &Object, piece: usize) -> BTreeSet<String> {
+    let (mut cookie, mut names) = (0, BTreeSet::new());
+    loop {
+        let listing = volume.list(directory, cookie, piece, false).await.unwrap();
+        for entry in listing.entries {
+            cookie = entry.cookie;
+            names.insert(String::from_utf8(entry.name.to_vec()).unwrap());
+        }
+        if listing.end {
+            return names;
+        }
+        for _ in 0..4 {
+            volume.engine().platform().preemption_point().await;
+        }
+    }
+}
+
+#[test]
+fn a_listing_shows_what_was_done_before_it_whoever_else_lists() {
+    for seed in 0..100 {
+        let lab = Lab::new(seed, TreeOptions::default());
+        // Fewer steps, so that two tasks meet more often.
+        lab.volume.set_names_durable(false);
+        let root = lab.run(lab.volume.mount(b"/")).unwrap();
+        let how = CreateHow::Guarded(AttributeChange::default());
+        for number in 0..20 {
+            lab.run(lab.volume.create(&root, format!("{number}").as_bytes(), how)).result.unwrap();
+        }
+        let (volume, directory) = (Arc::clone(&lab.volume), Arc::clone(&root));
+        lab.world.spawn("lister", async move {
+            for _ in 0..1_000 {
+                // A listing's beginning reads the directory; what it does not take is kept.
+                volume.list(&directory, 0, 3, false).await.unwrap();
+            }
+        });
+        lab.run(async {
+            for number in 0..20 {
+                lab.volume.create(&root, format!("new {number}").as_bytes(), how).await.result.unwrap();
+                lab.volume.remove(&root, format!("{number}").as_bytes()).await.result.unwrap();
+                let names = names_of(&lab.volume, &root, 4).await;
+                assert!(names.contains(&format!("new {number}")), "seed {seed}");
+                assert!(!names.contains(&number.to_string()), "seed {seed}");
+            }
+        });
+    }
+}
+
+#[test]
+fn names_are_remembered_for_a_second_and_not_past_any_change_of_the_directory() {
+    let lab = Lab::new(1, TreeOptions::default());
+    let volume = &lab.volume;
+    let platform = lab.world.platform();
+    let wait = |ns| lab.run(platform.sleep_until(platform.now().after(ns)));
+    let root = lab.run(volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    for name in [b"one", b"two"] {
+        lab.run(volume.create(&root, name, how)).result.unwrap();
+    }
+    let knows = |name: &[u8]| volume.try_lookup(&root, name).is_some();
+    let look = |name: &[u8]| drop(lab.run(volume.lookup(&root, name)));
+    let forgotten_by = |change: &dyn Fn()| {
+        look(b"one");
+        assert!(knows(b"one"));
+        assert!(!knows(b"on") && !knows(b"onee") && !knows(b"none") && !knows(b".") && !knows(b".."));
+        change();
+        assert!(!knows(b"one"));
+    };
+    forgotten_by(&|| drop(lab.run(volume.create(&root, b"three", how)).result.unwrap()));
+    forgotten_by(&|| lab.run(volume.remove(&root, b"three")).result.unwrap());
+    forgotten_by(&|| lab.run(volume.rename(&root, b"two", &root, b"one")).0.result.unwrap());
+    forgotten_by(&|| lab.run(volume.rename(&root, b"one", &root, b"two")).0.result.unwrap());
+    assert_eq!(lab.run(volume.lookup(&root, b"one")).err(), Some(VolumeError::NotFound));
+    assert!(!knows(b"one"), "what is not there is not kept");
+    lab.run(volume.create(&root, b"one", how)).result.unwrap();
+    forgotten_by(&|| wait(Nanos::SECOND));
+    // Somebody else: a change that was seen is enough, and unseen it is forgotten in time.
+    let other = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
+    let there = lab.run(other.mount(b"/")).unwrap();
+    forgotten_by(&|| {
+        wait(Nanos::SECOND / 2);
+        look(b"one");
+        wait(Nanos::SECOND * 3 / 4);
+        lab.run(other.remove(&there, b"two")).result.unwrap();
+        assert!(knows(b"one"));
+        lab.run(volume.attributes(&root)).unwrap();
+    });
+    look(b"one");
+    lab.run(other.remove(&there, b"one")).result.unwrap();
+    wait(Nanos::SECOND);
+    assert!(!knows(b"one"));
+    volume.engine().set_knob(Knob::AttributesIdleCentisecs, 0).unwrap();
+    lab.run(volume.create(&root, b"four", how)).result.unwrap();
+    look(b"four");
+    assert!(!knows(b"four"), "turned off");
+}
+
+#[test]
+fn nobody_finds_an_object_under_its_old_name_after_it_was_found_under_the_new() {
+    for seed in 0..2000 {
+        let lab = Lab::new(seed, TreeOptions::default());
+        let root = lab.run(lab.volume.mount(b"/")).unwrap();
+        let how = CreateHow::Guarded(AttributeChange::default());
+        lab.run(lab.volume.create(&root, b"old", how)).result.unwrap();
+        lab.run(lab.volume.lookup(&root, b"old")).unwrap();
+        let (volume, directory) = (Arc::clone(&lab.volume), Arc::clone(&root));
+        lab.world.spawn("mover", async move {
+            volume.rename(&directory, b"old", &directory, b"new").await.0.result.unwrap();
+        });
+        let (volume, directory) = (Arc::clone(&lab.volume), Arc::clone(&root));
+        lab.world.spawn("looker", async move {
+            // Keeps the entry of the old name alive for as long as it is there.
+            while volume.lookup(&directory, b"old").await.is_ok() {}
+        });
+        lab.run(async {
+            while lab.volume.lookup(&root, b"new").await.is_err() {}
+            assert!(lab.volume.try_lookup(&root, b"old").is_none(), "seed {seed}");
+            assert!(lab.volume.lookup(&root, b"old").await.is_err(), "seed {seed}");
+        });
+    }
 }

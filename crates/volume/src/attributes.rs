@@ -147,9 +147,9 @@ pub enum SetTime {
 pub struct AttributeChange {
     /// New permission bits, 0 to 0o7777.
     pub mode: Option<u32>,
-    /// New owner.
+    /// New owner; any but `u32::MAX`, which is nobody's: hosts take it for "no change".
     pub uid: Option<u32>,
-    /// New group.
+    /// New group, likewise.
     pub gid: Option<u32>,
     /// New size, of a regular file.
     pub size: Option<u64>,
@@ -157,4 +157,17 @@ pub struct AttributeChange {
     pub atime: SetTime,
     /// The modification time.
     pub mtime: SetTime,
+}
+
+impl AttributeChange {
+    /// Refuses what no object can have. A size is looked at by whoever knows the object.
+    pub(crate) fn check(&self) -> Result<(), VolumeError> {
+        if self.mode.is_some_and(|mode| mode > 0o7777) {
+            return Err(VolumeError::Invalid { what: "permission bits above 0o7777" });
+        }
+        if self.uid == Some(u32::MAX) || self.gid == Some(u32::MAX) {
+            return Err(VolumeError::Invalid { what: "4294967295 as an owner or a group" });
+        }
+        Ok(())
+    }
 }

@@ -260,8 +260,9 @@ pub trait Directory: Send + Sync + 'static {
     /// How many objects and files the volume may keep open at a time.
     fn descriptors_max(&self) -> usize;
 
-    /// Whether [`Directory::open_identity`] can work at all.
-    fn opens_by_identity(&self) -> bool;
+    /// Whether [`Directory::open_identity`] can open this one while it lives; else it is found by its
+    /// names.
+    fn opens(&self, identity: &Identity) -> bool;
 
     /// The object with this identity, wherever it is in an exported file system. `Stale` if it is
     /// gone, `NotSupported` if it cannot be found this way.

@@ -20,7 +20,7 @@ use crate::inode::{Inode, Times};
 use crate::location::Location;
 use crate::names;
 use crate::resolve::require_directory;
-use crate::volume::{STOPPED, Volume};
+use crate::volume::{STOPPED, Volume, lock};
 
 /// How a regular file is made where its name may be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,7 +176,7 @@ impl<P: Platform> Volume<P> {
         new: New,
         attributes: AttributeChange,
     ) -> Outcome<Made<P>> {
-        if let Err(error) = check_place(parent, &name) {
+        if let Err(error) = check_place(parent, &name).and_then(|()| attributes.check()) {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
         self.make_room().await;
@@ -197,7 +197,7 @@ impl<P: Platform> Volume<P> {
         let make =
             || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
         let (inode, _) = self.table.get_or_insert(&identity, make);
-        if !self.tree.opens_by_identity() {
+        if !self.tree.opens(&identity) {
             inode.state().location = Some(Location { parent: parent.identity, name });
         }
         let attached = match data {
@@ -244,7 +244,7 @@ impl<P: Platform> Volume<P> {
         if let Some(listed) = parent.listed().as_mut() {
             listed.remove(&name);
         }
-        self.name_changed(&identity, stat);
+        self.name_taken(&identity, stat);
         drop(changing);
         Outcome { result: self.make_durable(parent).await, consistency }
     }
@@ -283,11 +283,17 @@ impl<P: Platform> Volume<P> {
         let second = if one { None } else { Some(second.changing.lock().await) };
         from.changes.fetch_add(1, Ordering::Relaxed);
         to.changes.fetch_add(1, Ordering::Relaxed);
+        let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
         let renamed = self.tree.rename(&from.node, from_name.clone(), &to.node, to_name.clone()).await;
         let Renamed { moved, replaced, from: from_change, to: to_change } = match renamed {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
+        self.relocate(&moved.0, Location { parent: to.identity, name: to_name.clone() });
+        if moved.1.kind == Kind::Directory {
+            self.moved_past();
+        }
+        drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
         let to_consistency = if one { from_consistency } else { self.entries_changed(to, to_change) };
         if let Some(listed) = from.listed().as_mut() {
@@ -297,14 +303,9 @@ impl<P: Platform> Volume<P> {
             listed.insert(&to_name, moved.1.fileid);
         }
         if let Some((identity, stat)) = replaced {
-            self.name_changed(&identity, stat);
+            self.name_taken(&identity, stat);
         }
         self.name_changed(&moved.0, moved.1);
-        if !self.tree.opens_by_identity()
-            && let Some(inode) = self.table.get(&moved.0)
-        {
-            inode.state().location = Some(Location { parent: to.identity, name: to_name });
-        }
         drop((first, second));
         // The new name first: a crash in between leaves both names, never none.
         let mut result = self.make_durable(to).await;
@@ -346,6 +347,7 @@ impl<P: Platform> Volume<P> {
         if let Some(listed) = parent.listed().as_mut() {
             listed.insert(&name, inode.fileid());
         }
+        self.relocate(&inode.identity, Location { parent: parent.identity, name });
         inode.changed(linked.stat, self.now(), Times::Keep);
         drop(changing);
         let result = self.make_durable(parent).await;
@@ -367,8 +369,20 @@ impl<P: Platform> Volume<P> {
         directory.changed(change.after, self.now(), Times::Entries)
     }
 
+    /// An object of which a name was taken.
+    fn name_taken(&self, identity: &Identity, stat: Stat) {
+        if stat.links > 0 {
+            // It may be known by that name alone.
+            self.moved_past();
+        }
+        self.name_changed(identity, stat);
+    }
+
     /// An object of which a name was changed or taken, if it is in memory.
     fn name_changed(&self, identity: &Identity, stat: Stat) {
+        if stat.links == 0 {
+            lock(&self.locations).remove(identity);
+        }
         let Some(inode) = self.table.get(identity) else {
             return;
         };

@@ -189,6 +189,11 @@ impl<P: Platform> Inode<P> {
         }
     }
 
+    /// The count of changes, ordered after what was learnt of any that has ended.
+    pub(crate) fn changes_seen(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+
     pub(crate) fn is_clean(&self) -> bool {
         self.file().is_none_or(File::is_clean)
     }
@@ -323,6 +328,8 @@ impl<P: Platform> Inode<P> {
             return Seen::Same;
         }
         state.foreign(stat);
+        // What its names named does not count any more.
+        self.changes.fetch_add(1, Ordering::Release);
         Seen::Foreign
     }
 

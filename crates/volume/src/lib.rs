@@ -18,6 +18,7 @@ mod list;
 mod listing;
 mod location;
 pub mod machine;
+mod name_cache;
 pub mod names;
 pub mod read;
 mod resolve;

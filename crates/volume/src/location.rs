@@ -20,18 +20,31 @@ pub(crate) struct Locations {
     entries_max: usize,
     young: IdentityMap<Location>,
     old: IdentityMap<Location>,
+    dropped: u64,
 }
 
 impl Locations {
     pub(crate) fn new(entries_max: usize) -> Self {
-        Self { entries_max: entries_max.max(2), young: IdentityMap::default(), old: IdentityMap::default() }
+        Self { entries_max: entries_max.max(2), young: IdentityMap::default(), old: IdentityMap::default(), dropped: 0 }
     }
 
     pub(crate) fn insert(&mut self, identity: Identity, location: Location) {
         if self.young.len() >= self.entries_max / 2 && !self.young.contains_key(&identity) {
-            self.old = std::mem::take(&mut self.young);
+            let oldest = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
+            self.dropped += u64::from(!oldest.is_empty());
         }
         self.young.insert(identity, location);
+    }
+
+    /// The object is gone.
+    pub(crate) fn remove(&mut self, identity: &Identity) {
+        self.young.remove(identity);
+        self.old.remove(identity);
+    }
+
+    /// How often locations were dropped because there were too many.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     pub(crate) fn get(&self, identity: &Identity) -> Option<&Location> {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{Nanos, Platform};
+use engine::{File, Nanos, Platform};
 
 use crate::attributes::{Attributes, Kind};
 use crate::directory::{Found, Node};
@@ -23,13 +23,41 @@ use crate::volume::{Volume, lock};
 
 /// Pause between two walks of the exports in search of identities.
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
+/// Most walks for one identity, where directories are moved meanwhile: during the last none can be.
+const WALKS_MAX: usize = 3;
 /// Most names between a remembered object and its export's root.
 const DEPTH_MAX: usize = 256;
 
-/// When the exports were last walked to the end.
+/// The last walk of all exports to the end.
 #[derive(Default)]
 pub(crate) struct Walk {
-    ended: Option<Nanos>,
+    last: Option<Walked>,
+}
+
+struct Walked {
+    began: Nanos,
+    ended: Nanos,
+    /// From before it began.
+    reach: Reach,
+}
+
+/// While this stays the same, a walk to the end has met everything that no location leads to.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Reach {
+    /// Changes of ours that can carry something past a walk, or leave it without a location.
+    moves: u64,
+    /// How often locations had to be dropped.
+    dropped: u64,
+}
+
+/// Where remembered locations led to.
+enum Followed<P: Platform> {
+    /// To the object.
+    Found(Arc<Inode<P>>),
+    /// Nowhere: there are none.
+    Unknown,
+    /// To something else: it was moved or removed since.
+    Misled,
 }
 
 /// A directory on the path of a walk.
@@ -93,61 +121,103 @@ impl<P: Platform> Volume<P> {
             return Ok(inode);
         }
         self.make_room().await;
-        if self.tree.opens_by_identity() {
+        if self.tree.opens(&identity) {
             match self.tree.open_identity(identity).await {
                 Ok(found) => return self.admit(found, export, None).await,
                 Err(VolumeError::NotSupported) => {}
                 Err(error) => return Err(gone(error)),
             }
         }
-        if let Some(inode) = self.follow(identity, export).await {
+        if let Followed::Found(inode) = self.follow(identity, export).await {
             return Ok(inode);
         }
-        // One walk serves all who wait for it.
-        let mut walk = self.walk.lock().await;
-        if let Some(inode) = self.follow(identity, export).await {
-            return Ok(inode);
+        self.search(identity, export).await
+    }
+
+    /// Walks the exports for an object that no location leads to. It is `Stale` only if a walk says so
+    /// that nothing of ours was carried past; what others moved is found once a pause has passed.
+    async fn search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
+        let asked = self.now();
+        for walks_left in (0..WALKS_MAX).rev() {
+            // One walk serves all who wait for it.
+            let mut walk = self.walk.lock().await;
+            let followed = self.follow(identity, export).await;
+            if let Followed::Found(inode) = followed {
+                return Ok(inode);
+            }
+            if let Some(last) = &walk.last {
+                // All was seen: what was not there then will hardly be in the next seconds.
+                let fresh = last.began >= asked || self.now().since(last.ended) < WALK_PAUSE_NS;
+                if fresh && matches!(followed, Followed::Unknown) && last.reach == self.reach() {
+                    return Err(VolumeError::Stale);
+                }
+                self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
+            }
+            let (began, reach) = (self.now(), self.reach());
+            let mut moving = if walks_left == 0 { Some(self.moving.lock().await) } else { None };
+            let met = self.walk_for(identity).await;
+            moving.take();
+            if let Some((found, tag, location)) = met {
+                if let Ok(inode) = self.admit(found, tag, Some(location)).await {
+                    return Ok(inode);
+                }
+                continue;
+            }
+            walk.last = Some(Walked { began, ended: self.now(), reach });
+            // A rename that was under way has left its location once this can be had.
+            drop(self.moving.lock().await);
+            if let Followed::Found(inode) = self.follow(identity, export).await {
+                return Ok(inode);
+            }
+            // It was looked for itself: that locations of others had to be dropped does not matter.
+            if walks_left == 0 || reach.moves == self.reach().moves {
+                break;
+            }
         }
-        if walk.ended.is_some_and(|ended| self.now().since(ended) < WALK_PAUSE_NS) {
-            return Err(VolumeError::Stale);
-        }
-        if let Some(inode) = self.walk_for(identity).await {
-            return Ok(inode);
-        }
-        // All was seen: what is not there now will hardly be in the next seconds.
-        walk.ended = Some(self.now());
         Err(VolumeError::Stale)
     }
 
+    fn reach(&self) -> Reach {
+        Reach { moves: self.moves.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
+    }
+
     /// Goes down from a known ancestor along remembered locations.
-    async fn follow(&self, identity: Identity, export: u16) -> Option<Arc<Inode<P>>> {
+    async fn follow(&self, identity: Identity, export: u16) -> Followed<P> {
         let mut path = Vec::new();
         let mut at = identity;
         let mut inode = loop {
             if let Some(inode) = self.table.get(&at) {
                 break inode;
             }
-            let location = lock(&self.locations).get(&at).cloned()?;
+            let Some(location) = lock(&self.locations).get(&at).cloned() else {
+                return if path.is_empty() { Followed::Unknown } else { Followed::Misled };
+            };
             if path.len() == DEPTH_MAX {
-                return None;
+                return Followed::Misled;
             }
             path.push((at, location.name));
             at = location.parent;
         };
         while let Some((expected, name)) = path.pop() {
-            let found = self.tree.lookup(&inode.node, name.clone()).await.ok()?;
+            let Ok(found) = self.tree.lookup(&inode.node, name.clone()).await else {
+                return Followed::Misled;
+            };
             if found.identity != expected {
-                return None;
+                return Followed::Misled;
             }
             let location = Location { parent: inode.identity, name };
-            inode = self.admit(found, export, Some(location)).await.ok()?;
+            match self.admit(found, export, Some(location)).await {
+                Ok(admitted) => inode = admitted,
+                Err(_) => return Followed::Misled,
+            }
         }
-        Some(inode)
+        Followed::Found(inode)
     }
 
     /// Walks the exports, a directory at a time, and remembers where everything is; ends early where
-    /// `wanted` is found. Holds open what is on the path to the directory being read, no more.
-    async fn walk_for(&self, wanted: Identity) -> Option<Arc<Inode<P>>> {
+    /// `wanted` is found, with its export's tag and location. Holds open what is on the path to the
+    /// directory being read, no more.
+    async fn walk_for(&self, wanted: Identity) -> Option<(Found, u16, Location)> {
         for export in &self.exports {
             let root = &export.root;
             let mut path = vec![self.scan(root.node.clone(), root.identity, wanted).await];
@@ -155,9 +225,11 @@ impl<P: Platform> Volume<P> {
                 self.engine.platform().preemption_point().await;
                 if let Some(name) = level.wanted.take() {
                     let location = Location { parent: level.identity, name: name.clone() };
-                    let found = self.tree.lookup(&level.node, name).await.ok()?;
-                    let found = (found.identity == wanted).then_some(found)?;
-                    return self.admit(found, export.tag, Some(location)).await.ok();
+                    match self.tree.lookup(&level.node, name).await {
+                        Ok(found) if found.identity == wanted => return Some((found, export.tag, location)),
+                        // Moved since: what was remembered of it may be older than the move.
+                        _ => self.moved_past(),
+                    }
                 }
                 let Some(name) = level.directories.pop() else {
                     path.pop();
@@ -192,6 +264,15 @@ impl<P: Platform> Volume<P> {
         level
     }
 
+    /// As [`Volume::lookup`], if it was looked up less than `attributes_idle_centisecs` ago, nothing is
+    /// known to have changed in the directory since, and the attributes are known. Not for "." and "..".
+    pub fn try_lookup(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Option<(Arc<Inode<P>>, Attributes)> {
+        let object = self.names.get(directory, name, self.now(), self.idle_ns())?;
+        let inode = self.table.get(&object)?;
+        let attributes = self.try_attributes(&inode)?;
+        Some((inode, attributes))
+    }
+
     /// What `name` names in a directory, and its attributes.
     pub async fn lookup(
         &self,
@@ -215,9 +296,12 @@ impl<P: Platform> Volume<P> {
             }
         } else {
             let name = Bytes::copy_from_slice(name);
+            let (changes, asked) = (directory.changes_seen(), self.now());
             let found = self.tree.lookup(&directory.node, name.clone()).await?;
-            let location = Location { parent: directory.identity, name };
-            self.admit(found, export, Some(location)).await?
+            let location = Location { parent: directory.identity, name: name.clone() };
+            let inode = self.admit(found, export, Some(location)).await?;
+            self.names.keep(directory, name, inode.identity, changes, asked);
+            inode
         };
         Ok((Arc::clone(&inode), inode.attributes()))
     }
@@ -249,7 +333,7 @@ impl<P: Platform> Volume<P> {
             )
         };
         let (inode, new) = self.table.get_or_insert(&identity, make);
-        if !self.tree.opens_by_identity() && location.is_some() {
+        if location.is_some() && !self.tree.opens(&identity) {
             inode.state().location = location;
         }
         if !new && inode.differs(&stat, now) {
@@ -266,12 +350,11 @@ impl<P: Platform> Volume<P> {
         }
         let changing = inode.changing.lock().await;
         let changes = inode.changes.load(Ordering::Relaxed);
+        let written = inode.file().map(File::change_count);
         let stat = self.tree.stat(&inode.node).await?;
         let seen = inode.observe(stat, changes, self.now());
         if seen == Seen::Foreign {
-            if let Some(file) = inode.file() {
-                self.engine.invalidate(file, stat.size).await;
-            }
+            self.forget_cached(inode, stat.size, written).await;
             inode.listed().take();
         }
         drop(changing);
@@ -282,9 +365,26 @@ impl<P: Platform> Volume<P> {
         Ok(())
     }
 
+    /// Others changed a file: what is cached of its bytes is void. `size` is what the host says, and
+    /// `written` the count of the engine's changes from before it was asked.
+    pub(crate) async fn forget_cached(&self, inode: &Arc<Inode<P>>, size: u64, written: Option<u64>) {
+        let Some(file) = inode.file() else { return };
+        // A file that was opened meanwhile began with what was there then.
+        let taken = self.engine.invalidate(file, size, written.unwrap_or(0)).await;
+        if !taken {
+            // We were writing: the size is compared again once that is over.
+            inode.state().unsettled = true;
+            self.settle_later(inode);
+        }
+    }
+
     /// Its last name is gone: nobody finds it any more, those who hold it end with it.
     pub(crate) fn gone(&self, inode: &Arc<Inode<P>>) {
-        inode.state().removed = true;
+        {
+            let mut state = inode.state();
+            state.removed = true;
+            state.location = None;
+        }
         self.table.forget(inode);
     }
 
@@ -298,10 +398,7 @@ impl<P: Platform> Volume<P> {
         if !self.table.is_full() {
             return;
         }
-        let sweep = self.table.sweep();
-        for inode in &sweep.dropped {
-            self.remember(inode);
-        }
+        let sweep = self.table.sweep(|inode| self.remember(inode));
         drop(sweep.dropped);
         if !self.table.is_full() {
             return;
@@ -311,16 +408,34 @@ impl<P: Platform> Volume<P> {
                 inode.recent.store(false, Ordering::Relaxed);
             }
         }
-        let sweep = self.table.sweep();
-        for inode in &sweep.dropped {
-            self.remember(inode);
+        drop(self.table.sweep(|inode| self.remember(inode)).dropped);
+    }
+
+    /// Keeps where an object that is being dropped was found, for trees that cannot open its identity.
+    pub(crate) fn remember(&self, inode: &Arc<Inode<P>>) {
+        if self.tree.opens(&inode.identity) {
+            return;
+        }
+        match inode.state().location.take() {
+            Some(location) => lock(&self.locations).insert(inode.identity, location),
+            None => self.moved_past(),
         }
     }
 
-    /// Keeps where a dropped object was found, for trees that cannot open identities.
-    pub(crate) fn remember(&self, inode: &Arc<Inode<P>>) {
-        if let Some(location) = inode.state().location.take() {
-            lock(&self.locations).insert(inode.identity, location);
+    /// What a walk has seen is not all that there is any more.
+    pub(crate) fn moved_past(&self) {
+        self.moves.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// An object, in memory or not, has a new name.
+    pub(crate) fn relocate(&self, identity: &Identity, location: Location) {
+        if self.tree.opens(identity) {
+            return;
+        }
+        match self.table.get(identity) {
+            Some(inode) => inode.state().location = Some(location),
+            // Dropped, and what it was known by is remembered already.
+            None => lock(&self.locations).insert(*identity, location),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 
-use engine::{Nanos, Platform};
+use engine::{File, Nanos, Platform};
 
 use crate::attributes::{AttributeChange, SetTime};
 use crate::error::VolumeError;
@@ -102,6 +102,7 @@ impl<P: Platform> Volume<P> {
             return true;
         }
         let changes = inode.changes.load(Ordering::Acquire);
+        let written = inode.file().map(File::change_count);
         let change = AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
         let stat = match self.tree.set(&inode.node, change).await {
             // A file of somebody else's, which we may write to: it keeps the host's time.
@@ -116,8 +117,8 @@ impl<P: Platform> Volume<P> {
             return true;
         };
         let seen = inode.settled(stat, changes, self.now());
-        if let (Some(Seen::Foreign), Some(file)) = (seen, inode.file()) {
-            self.engine.invalidate(file, stat.size).await;
+        if seen == Some(Seen::Foreign) {
+            self.forget_cached(inode, stat.size, written).await;
         }
         drop(changing);
         if stat.links == 0 {

@@ -118,21 +118,23 @@ impl<P: Platform> Table<P> {
         unused
     }
 
-    /// Takes it out if nobody but the caller holds it and everything of it is on the host.
-    pub(crate) fn drop_idle(&self, inode: &Arc<Inode<P>>) -> bool {
+    /// Takes it out if nobody but the caller holds it and everything of it is on the host; `remember` is
+    /// called before.
+    pub(crate) fn drop_idle(&self, inode: &Arc<Inode<P>>, remember: impl FnOnce(&Arc<Inode<P>>)) {
         let mut shard = self.shard(&inode.identity);
         let there = shard.get(&inode.identity).is_some_and(|there| Arc::ptr_eq(there, inode));
         if !there || Arc::strong_count(inode) > 2 || !inode.is_idle() {
-            return false;
+            return;
         }
+        remember(inode);
         shard.remove(&inode.identity);
         self.count.fetch_sub(1, Ordering::Relaxed);
-        true
     }
 
     /// Looks for inodes to drop until there is room again: an eighth. One that was used since the
-    /// last look is passed over once.
-    pub(crate) fn sweep(&self) -> Sweep<P> {
+    /// last look is passed over once. `remember` is called for each one right before nobody finds it
+    /// any more.
+    pub(crate) fn sweep(&self, remember: impl Fn(&Arc<Inode<P>>)) -> Sweep<P> {
         let mut sweep = Sweep { dropped: Vec::new(), unwritten: Vec::new() };
         let (mut inodes, mut descriptors) = (self.len(), self.descriptors.load(Ordering::Relaxed));
         for _ in 0..2 * SHARDS {
@@ -148,6 +150,7 @@ impl<P: Platform> Table<P> {
                     return true;
                 }
                 if inode.is_idle() {
+                    remember(inode);
                     inodes -= 1;
                     descriptors = descriptors.saturating_sub(inode.descriptors_held());
                     sweep.dropped.push(Arc::clone(inode));

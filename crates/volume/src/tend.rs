@@ -55,8 +55,8 @@ impl<P: Platform> Volume<P> {
 
     fn close_program(&self, inode: &Arc<Inode<P>>) {
         let program = inode.kind() == Kind::Regular && inode.attributes().mode & 0o111 != 0;
-        if program && inode.writable_file().is_some() && self.table.drop_idle(inode) {
-            self.remember(inode);
+        if program && inode.writable_file().is_some() {
+            self.table.drop_idle(inode, |inode| self.remember(inode));
         }
     }
 }

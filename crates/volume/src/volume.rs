@@ -4,9 +4,10 @@
 //! Does not own: finding objects (`resolve`), names (`entries`), bytes (`data`), durability (`sync`),
 //! times of written files (`settle`), listings (`list`).
 //! Invariants: lock order: an inode's `changing` (of two directories: the smaller identity first),
-//! then `opening` or `durable`, then short locks one at a time. Only task locks are held over an await.
+//! then `moving`, `opening` or `durable`, then short locks (`docs/concurrency.md`). Only task locks are
+//! held over an await.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -21,6 +22,7 @@ use crate::handle::{FileHandle, HandleKey};
 use crate::inode::{Inode, Times};
 use crate::list::Kept;
 use crate::location::Locations;
+use crate::name_cache::NameCache;
 use crate::resolve::Walk;
 use crate::settle::Settling;
 use crate::table::Table;
@@ -47,6 +49,11 @@ pub struct Volume<P: Platform> {
     devices: Mutex<Vec<(DeviceKey, DeviceId)>>,
     pub(crate) locations: Mutex<Locations>,
     pub(crate) walk: TaskMutex<Walk>,
+    /// Held while a name becomes another, where the tree cannot open identities: for a walk.
+    pub(crate) moving: TaskMutex<()>,
+    /// Counts what makes a walk that has ended, or is being made, incomplete.
+    pub(crate) moves: AtomicU64,
+    pub(crate) names: NameCache<P>,
     pub(crate) settling: Settling<P>,
     pub(crate) kept: Mutex<Kept<P>>,
     /// Held by whoever makes room in the table.
@@ -96,6 +103,9 @@ impl<P: Platform> Volume<P> {
             devices: Mutex::new(Vec::new()),
             locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
             walk: TaskMutex::new(Walk::default()),
+            moving: TaskMutex::new(()),
+            moves: AtomicU64::new(0),
+            names: NameCache::new(),
             settling: Settling::default(),
             kept: Mutex::new(Kept::default()),
             sweeping: TaskMutex::new(()),
@@ -243,9 +253,7 @@ impl<P: Platform> Volume<P> {
 
     /// Applies a change with `changing` held. True if there was something to change on the host.
     pub(crate) async fn apply(&self, inode: &Arc<Inode<P>>, change: AttributeChange) -> Result<bool, VolumeError> {
-        if change.mode.is_some_and(|mode| mode > 0o7777) {
-            return Err(VolumeError::Invalid { what: "permission bits above 0o7777" });
-        }
+        change.check()?;
         let mut acted = false;
         if let Some(size) = change.size {
             self.set_size(inode, size).await?;
@@ -261,6 +269,13 @@ impl<P: Platform> Volume<P> {
             acted = true;
         }
         Ok(acted)
+    }
+
+    /// As [`Volume::access`], if that is known without asking the host.
+    pub fn try_access(&self, inode: &Arc<Inode<P>>) -> Option<(u8, Attributes)> {
+        let attributes = self.try_attributes(inode)?;
+        let rights = inode.state().access?;
+        Some((rights, attributes))
     }
 
     /// Which of read 1, write 2, execute or search 4 the serving user may do.

@@ -94,7 +94,8 @@ pub(crate) fn check(metadata: &Value) -> Result<Vec<Violation>> {
 
 fn edge_violation(row: &Row, workspace: &[&str], dependency: &Value) -> Option<Violation> {
     let name = dependency["name"].as_str().unwrap_or_default();
-    let test_only = dependency["kind"].as_str() == Some("dev");
+    // What only a model checker's build imports is for tests as well.
+    let test_only = dependency["kind"].as_str() == Some("dev") || dependency["target"].as_str() == Some("cfg(loom)");
     let target = short(name);
     let allowed = if workspace.contains(&name) {
         row.ours.contains(&target) || test_only && row.ours_in_tests.contains(&target)

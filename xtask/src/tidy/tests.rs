@@ -160,6 +160,20 @@ fn allowed_edges_pass() {
 }
 
 #[test]
+fn what_only_the_model_checker_imports_is_for_tests() {
+    let edge = |target: &str| json!({ "name": "loom", "kind": null, "target": target });
+    let check = |target: &str| {
+        let names = ["frames", "volume", "platform-linux", "simulator", "frontend-nfs", "cli"];
+        let mut packages: Vec<Value> = names.iter().map(|name| package(&format!("afflux-{name}"), &[])).collect();
+        packages.push(package("xtask", &[]));
+        packages.push(json!({ "name": "afflux-engine", "dependencies": [edge(target)] }));
+        imports::check(&json!({ "packages": packages })).unwrap().len()
+    };
+    assert_eq!(check("cfg(loom)"), 0);
+    assert_eq!(check("cfg(unix)"), 1);
+}
+
+#[test]
 fn a_crate_without_a_row_and_a_row_without_a_crate_are_violations() {
     let found = imports::check(&json!({ "packages": [package("afflux-stray", &[])] })).unwrap();
     assert!(found.iter().any(|violation| violation.place == "afflux-stray"));

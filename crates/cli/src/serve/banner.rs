@@ -21,6 +21,8 @@ pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [Export],
     pub(crate) listen: SocketAddr,
     pub(crate) control: &'a Path,
+    /// Whether clients have to be told where that is: it is not where they look by themselves.
+    pub(crate) control_is_named: bool,
     /// Name and description of each device.
     pub(crate) devices: Vec<(String, String)>,
     pub(crate) cache_bytes: u64,
@@ -33,7 +35,9 @@ impl Served<'_> {
     /// For people.
     pub(crate) fn text(&self) -> String {
         let (address, port) = (reachable(self.listen.ip()), self.listen.port());
-        let host = bracketed(address);
+        // `tcp` is IPv4 to mount; libnfs takes an IPv6 address as it is, up to the slash.
+        let (host, protocol) = (bracketed(address), if address.is_ipv4() { "tcp" } else { "proto=tcp6" });
+        let options = format!("vers=3,{protocol},nolock,port={port},mountport={port}");
         let directories: Vec<String> = self.exports.iter().map(|export| export.given.display().to_string()).collect();
         let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
         let mut text = format!("Serving {} on {} (NFSv3, {who})\n", directories.join(", "), self.listen);
@@ -43,14 +47,19 @@ impl Served<'_> {
         let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
         text.push_str(&format!("  cache   {cache} of {memory}\n"));
         for export in self.exports {
-            let export = &export.path;
-            text.push_str(&format!(
-                "  mount   sudo mount -t nfs -o vers=3,tcp,nolock,port={port},mountport={port} {host}:{export} /mnt/x\n"
-            ));
+            let source = word(&format!("{host}:{}", export.path));
+            text.push_str(&format!("  mount   sudo mount -t nfs -o {options} {source} /mnt/x\n"));
         }
         let export = self.exports.first().map_or("/", |export| &export.path);
-        text.push_str(&format!("  or      nfs-ls 'nfs://{host}{export}?nfsport={port}&mountport={port}'\n"));
-        text.push_str("  watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n");
+        let url = format!("nfs://{address}{export}?nfsport={port}&mountport={port}");
+        text.push_str(&format!("  or      nfs-ls {}\n", word(&url)));
+        let control = match self.control_is_named {
+            true => format!(" --control {}", word(&self.control.to_string_lossy())),
+            false => String::new(),
+        };
+        text.push_str(&format!(
+            "  watch   afflux stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
+        ));
         if !self.listen.ip().is_loopback() {
             text.push_str("  note    whoever reaches this address reads and writes these files as this user\n");
         }
@@ -79,6 +88,12 @@ impl Served<'_> {
         })
         .to_string()
     }
+}
+
+/// As one word of a command line.
+fn word(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
+    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
 /// An address that a client on this machine can use.

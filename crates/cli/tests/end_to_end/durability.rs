@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
-use crate::server::Server;
+use crate::server::{Server, afflux};
 
 #[test]
 fn what_was_committed_is_on_the_disk_after_a_kill() {
@@ -64,5 +64,23 @@ fn the_write_verifier_changes_with_a_restart() {
     server.kill();
     let server = Server::start(scratch.path(), &[&data], &[]);
     assert_ne!(verifier(&server), first);
+    server.stop();
+}
+
+#[test]
+fn a_killed_server_can_be_started_again_at_once_where_it_was() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let control = scratch.path().join("control.sock");
+    let mut server = Server::start(scratch.path(), &[&data], &[]);
+    for _ in 0..5 {
+        let listen = format!("127.0.0.1:{}", server.port());
+        Client::mount(&server);
+        server.kill();
+        let mut command = afflux(scratch.path());
+        command.arg("serve").arg(&data).args(["--json", "--cache", "64MiB", "--listen", &listen]);
+        command.arg("--control").arg(&control);
+        server = Server::spawn(command, control.clone(), scratch.path());
+    }
     server.stop();
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(home: &Path, arguments: &[&str]) -> Output {
 
 pub(crate) struct Server {
     child: Child,
-    stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
     stderr: Option<JoinHandle<String>>,
     pub(crate) ready: Value,
     pub(crate) control: PathBuf,
@@ -86,7 +86,7 @@ impl Server {
             let _ = child.wait();
             panic!("not ready: {line:?} {:?}", stderr.map(|reader| reader.join().unwrap()));
         };
-        Self { child, stdout, stderr, ready, control, home: home.to_path_buf() }
+        Self { child, stdout: Some(stdout), stderr, ready, control, home: home.to_path_buf() }
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -124,6 +124,11 @@ impl Server {
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 
+    /// Reads no more of what it prints.
+    pub(crate) fn close_stdout(&mut self) {
+        self.stdout = None;
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(self.child.id().try_into().unwrap()).unwrap();
         kill_process(pid, signal).unwrap();
@@ -140,7 +145,9 @@ impl Server {
             std::thread::sleep(Duration::from_millis(5));
         };
         let mut stdout = String::new();
-        self.stdout.read_to_string(&mut stdout).unwrap();
+        if let Some(mut reader) = self.stdout.take() {
+            reader.read_to_string(&mut stdout).unwrap();
+        }
         let stderr = self.stderr.take().map(|reader| reader.join().unwrap()).unwrap_or_default();
         Ended { code: status.code(), signal: status.signal(), stdout, stderr }
     }

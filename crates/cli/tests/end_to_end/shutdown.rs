@@ -15,7 +15,11 @@ const LAZY: &[&str] =
 
 #[test]
 fn a_signal_writes_everything_and_ends_with_0() {
-    for signal in [Signal::INT, Signal::TERM] {
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        if signal == Signal::HUP && hangup_is_ignored() {
+            eprintln!("skipped: SIGHUP is ignored here (nohup)");
+            continue;
+        }
         let scratch = Scratch::new();
         let data = scratch.directory("data");
         let server = Server::start(scratch.path(), &[&data], LAZY);
@@ -34,6 +38,36 @@ fn a_signal_writes_everything_and_ends_with_0() {
         let last: serde_json::Value = serde_json::from_str(last).unwrap();
         assert_eq!((&last["is"], &last["failed"]), (&"drained".into(), &serde_json::json!([])));
     }
+}
+
+/// Whether children inherit that SIGHUP is ignored.
+fn hangup_is_ignored() -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 1 != 0
+}
+
+/// As with `afflux serve DIR 2>&1 | tee log`: Ctrl-C ends the reader of what is said, too.
+#[test]
+fn everything_is_written_though_nobody_reads_what_is_said() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let control = scratch.path().join("control.sock");
+    let (read_end, write_end) = std::io::pipe().unwrap();
+    let mut command = crate::server::afflux(scratch.path());
+    command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--control"]);
+    command.arg(&control).args(LAZY).stderr(write_end);
+    let mut server = Server::spawn_logging(command, control, scratch.path());
+    drop(read_end);
+    server.close_stdout();
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let bytes = Bytes::new(9).vec(5_000_000);
+    client.write_file_uncommitted(&root, "a", &bytes);
+    server.signal(Signal::TERM);
+    let ended = server.wait();
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(fs::read(data.join("a")).unwrap() == bytes);
 }
 
 /// A file system whose writes wait, until dropped.

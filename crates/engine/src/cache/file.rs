@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::index::Index;
@@ -32,9 +32,11 @@ pub(crate) struct FileInner {
     pub(crate) queue: WaitQueue,
     /// One change of shape (size, holes) at a time.
     pub(crate) reshaping: Permits<Error>,
+    /// Changes of shape asked for and not yet ended.
+    pub(crate) reshapes: AtomicU32,
     /// A read that ends past this offset has used up what was read ahead.
     pub(crate) readahead_trigger: AtomicU64,
-    /// A page may be dirty, or a flush owed: kept beside the lock for cheap questions.
+    /// A page is dirty or being written: kept beside the lock for cheap questions.
     pub(crate) unclean: AtomicBool,
 }
 
@@ -49,8 +51,10 @@ pub(crate) struct FileState {
     pub(crate) dirtied_at: Nanos,
     /// Where the flusher goes on.
     pub(crate) cursor: u64,
-    /// In one of its device's lists.
+    /// In its device's list of dirty files, or of those being worked on.
     pub(crate) queued: bool,
+    /// In its device's list of files that a sync waits for.
+    pub(crate) sync_queued: bool,
     /// Something was written, or resized, since the last flush of the device for this file.
     pub(crate) unflushed: bool,
     /// Pages that were written and evicted before a flush followed.
@@ -59,8 +63,8 @@ pub(crate) struct FileState {
     pub(crate) holds: u32,
     /// A new size is being applied to the pages: writers wait.
     pub(crate) cutting: bool,
-    /// How many times a size was set.
-    pub(crate) cuts: u64,
+    /// How many changes of ours to the host's file have ended: writes, whatever came of them, and sizes.
+    pub(crate) host_changes: u64,
     pub(crate) next_sequence: u64,
     pub(crate) writes_in_flight: BTreeSet<u64>,
     pub(crate) reads_in_flight: u32,
@@ -102,12 +106,13 @@ impl FileInner {
             dirtied_at: Nanos(0),
             cursor: 0,
             queued: false,
+            sync_queued: false,
             // What happened to the host's file before is not known, so the first sync flushes.
             unflushed: true,
             unflushed_evicted: false,
             holds: 0,
             cutting: false,
-            cuts: 0,
+            host_changes: 0,
             next_sequence: 0,
             writes_in_flight: BTreeSet::new(),
             reads_in_flight: 0,
@@ -131,6 +136,7 @@ impl FileInner {
             state: Mutex::new(state),
             queue: WaitQueue::new(),
             reshaping: Permits::new(1),
+            reshapes: AtomicU32::new(0),
             readahead_trigger: AtomicU64::new(u64::MAX),
             unclean: AtomicBool::new(false),
         }

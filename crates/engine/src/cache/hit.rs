@@ -13,7 +13,7 @@ use frames::{FRAME_BYTES, FrameId};
 
 use super::file::FileInner;
 use super::{Cache, PAGE_BYTES, copy};
-use crate::page::{DIRTY, Identity, PIN, PRESENT, Sectors, UPTODATE, WRITER};
+use crate::page::{Identity, PIN, Sectors, WRITER};
 
 /// What a range of bytes is within one page.
 #[derive(Clone, Copy)]
@@ -47,9 +47,7 @@ impl Cache {
             return false;
         }
         copy::prefetch(self.address(frame).wrapping_add(at.start));
-        let word = self.pages.hold(frame, PIN);
-        let identity = Identity { file: file.slot, index: at.page };
-        let found = word.has(PRESENT | UPTODATE) && self.pages.identity(frame) == identity;
+        let found = self.pages.enter_reader(frame, Identity { file: file.slot, index: at.page });
         if found {
             self.pages.touch(frame);
             debug_assert!(at.start + at.len <= FRAME_BYTES && into.len() >= at.len);
@@ -71,14 +69,11 @@ impl Cache {
         if !self.pages.contains(frame) {
             return false;
         }
-        let word = self.pages.hold(frame, WRITER);
         let identity = Identity { file: file.slot, index: at.page };
-        let found = word.has(PRESENT | UPTODATE | DIRTY)
-            && !word.stable()
-            && self.pages.identity(frame) == identity
-            && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
-            // Asked after the hold: a truncation stores the size first and then waits for holders.
-            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire);
+        let found = self.pages.enter_overwriter(frame, identity, || {
+            at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire)
+                && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
+        });
         if found {
             self.pages.touch(frame);
             // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes;

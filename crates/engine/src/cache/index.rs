@@ -6,14 +6,13 @@
 //! checks the frame's identity. Everything else needs the file's lock. A tag on a slot of an inner
 //! node is set when one below it is.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use frames::FrameId;
 
 use super::nodes::{FANOUT, LEVEL_BITS, Nodes, Tag};
+use crate::sync::atomic::{AtomicU64, Ordering};
 
 /// Levels that 52 bits of page offset need.
-const LEVELS_MAX: usize = 9;
+const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
 
 /// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number.
 pub(crate) struct Index {
@@ -220,5 +219,7 @@ fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(u32)
     None
 }
 
+#[cfg(all(test, loom))]
+mod loom_models;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,8 @@ pub(crate) mod memory;
 pub(crate) mod nodes;
 mod pins;
 pub(crate) mod wait;
+#[cfg(all(test, loom))]
+pub(crate) mod witness;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};

@@ -6,15 +6,17 @@
 //! Invariants: slots are written with the owning file's lock held and read by anybody; tags and the
 //! occupancy map are read and written with that lock held.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{Mutex, lock};
 
 /// Slots in a node.
-pub(crate) const FANOUT: u64 = 64;
+pub(crate) const FANOUT: u64 = 1 << LEVEL_BITS;
 /// Bits of a page offset that one level decides.
-pub(crate) const LEVEL_BITS: u32 = 6;
-const CHUNK_NODES: usize = 1024;
-const CHUNKS_MAX: usize = 1 << 16;
+pub(crate) const LEVEL_BITS: u32 = if cfg!(all(test, loom)) { 1 } else { 6 };
+const CHUNK_NODES: usize = if cfg!(all(test, loom)) { 8 } else { 1024 };
+const CHUNKS_MAX: usize = if cfg!(all(test, loom)) { 1 } else { 1 << 16 };
 
 /// What a tag marks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,7 +114,7 @@ impl Nodes {
     /// # Panics
     /// When 67 million nodes are in use: more pages than an arena can have.
     pub(crate) fn allocate(&self) -> u32 {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut free = lock(&self.free);
         if let Some(number) = free.list.pop() {
             return number;
         }
@@ -127,12 +129,12 @@ impl Nodes {
     /// Takes back a node whose slots and tags are all empty.
     pub(crate) fn free(&self, number: u32) {
         debug_assert_eq!(self.node(number).occupied(), 0);
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).list.push(number);
+        lock(&self.free).list.push(number);
     }
 
     /// Bytes of all nodes ever made.
     pub(crate) fn bytes(&self) -> u64 {
-        let made = self.free.lock().unwrap_or_else(PoisonError::into_inner).made;
+        let made = lock(&self.free).made;
         u64::from(made).next_multiple_of(CHUNK_NODES as u64) * size_of::<Node>() as u64
     }
 }

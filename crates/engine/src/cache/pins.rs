@@ -12,7 +12,7 @@ use frames::{FRAME_BYTES, FrameId};
 use super::Cache;
 use super::file::FileInner;
 use super::hit::InPage;
-use crate::page::{GUARD, Identity, PRESENT, UPTODATE};
+use crate::page::Identity;
 
 /// Bytes of a file straight from the page frames, stable until dropped.
 pub struct PinnedPages {
@@ -73,13 +73,7 @@ fn guard(cache: &Cache, file: &FileInner, page: u64) -> Option<FrameId> {
     if !cache.pages.contains(frame) {
         return None;
     }
-    let word = cache.pages.hold(frame, GUARD);
-    let identity = Identity { file: file.slot, index: page };
-    let shown = word.has(PRESENT | UPTODATE)
-        && !word.being_written_to()
-        && !word.guards_full()
-        && cache.pages.identity(frame) == identity;
-    if shown {
+    if cache.pages.enter_guard(frame, Identity { file: file.slot, index: page }) {
         cache.pages.touch(frame);
         return Some(frame);
     }

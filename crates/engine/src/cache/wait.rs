@@ -8,11 +8,14 @@
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::sync::{self, Mutex};
+
+/// Locks one of the engine's ordinary mutexes.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -35,7 +38,7 @@ impl WaitQueue {
                 return Poll::Ready(value);
             }
             self.register(cx);
-            std::sync::atomic::fence(Ordering::SeqCst);
+            fence(Ordering::SeqCst);
             // A change between the question and the registration would otherwise be missed.
             ready().map_or(Poll::Pending, Poll::Ready)
         })
@@ -43,7 +46,7 @@ impl WaitQueue {
     }
 
     fn register(&self, cx: &Context<'_>) {
-        let mut wakers = lock(&self.wakers);
+        let mut wakers = sync::lock(&self.wakers);
         if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
             wakers.push(cx.waker().clone());
             self.waiting.store(wakers.len(), Ordering::SeqCst);
@@ -52,12 +55,12 @@ impl WaitQueue {
 
     /// Wakes everybody. Cheap when nobody waits.
     pub(crate) fn wake_all(&self) {
-        std::sync::atomic::fence(Ordering::SeqCst);
+        fence(Ordering::SeqCst);
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;
         }
         let woken = {
-            let mut wakers = lock(&self.wakers);
+            let mut wakers = sync::lock(&self.wakers);
             self.waiting.store(0, Ordering::SeqCst);
             std::mem::take(&mut *wakers)
         };
@@ -79,12 +82,12 @@ impl<T: Clone> Answer<T> {
     }
 
     pub(crate) fn give(&self, value: T) {
-        lock(&self.value).get_or_insert(value);
+        sync::lock(&self.value).get_or_insert(value);
         self.queue.wake_all();
     }
 
     pub(crate) fn taken(&self) -> Option<T> {
-        lock(&self.value).clone()
+        sync::lock(&self.value).clone()
     }
 
     pub(crate) async fn wait(&self) -> T {
@@ -149,7 +152,7 @@ impl<E: Copy> Permits<E> {
 
     /// Takes `amount` if it is there and nobody waits for it.
     pub(crate) fn try_take(&self, amount: u64) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = sync::lock(&self.state);
         let free = state.free_for(amount);
         if free {
             state.used += amount;
@@ -159,7 +162,7 @@ impl<E: Copy> Permits<E> {
 
     /// Takes `amount` without regard to the limit: for what has to go on whatever it says.
     pub(crate) fn force(&self, amount: u64) {
-        lock(&self.state).used += amount;
+        sync::lock(&self.state).used += amount;
     }
 
     /// Waits for `amount` in turn; fails when [`Permits::fail`] says so meanwhile.
@@ -169,7 +172,7 @@ impl<E: Copy> Permits<E> {
 
     pub(crate) fn give_back(&self, amount: u64) {
         let woken = {
-            let mut state = lock(&self.state);
+            let mut state = sync::lock(&self.state);
             debug_assert!(state.used >= amount, "gave back more than was taken");
             state.used = state.used.saturating_sub(amount);
             state.grant()
@@ -179,7 +182,7 @@ impl<E: Copy> Permits<E> {
 
     pub(crate) fn set_limit(&self, limit: u64) {
         let woken = {
-            let mut state = lock(&self.state);
+            let mut state = sync::lock(&self.state);
             state.limit = limit;
             state.grant()
         };
@@ -189,7 +192,7 @@ impl<E: Copy> Permits<E> {
     /// Ends the waiting of everybody who waits now.
     pub(crate) fn fail(&self, error: E) {
         let woken: Vec<Waker> = {
-            let mut state = lock(&self.state);
+            let mut state = sync::lock(&self.state);
             let left = state.queue.iter_mut().filter(|waiting| waiting.outcome.is_none());
             left.map(|waiting| {
                 waiting.outcome = Some(Err(error));
@@ -201,7 +204,7 @@ impl<E: Copy> Permits<E> {
     }
 
     pub(crate) fn used(&self) -> u64 {
-        lock(&self.state).used
+        sync::lock(&self.state).used
     }
 
     /// How many are waiting.
@@ -228,7 +231,7 @@ impl<E: Copy> Future for Take<'_, E> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let permits = self.permits;
-        let mut state = lock(&permits.state);
+        let mut state = sync::lock(&permits.state);
         let Some(ticket) = self.ticket else {
             if state.free_for(self.amount) {
                 state.used += self.amount;
@@ -264,7 +267,7 @@ impl<E: Copy> Drop for Take<'_, E> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
         let woken = {
-            let mut state = lock(&self.permits.state);
+            let mut state = sync::lock(&self.permits.state);
             let at = state.queue.iter().position(|waiting| waiting.ticket == ticket);
             if let Some(waiting) = at.and_then(|at| state.queue.remove(at)) {
                 self.permits.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -281,12 +284,12 @@ impl<E: Copy> Drop for Take<'_, E> {
 /// A signal for one task: set by anybody, taken by its owner.
 pub(crate) struct Signal {
     queue: WaitQueue,
-    set: std::sync::atomic::AtomicBool,
+    set: AtomicBool,
 }
 
 impl Signal {
     pub(crate) fn new() -> Self {
-        Self { queue: WaitQueue::new(), set: std::sync::atomic::AtomicBool::new(false) }
+        Self { queue: WaitQueue::new(), set: AtomicBool::new(false) }
     }
 
     pub(crate) fn raise(&self) {
@@ -309,5 +312,7 @@ impl Signal {
     }
 }
 
+#[cfg(all(test, loom))]
+mod loom_models;
 #[cfg(test)]
 mod tests;

@@ -23,12 +23,21 @@ pub(crate) fn limit_pages(cache: &Cache) -> u64 {
     (all / devices).max(LIMIT_PAGES_MIN)
 }
 
+/// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
+/// dirty, so that readers of a device that hangs leave memory to the others.
+fn reading_pages(cache: &Cache) -> u64 {
+    let devices = lock(&cache.devices).len().max(1) as u64;
+    let clean = u64::from(cache.frames.total()) * (100 - cache.settings.get(Knob::DirtyRatio)) / 100;
+    (clean / 2 / devices).max(LIMIT_PAGES_MIN)
+}
+
 /// Tells every device its limit; after a knob or the number of devices changed.
 pub(crate) fn apply_limits(cache: &Cache) {
     let limit = limit_pages(cache);
     let devices: Vec<Arc<DeviceState>> = lock(&cache.devices).clone();
     for device in devices {
         device.budget.set_limit(limit);
+        device.reading.set_limit(reading_pages(cache));
     }
 }
 

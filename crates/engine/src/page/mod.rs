@@ -8,6 +8,7 @@
 //! has the bytes. Flags change only with the file's lock held, but for the release of a detached
 //! frame, which the last holder does. A frame with `WRITEBACK` or a guard does not change.
 
+mod entry;
 mod sectors;
 mod table;
 
@@ -119,5 +120,7 @@ pub(crate) fn legal(from: u64, to: u64) -> bool {
     }
 }
 
+#[cfg(all(test, loom))]
+mod loom_models;
 #[cfg(test)]
 mod tests;

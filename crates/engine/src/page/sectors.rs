@@ -68,6 +68,11 @@ impl Sectors {
         8 - self.0.leading_zeros() as usize
     }
 
+    /// The numbers of the sectors in the set.
+    pub(crate) fn iter(self) -> impl Iterator<Item = usize> {
+        (0..8).filter(move |sector| self.0 & (1 << sector) != 0)
+    }
+
     /// Whether every sector from `first` up to but without `end` is in the set.
     pub(crate) fn contains_span(self, first: usize, end: usize) -> bool {
         self.contains(Self::span(first, end))

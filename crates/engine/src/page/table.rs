@@ -3,11 +3,10 @@
 //! Owns: the records. Does not own: any list or index that names them.
 //! Invariants: 40 bytes a record at most, so that what describes the cache stays small; no pointers.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-
 use frames::FrameId;
 
 use super::{DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
+use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// What a frame holds: page `index` of the file in slot `file`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -22,13 +21,14 @@ struct Record {
     file: AtomicU32,
     valid: AtomicU8,
     dirty: AtomicU8,
-    referenced: AtomicU8,
+    uses: AtomicU8,
     /// Which eviction list the frame is on; changed with that list's lock held.
     list: AtomicU8,
     prev: AtomicU32,
     next: AtomicU32,
 }
 
+#[cfg(not(all(test, loom)))]
 const _: () = assert!(size_of::<Record>() <= 40);
 
 /// All records.
@@ -44,7 +44,7 @@ impl PageTable {
             file: AtomicU32::new(0),
             valid: AtomicU8::new(0),
             dirty: AtomicU8::new(0),
-            referenced: AtomicU8::new(0),
+            uses: AtomicU8::new(0),
             list: AtomicU8::new(0),
             prev: AtomicU32::new(0),
             next: AtomicU32::new(0),
@@ -107,7 +107,7 @@ impl PageTable {
         let record = self.record(frame);
         record.file.store(identity.file, Ordering::Relaxed);
         record.index.store(identity.index, Ordering::Relaxed);
-        record.referenced.store(0, Ordering::Relaxed);
+        record.uses.store(0, Ordering::Relaxed);
         self.change(frame, 0, flags);
     }
 
@@ -172,19 +172,20 @@ impl PageTable {
         self.record(frame).dirty.store(sectors.0, Ordering::Release);
     }
 
-    /// Notes a use. Stores only when there is something to note, so that a hot page's line is not
-    /// written for it.
+    /// Notes a use. Counts to two, so that a hot page's line is not written for it.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
-        let referenced = &self.record(frame).referenced;
-        if referenced.load(Ordering::Relaxed) == 0 {
-            referenced.store(1, Ordering::Relaxed);
+        let uses = &self.record(frame).uses;
+        let seen = uses.load(Ordering::Relaxed);
+        if seen < 2 {
+            // Two uses at once may count as one.
+            uses.store(seen + 1, Ordering::Relaxed);
         }
     }
 
-    /// Whether the page was used since this was last asked; forgets it.
-    pub(crate) fn take_referenced(&self, frame: FrameId) -> bool {
-        self.record(frame).referenced.swap(0, Ordering::Relaxed) != 0
+    /// How often the page was used since this was last asked, two being many; forgets it.
+    pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
+        self.record(frame).uses.swap(0, Ordering::Relaxed)
     }
 
     pub(crate) fn list(&self, frame: FrameId) -> u8 {

@@ -24,8 +24,8 @@ const SCAN_MAX: u64 = 256;
 const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
 impl Cache {
-    /// Evicts up to `want` clean pages; returns how many.
-    pub(crate) fn evict(&self, local: &Local, want: usize) -> usize {
+    /// Evicts up to `want` clean pages, of some that were used least lately.
+    pub(crate) fn evict(&self, local: &Local, want: usize) -> Evicted {
         let scan = self.lru.scan(&self.pages, want, SCAN_MAX);
         local.count(Counter::PagesScanned, scan.scanned);
         let mut evicted = 0;
@@ -38,13 +38,14 @@ impl Cache {
             if file.index.lookup(&self.nodes, page) != Some(victim.frame) {
                 continue;
             }
+            // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
+            // it is detached a late reader may free it, and somebody else link it as another page.
+            self.lru.remove(&self.pages, victim.frame);
             if self.pages.detach_idle(victim.frame) {
                 if file.index.has_tag(&self.nodes, page, Tag::Unflushed) {
                     state.unflushed_evicted = true;
                 }
                 file.index.remove(&self.nodes, page);
-                // Linked again by a write that ended since the scan.
-                self.lru.remove(&self.pages, victim.frame);
                 self.release(victim.frame);
                 evicted += 1;
             } else if !self.pages.word(victim.frame).any(DIRTY) {
@@ -52,8 +53,14 @@ impl Cache {
             }
         }
         local.count(Counter::PagesEvicted, evicted as u64);
-        evicted
+        Evicted { pages: evicted, scanned: scan.scanned }
     }
+}
+
+/// What a search for pages to evict came to.
+pub(crate) struct Evicted {
+    pages: usize,
+    scanned: u64,
 }
 
 /// Frames taken and not yet used; what is left goes back on drop.
@@ -102,7 +109,7 @@ impl<P: Platform> Engine<P> {
         if spare.len() >= count {
             return spare;
         }
-        self.reclaim(&mut spare, count);
+        self.reclaim(&mut spare, count).await;
         if spare.len() == 0 {
             self.local().count(Counter::AllocStall, 1);
         }
@@ -120,20 +127,28 @@ impl<P: Platform> Engine<P> {
             )
             .await;
             if spare.len() == 0 {
-                self.reclaim(&mut spare, count);
+                self.reclaim(&mut spare, count).await;
             }
         }
         spare
     }
 
-    fn reclaim(&self, spare: &mut Spare, count: usize) {
+    /// Evicts until `spare` has `count` frames, or at least one if that takes long.
+    async fn reclaim(&self, spare: &mut Spare, count: usize) {
         let cache = self.cache();
+        // Each page at most twice: one that was used is passed over once.
+        let mut left = 2 * u64::from(cache.frames.total());
         while spare.len() < count {
             let before = spare.len();
             let evicted = cache.evict(self.local(), (count - before).max(BATCH));
             spare.grow(count, Effort::Normal);
-            if evicted == 0 || (spare.len() == before && evicted < BATCH / 2) {
+            left = left.saturating_sub(evicted.scanned);
+            let enough = spare.len() > 0 && evicted.pages == 0;
+            if enough || evicted.scanned == 0 || left == 0 {
                 return;
+            }
+            if evicted.pages == 0 {
+                self.platform().preemption_point().await;
             }
         }
     }

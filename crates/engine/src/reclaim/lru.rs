@@ -4,7 +4,8 @@
 //! Does not own: the pages' states. Links and the list number in a record change with this lock held.
 //! Invariants: a frame is on at most one list. New pages enter the inactive list; a page used there
 //! moves to the active one when the hand meets it. A hit moves nothing. This lock is the last in the
-//! order.
+//! order. As with the kernel's, the first use of a page is the one that it was brought in for; only
+//! one used again counts as in use, so that a stream that is read once leaves the active list alone.
 
 use std::sync::Mutex;
 
@@ -77,7 +78,7 @@ impl Lru {
             if word.any(DIRTY | WRITEBACK | READING | PRIOR) {
                 continue;
             }
-            if pages.take_referenced(frame) {
+            if pages.take_uses(frame) > 1 {
                 push(pages, &mut lists, ACTIVE, frame);
             } else if word.held() {
                 push(pages, &mut lists, INACTIVE, frame);
@@ -102,7 +103,7 @@ fn refill_inactive(pages: &PageTable, lists: &mut [List; 2], moves_max: u64) {
         if pages.word(frame).any(DIRTY | WRITEBACK | READING | PRIOR) {
             continue;
         }
-        let to = if pages.take_referenced(frame) { ACTIVE } else { INACTIVE };
+        let to = if pages.take_uses(frame) > 0 { ACTIVE } else { INACTIVE };
         push(pages, lists, to, frame);
     }
 }

@@ -110,7 +110,11 @@ impl Claimer<'_> {
     /// The bytes of the page to write: from its first dirty sector to its last, or to where what is
     /// valid ends; the rest is written another time.
     fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
-        let (dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
+        let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
+        if self.file.device.device.limits().block_bytes as usize > SECTOR_BYTES {
+            // The file's end may have been in the page's only block when it was written last.
+            dirty = Sectors::ALL;
+        }
         let first = dirty.first();
         let mut last = first;
         while last < dirty.end() && valid.contains_span(last, last + 1) {

@@ -44,6 +44,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
         {
             let mut state = lock(&file.state);
             state.writes_in_flight.remove(&self.sequence);
+            state.host_changes += 1;
             if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
                 state.host_size = state.host_size.max(offset + u64::from(len));
                 owe_flush(file, &mut state, now);
@@ -181,7 +182,7 @@ pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) 
     }
     let index = &file.index;
     if index.next_tagged(&file.cache.nodes, 0, Tag::ToWrite).is_some() {
-        file.device.queue_sync(file);
+        file.device.queue_sync(file, state);
     }
     if index.next_tagged(&file.cache.nodes, 0, Tag::Dirty).is_none() {
         return;

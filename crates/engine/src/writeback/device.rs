@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::schedule::{FlushReason, View};
 use crate::cache::Cache;
-use crate::cache::file::FileInner;
+use crate::cache::file::{FileInner, FileState};
 use crate::cache::wait::{Permits, Signal, WaitQueue, lock};
 use crate::error::DeviceError;
 use crate::platform::{Device, Nanos};
@@ -32,6 +32,8 @@ pub(crate) struct DeviceState {
     pub(crate) budget: Permits<DeviceError>,
     /// Requests in flight.
     pub(crate) slots: Permits<DeviceError>,
+    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all.
+    pub(crate) reading: Permits<DeviceError>,
     pub(crate) flusher: Signal,
     lists: Mutex<Lists>,
     pub(crate) writeback_pages: AtomicU64,
@@ -62,6 +64,19 @@ struct Lists {
 }
 
 impl Lists {
+    /// When the file that has been dirty longest became so, or the first found for which that is
+    /// long `enough`.
+    fn oldest(&self, enough: impl Fn(Nanos) -> bool) -> Option<Nanos> {
+        let mut oldest = None;
+        for Entry { dirtied_at, .. } in self.dirty.iter().take(1).chain(&self.io) {
+            if enough(*dirtied_at) {
+                return Some(*dirtied_at);
+            }
+            oldest = Some(oldest.map_or(*dirtied_at, |oldest: Nanos| oldest.min(*dirtied_at)));
+        }
+        oldest
+    }
+
     /// Takes what is next off its list.
     fn next(&mut self, reason: FlushReason, expired_before: Nanos) -> Option<Weak<FileInner>> {
         let Self { dirty, io, sync, retry, .. } = self;
@@ -121,6 +136,7 @@ impl DeviceState {
             settings: DeviceSettings::default(),
             budget: Permits::new(0),
             slots: Permits::new(depth),
+            reading: Permits::new(0),
             flusher: Signal::new(),
             lists: Mutex::default(),
             writeback_pages: AtomicU64::new(0),
@@ -158,6 +174,12 @@ impl DeviceState {
     /// The file is clean. Returns the reference, to be dropped without a lock held.
     pub(crate) fn let_be(&self, file: &FileInner) -> Option<Arc<FileInner>> {
         lock(&self.lists).unclean.remove(&file.slot)
+    }
+
+    /// The engine is gone: nothing will be written any more, so no file is kept for it.
+    pub(crate) fn let_all_be(&self) {
+        let lists = std::mem::take(&mut *lock(&self.lists));
+        drop(lists);
     }
 
     pub(crate) fn unclean_files(&self) -> Vec<Arc<FileInner>> {
@@ -213,9 +235,12 @@ impl DeviceState {
         self.flusher.raise();
     }
 
-    pub(crate) fn queue_sync(&self, file: &Arc<FileInner>) {
-        lock(&self.lists).sync.push_back(Arc::downgrade(file));
-        self.flusher.raise();
+    /// Queues a file that a sync waits for, once; the turn takes the mark back.
+    pub(crate) fn queue_sync(&self, file: &Arc<FileInner>, state: &mut FileState) {
+        if !std::mem::replace(&mut state.sync_queued, true) {
+            lock(&self.lists).sync.push_back(Arc::downgrade(file));
+            self.flusher.raise();
+        }
     }
 
     /// Whether a sync waits for a turn: it goes ahead of everything else.
@@ -223,8 +248,10 @@ impl DeviceState {
         !lock(&self.lists).sync.is_empty()
     }
 
-    pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, at: Nanos) {
-        lock(&self.lists).later.push((at, Later::Sync(Arc::downgrade(file))));
+    pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
+        if !std::mem::replace(&mut state.sync_queued, true) {
+            lock(&self.lists).later.push((at, Later::Sync(Arc::downgrade(file))));
+        }
     }
 
     /// The next file for a turn; those that are gone are passed over.
@@ -241,6 +268,11 @@ impl DeviceState {
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.
     pub(crate) fn view(&self, cache: &Cache, now: Nanos) -> View {
+        let draining = self.draining.load(Ordering::Relaxed) > 0;
+        let memory_short = self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0;
+        let dirty_pages = self.budget.used().saturating_sub(self.writeback_pages.load(Ordering::Relaxed));
+        let background_pages = self.background_pages(cache);
+        let expire_ns = self.knob(&cache.settings, Knob::ExpireCentisecs) * 10 * Nanos::MILLISECOND;
         let mut lists = lock(&self.lists);
         let due = |(at, _): &(Nanos, Later)| *at <= now;
         for (_, later) in lists.later.extract_if(.., |entry| due(entry)).collect::<Vec<_>>() {
@@ -249,19 +281,20 @@ impl DeviceState {
                 Later::Sync(file) => lists.sync.push_back(file),
             }
         }
-        let queued = lists.dirty.iter().take(1).chain(lists.io.iter());
-        let oldest = queued.map(|entry| entry.dirtied_at).min();
+        // Older ones change nothing once there is reason enough to write.
+        let any_will_do = draining || memory_short || dirty_pages > background_pages;
+        let oldest = lists.oldest(|dirtied_at| any_will_do || dirtied_at.after(expire_ns) <= now);
         View {
             now,
             sync_waiting: !lists.sync.is_empty(),
             retry_due: !lists.retry.is_empty(),
             files_ready: oldest.is_some(),
-            draining: self.draining.load(Ordering::Relaxed) > 0,
-            memory_short: self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0,
-            dirty_pages: self.budget.used() - self.writeback_pages.load(Ordering::Relaxed).min(self.budget.used()),
-            background_pages: self.background_pages(cache),
+            draining,
+            memory_short,
+            dirty_pages,
+            background_pages,
             oldest,
-            expire_ns: self.knob(&cache.settings, Knob::ExpireCentisecs) * 10 * Nanos::MILLISECOND,
+            expire_ns,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
             interval_ns: cache.settings.get(Knob::WritebackCentisecs) * 10 * Nanos::MILLISECOND,
         }
@@ -318,20 +351,23 @@ impl DeviceState {
 
     pub(crate) fn status(&self, cache: &Cache, now: Nanos) -> DeviceStatus {
         use crate::cache::PAGE_BYTES;
+        let dirty_bytes = self.budget.used() * PAGE_BYTES;
+        let dirty_limit_bytes = crate::dirty::limit_pages(cache) * PAGE_BYTES;
+        let files_dirty = self.unclean_count() as u32;
         let usage = lock(&self.usage);
         let busy_now = if usage.in_flight > 0 { now.since(usage.busy_since) } else { 0 };
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
         DeviceStatus {
             id: self.id,
             name: self.name.clone(),
-            dirty_bytes: self.budget.used() * PAGE_BYTES,
+            dirty_bytes,
             writeback_bytes: writeback * PAGE_BYTES,
-            dirty_limit_bytes: crate::dirty::limit_pages(cache) * PAGE_BYTES,
+            dirty_limit_bytes,
             written_bytes: usage.written_bytes,
             busy_ns: usage.busy_ns + busy_now,
             in_flight: usage.in_flight,
             writers_waiting: self.budget.waiting() as u32,
-            files_dirty: self.unclean_count() as u32,
+            files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
             last_error: usage.last_error,
         }

@@ -24,6 +24,9 @@ use crate::settings::Knob;
 /// When to come back to pages that somebody was copying to.
 const BUSY_NS: u64 = 50_000;
 
+/// When to look for files again to which a flush has long been owed, if there were many.
+const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
+
 /// How a turn ended.
 enum Turn {
     /// The slice is used up.
@@ -45,9 +48,11 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
             FlushChoice::WaitUntil(deadline) => {
                 device.memory_short.store(false, Ordering::Relaxed);
                 if now >= look_for_forgotten_at {
-                    look_for_forgotten_at = now.after(view.interval_ns);
-                    engine.flush_forgotten(&device, Nanos(now.0.saturating_sub(view.expire_ns)));
+                    let before = Nanos(now.0.saturating_sub(view.expire_ns));
+                    let more = engine.flush_forgotten(&device, before);
+                    look_for_forgotten_at = now.after(if more { FORGOTTEN_NS } else { view.interval_ns });
                 }
+                let deadline = deadline.min(look_for_forgotten_at);
                 device.flusher.wait_or(platform.sleep_until(deadline)).await;
             }
             FlushChoice::Write(reason) => {
@@ -70,7 +75,7 @@ impl<P: Platform> Engine<P> {
         let mut left = device.knob(settings, Knob::SliceBytes);
         let request_max = device.device.limits().request_bytes_max;
         let tag = if reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty };
-        if reason != FlushReason::Sync && self.pauses(file, reason) {
+        if self.begin_turn(file, reason) {
             return Turn::Paused;
         }
         while left > 0 {
@@ -106,13 +111,16 @@ impl<P: Platform> Engine<P> {
         Turn::Slice
     }
 
-    /// Whether the file pauses after a failure: then it is written for a sync only.
-    fn pauses(&self, file: &FileInner, reason: FlushReason) -> bool {
+    /// Notes that the file is off the reason's list; `end_turn` does so for the others. Whether it
+    /// pauses after a failure: then it is written for a sync only.
+    fn begin_turn(&self, file: &FileInner, reason: FlushReason) -> bool {
         let mut state = lock(&file.state);
-        if reason == FlushReason::Retry {
-            state.retry_queued = false;
+        match reason {
+            FlushReason::Sync => state.sync_queued = false,
+            FlushReason::Retry => state.retry_queued = false,
+            FlushReason::Background | FlushReason::Expired => {}
         }
-        state.backs_off(self.platform().now())
+        reason != FlushReason::Sync && state.backs_off(self.platform().now())
     }
 
     fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
@@ -134,8 +142,8 @@ impl<P: Platform> Engine<P> {
         let busy_until = now.after(BUSY_NS);
         if reason == FlushReason::Sync {
             match turn {
-                Turn::Slice => device.queue_sync(file),
-                Turn::Busy => device.queue_sync_later(file, busy_until),
+                Turn::Slice => device.queue_sync(file, &mut state),
+                Turn::Busy => device.queue_sync_later(file, &mut state, busy_until),
                 Turn::Nothing | Turn::Paused => {}
             }
             return;

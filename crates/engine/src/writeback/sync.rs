@@ -23,6 +23,9 @@ use crate::platform::Platform;
 use crate::request::Operation;
 use crate::writeback::complete::{owe_flush, requeue};
 
+/// Most pages marked without letting others have the file's lock.
+const MARK_PAGES: u64 = 4096;
+
 impl<P: Platform> Engine<P> {
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
     /// `0..u64::MAX` is the whole file.
@@ -72,14 +75,22 @@ impl<P: Platform> Engine<P> {
     }
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
-        let (failures_before, sequence) = {
-            let mut state = lock(&file.state);
-            if mark(file, range) {
-                file.device.queue_sync(file);
+        let failures_before = lock(&file.state).failures;
+        let mut unmarked = FileInner::pages_of(range);
+        let sequence = loop {
+            {
+                let mut state = lock(&file.state);
+                if mark(file, &mut unmarked) {
+                    file.device.queue_sync(file, &mut state);
+                }
+                if unmarked.is_empty() {
+                    // A flush that failed has to be tried again even if nothing else is new.
+                    state.unflushed |= state.flush_failed;
+                    // What was claimed before the mark reached it is among the earlier ones.
+                    break state.next_sequence;
+                }
             }
-            // A flush that failed has to be tried again even if nothing else is new.
-            state.unflushed |= state.flush_failed;
-            (state.failures, state.next_sequence)
+            self.platform().preemption_point().await;
         };
         file.queue
             .until(|| {
@@ -126,12 +137,8 @@ impl<P: Platform> Engine<P> {
         file.device.note_write(result.map(|()| 0));
         let kept = {
             let mut state = lock(&file.state);
-            if state.discarded {
-                // Nothing of it is to be kept any more, and nobody to be told.
-                return Ok(());
-            }
             match result {
-                // Nothing of it is to be kept any more.
+                // Nothing of it is to be kept any more, and nobody to be told.
                 _ if state.discarded => return Ok(()),
                 Ok(()) => {
                     state.flush_failed = false;
@@ -159,17 +166,16 @@ impl<P: Platform> Engine<P> {
         state.failures += 1;
         state.flush_failed = true;
         owe_flush(file, state, self.platform().now());
-        if state.unflushed_evicted || !self.redirty(file, state) {
-            state.unflushed_evicted = false;
+        self.redirty(file, state);
+        if std::mem::take(&mut state.unflushed_evicted) {
             self.cache().lost_epoch.fetch_add(1, Ordering::Relaxed);
         }
         requeue(file, state, self.platform().now());
     }
 
-    /// Makes the pages that the failed flush covered dirty again. False if one could not be.
-    fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState) -> bool {
+    /// Makes the pages that the failed flush covered dirty again.
+    fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
         let cache = &file.cache;
-        let mut whole = true;
         let mut from = 0;
         while let Some(page) = file.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
             from = page + 1;
@@ -186,17 +192,13 @@ impl<P: Platform> Engine<P> {
                 cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
                 continue;
             }
-            if cache.pages.change_unless(frame, 0, 0, DIRTY | FAILED).is_err() {
-                whole = false;
-                continue;
-            }
             cache.pages.set_dirty(frame, doubtful);
+            cache.pages.change(frame, 0, DIRTY | FAILED);
             file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
             state.failed_pages += 1;
             self.note_dirtied(file, state);
             file.device.budget.force(1);
         }
-        whole
     }
 }
 
@@ -214,15 +216,18 @@ async fn run_rounds<P: Platform>(engine: Arc<Engine<P>>, file: Arc<FileInner>) {
     }
 }
 
-/// Marks the dirty pages of the range; whether there are any.
-fn mark(file: &FileInner, range: &Range<u64>) -> bool {
+/// Marks dirty pages of the range, as many as the lock may be held for, and leaves the others in it;
+/// whether there were any.
+fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
     let nodes = &file.cache.nodes;
-    let pages = FileInner::pages_of(range);
-    let (mut from, mut any) = (pages.start, false);
-    while let Some(page) = file.index.next_tagged(nodes, from, Tag::Dirty).filter(|page| *page < pages.end) {
+    for marked in 0..MARK_PAGES {
+        let Some(page) = file.index.next_tagged(nodes, pages.start, Tag::Dirty).filter(|page| pages.contains(page))
+        else {
+            pages.start = pages.end;
+            return marked > 0;
+        };
         file.index.set_tag(nodes, page, Tag::ToWrite, true);
-        from = page + 1;
-        any = true;
+        pages.start = page + 1;
     }
-    any
+    true
 }

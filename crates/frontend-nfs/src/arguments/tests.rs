@@ -54,20 +54,18 @@ fn samples() -> Vec<Sample> {
     let guard = Nfs3Option::Some(nfstime3 { seconds: 5, nseconds: 6 });
     vec![
         (0, Bytes::new(), |a| matches!(a, A::Null)),
-        (1, packed(&GETATTR3args { object: handle(1) }), |a| {
-            matches!(a, A::GetAttributes { object } if object.as_bytes() == [1; 33])
-        }),
+        (
+            1,
+            packed(&GETATTR3args { object: handle(1) }),
+            |a| matches!(a, A::GetAttributes { object } if object.as_bytes() == [1; 33]),
+        ),
         (2, packed(&SETATTR3args { object: handle(1), new_attributes: full_change(), guard }), |a| {
             matches!(a, A::SetAttributes { object, change, guard: Some(Timestamp { seconds: 5, nanos: 6 }) }
                 if object.as_bytes() == [1; 33] && is_full(change))
         }),
         (
             2,
-            packed(&SETATTR3args {
-                object: handle(1),
-                new_attributes: sattr3::default(),
-                guard: Nfs3Option::None,
-            }),
+            packed(&SETATTR3args { object: handle(1), new_attributes: sattr3::default(), guard: Nfs3Option::None }),
             |a| {
                 let unchanged = AttributeChange {
                     mode: None,
@@ -80,12 +78,12 @@ fn samples() -> Vec<Sample> {
                 matches!(a, A::SetAttributes { change, guard: None, .. } if *change == unchanged)
             },
         ),
-        (3, packed(&LOOKUP3args { what: place(2, b"name") }), |a| {
-            matches!(a, A::Lookup(place) if is_place(place, 2, b"name"))
-        }),
-        (4, packed(&ACCESS3args { object: handle(1), access: 0x3f }), |a| {
-            matches!(a, A::Access { wanted: 0x3f, .. })
-        }),
+        (
+            3,
+            packed(&LOOKUP3args { what: place(2, b"name") }),
+            |a| matches!(a, A::Lookup(place) if is_place(place, 2, b"name")),
+        ),
+        (4, packed(&ACCESS3args { object: handle(1), access: 0x3f }), |a| matches!(a, A::Access { wanted: 0x3f, .. })),
         (5, packed(&READLINK3args { symlink: handle(1) }), |a| matches!(a, A::ReadLink { .. })),
         (6, packed(&READ3args { file: handle(1), offset: u64::MAX, count: 7 }), |a| {
             matches!(a, A::Read(Extent { offset: u64::MAX, count: 7, .. }))
@@ -108,20 +106,21 @@ fn samples() -> Vec<Sample> {
             matches!(a, A::Create { place, creation: Creation::Unchecked(change) }
                 if is_place(place, 3, b"c") && is_full(change))
         }),
-        (8, packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::GUARDED(full_change()) }), |a| {
-            matches!(a, A::Create { creation: Creation::Guarded(change), .. } if is_full(change))
-        }),
         (
             8,
-            packed(&CREATE3args {
-                where_: place(3, b"c"),
-                how: createhow3::EXCLUSIVE(createverf3(*b"verifier")),
-            }),
+            packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::GUARDED(full_change()) }),
+            |a| matches!(a, A::Create { creation: Creation::Guarded(change), .. } if is_full(change)),
+        ),
+        (
+            8,
+            packed(&CREATE3args { where_: place(3, b"c"), how: createhow3::EXCLUSIVE(createverf3(*b"verifier")) }),
             |a| matches!(a, A::Create { creation: Creation::Exclusive(verifier), .. } if verifier == b"verifier"),
         ),
-        (9, packed(&MKDIR3args { where_: place(4, b"d"), attributes: full_change() }), |a| {
-            matches!(a, A::MakeDirectory { place, change } if is_place(place, 4, b"d") && is_full(change))
-        }),
+        (
+            9,
+            packed(&MKDIR3args { where_: place(4, b"d"), attributes: full_change() }),
+            |a| matches!(a, A::MakeDirectory { place, change } if is_place(place, 4, b"d") && is_full(change)),
+        ),
         (
             10,
             packed(&SYMLINK3args {
@@ -143,32 +142,40 @@ fn samples() -> Vec<Sample> {
         (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3BLK(device()) }), |a| {
             matches!(a, A::MakeNode { node: Node::Special(SpecialKind::BlockDevice { major: 8, minor: 1 }, _), .. })
         }),
-        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3SOCK(full_change()) }), |a| {
-            matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Socket, change), .. } if is_full(change))
-        }),
-        (11, packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3FIFO(full_change()) }), |a| {
-            matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Fifo, change), .. } if is_full(change))
-        }),
-        (12, packed(&REMOVE3args { object: place(7, b"r") }), |a| {
-            matches!(a, A::Remove(place) if is_place(place, 7, b"r"))
-        }),
-        (13, packed(&RMDIR3args { object: place(7, b"r") }), |a| {
-            matches!(a, A::RemoveDirectory(place) if is_place(place, 7, b"r"))
-        }),
-        (14, packed(&RENAME3args { from: place(8, b"from"), to: place(9, b"to") }), |a| {
-            matches!(a, A::Rename { from, to } if is_place(from, 8, b"from") && is_place(to, 9, b"to"))
-        }),
-        (15, packed(&LINK3args { file: handle(1), link: place(9, b"two") }), |a| {
-            matches!(a, A::Link { object, place } if object.as_bytes() == [1; 33] && is_place(place, 9, b"two"))
-        }),
         (
-            16,
-            packed(&READDIR3args { dir: handle(1), cookie: 3, cookieverf: cookieverf3([9; 8]), count: 512 }),
-            |a| {
-                matches!(a, A::List(request) if request.cookie == 3 && !request.with_attributes
-                    && request.result_bytes_max == 512 && request.directory_bytes_max == u32::MAX)
-            },
+            11,
+            packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3SOCK(full_change()) }),
+            |a| matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Socket, change), .. } if is_full(change)),
         ),
+        (
+            11,
+            packed(&MKNOD3args { where_: place(6, b"n"), what: mknoddata3::NF3FIFO(full_change()) }),
+            |a| matches!(a, A::MakeNode { node: Node::Special(SpecialKind::Fifo, change), .. } if is_full(change)),
+        ),
+        (
+            12,
+            packed(&REMOVE3args { object: place(7, b"r") }),
+            |a| matches!(a, A::Remove(place) if is_place(place, 7, b"r")),
+        ),
+        (
+            13,
+            packed(&RMDIR3args { object: place(7, b"r") }),
+            |a| matches!(a, A::RemoveDirectory(place) if is_place(place, 7, b"r")),
+        ),
+        (
+            14,
+            packed(&RENAME3args { from: place(8, b"from"), to: place(9, b"to") }),
+            |a| matches!(a, A::Rename { from, to } if is_place(from, 8, b"from") && is_place(to, 9, b"to")),
+        ),
+        (
+            15,
+            packed(&LINK3args { file: handle(1), link: place(9, b"two") }),
+            |a| matches!(a, A::Link { object, place } if object.as_bytes() == [1; 33] && is_place(place, 9, b"two")),
+        ),
+        (16, packed(&READDIR3args { dir: handle(1), cookie: 3, cookieverf: cookieverf3([9; 8]), count: 512 }), |a| {
+            matches!(a, A::List(request) if request.cookie == 3 && !request.with_attributes
+                    && request.result_bytes_max == 512 && request.directory_bytes_max == u32::MAX)
+        }),
         (
             17,
             packed(&READDIRPLUS3args {

@@ -10,12 +10,14 @@ use volume::{AttributeChange, Kind, Platform, Timestamp, Volume};
 
 use super::{attributes_now, check_regular, consistency_now, resolve};
 use crate::arguments::Handle;
+use crate::batch::Batch;
 use crate::limits::{
-    DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, FILE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX,
+    DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, FILE_BYTES_MAX, HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX,
     WRITE_BYTES_MAX,
 };
 use crate::reply::{Draft, Reply};
 use crate::status::Status;
+use crate::xdr::Reader;
 
 pub(super) async fn get<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
     let attributes = match resolve(&volume, &object).await {
@@ -83,12 +85,23 @@ fn allowed(kind: Kind, granted: u8) -> u32 {
                 | when(execute, bits::LOOKUP)
                 | when(write && execute, bits::MODIFY | bits::EXTEND | bits::DELETE)
         }
-        _ => {
-            when(read, bits::READ)
-                | when(write, bits::MODIFY | bits::EXTEND)
-                | when(execute, bits::EXECUTE)
-        }
+        _ => when(read, bits::READ) | when(write, bits::MODIFY | bits::EXTEND) | when(execute, bits::EXECUTE),
     }
+}
+
+/// Answers an ACCESS into `batch` if that takes no waiting; otherwise does nothing.
+pub(crate) fn try_access<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
+    let mut reader = Reader::new(arguments);
+    let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
+    let wanted = reader.u32().ok()?;
+    let (granted, attributes) = volume.try_access(&inode)?;
+    let start = batch.writer.len();
+    batch.writer.accept(xid);
+    batch.writer.u32(Status::Ok.code());
+    batch.writer.post_op(Some(&attributes));
+    batch.writer.u32(wanted & allowed(inode.kind(), granted));
+    batch.writer.end_record(start, 0);
+    Some(())
 }
 
 pub(super) async fn access<P: Platform>(
@@ -138,11 +151,7 @@ pub(super) async fn space<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft,
     draft.finish()
 }
 
-pub(super) async fn information<P: Platform>(
-    volume: Arc<Volume<P>>,
-    mut draft: Draft,
-    object: Handle,
-) -> Reply {
+pub(super) async fn information<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
     const LINK: u32 = 0x01;
     const SYMLINK: u32 = 0x02;
     const HOMOGENEOUS: u32 = 0x08;
@@ -172,11 +181,7 @@ pub(super) async fn information<P: Platform>(
     draft.finish()
 }
 
-pub(super) async fn path_limits<P: Platform>(
-    volume: Arc<Volume<P>>,
-    mut draft: Draft,
-    object: Handle,
-) -> Reply {
+pub(super) async fn path_limits<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
     let inode = match resolve(&volume, &object).await {
         Ok(inode) => inode,
         Err(status) => return draft.failed(status, 1),

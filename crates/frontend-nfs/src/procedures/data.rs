@@ -41,12 +41,7 @@ pub(crate) fn try_get_attributes<P: Platform>(
 }
 
 /// Answers a READ into `batch` if that takes no waiting; otherwise does nothing.
-pub(crate) fn try_read<P: Platform>(
-    volume: &Volume<P>,
-    xid: u32,
-    arguments: &[u8],
-    batch: &mut Batch,
-) -> Option<()> {
+pub(crate) fn try_read<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let (offset, count) = (reader.u64().ok()?, reader.u32().ok()?);
@@ -65,12 +60,7 @@ pub(crate) fn try_read<P: Platform>(
 
 /// Carries out an unstable WRITE and answers it into `batch` if that takes no waiting; otherwise
 /// does nothing.
-pub(crate) fn try_write<P: Platform>(
-    volume: &Volume<P>,
-    xid: u32,
-    arguments: &[u8],
-    batch: &mut Batch,
-) -> Option<()> {
+pub(crate) fn try_write<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let (offset, count, stability) = (reader.u64().ok()?, reader.u32().ok()?, reader.u32().ok()?);
@@ -118,13 +108,7 @@ fn write_read_results(writer: &mut Writer, read: ReadResult) -> Data {
     data
 }
 
-fn write_written(
-    writer: &mut Writer,
-    consistency: &Consistency,
-    count: u32,
-    committed: Stability,
-    verifier: [u8; 8],
-) {
+fn write_written(writer: &mut Writer, consistency: &Consistency, count: u32, committed: Stability, verifier: [u8; 8]) {
     writer.consistency(consistency);
     writer.u32(count);
     writer.u32(committed as u32);

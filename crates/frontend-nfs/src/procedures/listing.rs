@@ -40,11 +40,7 @@ fn entries_max(request: &ListingRequest) -> usize {
     (room / entry).min(by_names).max(1)
 }
 
-pub(super) async fn list<P: Platform>(
-    volume: Arc<Volume<P>>,
-    mut draft: Draft,
-    request: ListingRequest,
-) -> Reply {
+pub(super) async fn list<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, request: ListingRequest) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &request.directory).await {
         Ok(directory) => directory,
@@ -102,12 +98,7 @@ fn fill<P: Platform>(
     Ok(())
 }
 
-fn write_entry<P: Platform>(
-    volume: &Volume<P>,
-    writer: &mut Writer,
-    entry: &DirectoryEntry<P>,
-    with_attributes: bool,
-) {
+fn write_entry<P: Platform>(volume: &Volume<P>, writer: &mut Writer, entry: &DirectoryEntry<P>, with_attributes: bool) {
     writer.bool(true);
     writer.u64(entry.fileid);
     writer.opaque(&entry.name);

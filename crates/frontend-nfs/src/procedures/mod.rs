@@ -20,7 +20,9 @@ use crate::arguments::{Arguments, Handle};
 use crate::reply::{Draft, Reply};
 use crate::status::Status;
 
+pub(crate) use attributes::try_access;
 pub(crate) use data::{try_get_attributes, try_read, try_write};
+pub(crate) use names::try_lookup;
 
 /// A call that runs; dropping it gives it up.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
@@ -37,16 +39,10 @@ pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, call: Arg
         Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, draft, object, wanted)),
         Arguments::ReadLink { object } => Box::pin(names::read_link(volume, draft, object)),
         Arguments::Read(extent) => Box::pin(data::read(volume, draft, extent)),
-        Arguments::Write { extent, stability, data } => {
-            Box::pin(data::write(volume, draft, extent, stability, data))
-        }
+        Arguments::Write { extent, stability, data } => Box::pin(data::write(volume, draft, extent, stability, data)),
         Arguments::Create { place, creation } => Box::pin(names::create(volume, draft, place, creation)),
-        Arguments::MakeDirectory { place, change } => {
-            Box::pin(names::make_directory(volume, draft, place, change))
-        }
-        Arguments::Symlink { place, change, target } => {
-            Box::pin(names::symlink(volume, draft, place, change, target))
-        }
+        Arguments::MakeDirectory { place, change } => Box::pin(names::make_directory(volume, draft, place, change)),
+        Arguments::Symlink { place, change, target } => Box::pin(names::symlink(volume, draft, place, change, target)),
         Arguments::MakeNode { place, node } => Box::pin(names::make_node(volume, draft, place, node)),
         Arguments::Remove(place) => Box::pin(names::remove(volume, draft, place)),
         Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(volume, draft, place)),
@@ -54,9 +50,7 @@ pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, call: Arg
         Arguments::Link { object, place } => Box::pin(names::link(volume, draft, object, place)),
         Arguments::List(request) => Box::pin(listing::list(volume, draft, request)),
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(volume, draft, object)),
-        Arguments::FileSystemInformation { object } => {
-            Box::pin(attributes::information(volume, draft, object))
-        }
+        Arguments::FileSystemInformation { object } => Box::pin(attributes::information(volume, draft, object)),
         Arguments::PathLimits { object } => Box::pin(attributes::path_limits(volume, draft, object)),
         Arguments::Commit(extent) => Box::pin(data::commit(volume, draft, extent)),
     }
@@ -82,11 +76,7 @@ async fn attributes_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>) 
 }
 
 /// The consistency data of an operation, its attributes asked for now if it brought none.
-async fn consistency_now<P: Platform>(
-    volume: &Volume<P>,
-    inode: &Arc<Inode<P>>,
-    from: Consistency,
-) -> Consistency {
+async fn consistency_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>, from: Consistency) -> Consistency {
     match from.after {
         Some(_) => from,
         None => Consistency { before: from.before, after: attributes_now(volume, inode).await },

@@ -8,17 +8,34 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use volume::{
-    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, Volume, VolumeError,
-};
+use volume::{AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, Volume, VolumeError};
 
 use super::{attributes_now, consistency_now, resolve};
 use crate::arguments::{Creation, Handle, Node, Place};
-use crate::limits::TARGET_BYTES_MAX;
+use crate::batch::Batch;
+use crate::limits::{HANDLE_BYTES_MAX, TARGET_BYTES_MAX};
 use crate::reply::{Draft, Reply};
 use crate::status::Status;
+use crate::xdr::Reader;
 
 type Made<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
+
+/// Answers a LOOKUP into `batch` if that takes no waiting; otherwise does nothing.
+pub(crate) fn try_lookup<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
+    let mut reader = Reader::new(arguments);
+    let directory = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
+    let name = reader.opaque(volume::names::NAME_BYTES_MAX).ok()?;
+    let (inode, attributes) = volume.try_lookup(&directory, name)?;
+    let of_directory = volume.try_attributes(&directory)?;
+    let start = batch.writer.len();
+    batch.writer.accept(xid);
+    batch.writer.u32(Status::Ok.code());
+    batch.writer.opaque(volume.handle(&inode).as_bytes());
+    batch.writer.post_op(Some(&attributes));
+    batch.writer.post_op(Some(&of_directory));
+    batch.writer.end_record(start, 0);
+    Some(())
+}
 
 pub(super) async fn lookup<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, place: Place) -> Reply {
     let volume = &*volume;
@@ -40,11 +57,7 @@ pub(super) async fn lookup<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft
     draft.finish()
 }
 
-pub(super) async fn read_link<P: Platform>(
-    volume: Arc<Volume<P>>,
-    mut draft: Draft,
-    object: Handle,
-) -> Reply {
+pub(super) async fn read_link<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle) -> Reply {
     let inode = match resolve(&volume, &object).await {
         Ok(inode) => inode,
         Err(status) => return draft.failed(status, 1),
@@ -160,12 +173,7 @@ pub(super) async fn symlink<P: Platform>(
     made(volume, draft, &directory, outcome).await
 }
 
-pub(super) async fn make_node<P: Platform>(
-    volume: Arc<Volume<P>>,
-    draft: Draft,
-    place: Place,
-    node: Node,
-) -> Reply {
+pub(super) async fn make_node<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, place: Place, node: Node) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &place.directory).await {
         Ok(directory) => directory,
@@ -174,9 +182,7 @@ pub(super) async fn make_node<P: Platform>(
     let outcome = match (check_new(&place.name), node) {
         (_, Node::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
-        (Ok(()), Node::Special(kind, change)) => {
-            Ok(volume.make_special(&directory, &place.name, kind, change).await)
-        }
+        (Ok(()), Node::Special(kind, change)) => Ok(volume.make_special(&directory, &place.name, kind, change).await),
     };
     made(volume, draft, &directory, outcome).await
 }
@@ -204,11 +210,7 @@ pub(super) async fn remove<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, pl
     changed(volume, draft, &directory, outcome).await
 }
 
-pub(super) async fn remove_directory<P: Platform>(
-    volume: Arc<Volume<P>>,
-    draft: Draft,
-    place: Place,
-) -> Reply {
+pub(super) async fn remove_directory<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, place: Place) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &place.directory).await {
         Ok(directory) => directory,
@@ -224,12 +226,7 @@ pub(super) async fn remove_directory<P: Platform>(
     changed(volume, draft, &directory, outcome).await
 }
 
-pub(super) async fn rename<P: Platform>(
-    volume: Arc<Volume<P>>,
-    mut draft: Draft,
-    from: Place,
-    to: Place,
-) -> Reply {
+pub(super) async fn rename<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, from: Place, to: Place) -> Reply {
     let volume = &*volume;
     let source = match resolve(volume, &from.directory).await {
         Ok(directory) => directory,
@@ -248,12 +245,7 @@ pub(super) async fn rename<P: Platform>(
     draft.finish()
 }
 
-pub(super) async fn link<P: Platform>(
-    volume: Arc<Volume<P>>,
-    mut draft: Draft,
-    object: Handle,
-    place: Place,
-) -> Reply {
+pub(super) async fn link<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle, place: Place) -> Reply {
     let volume = &*volume;
     let inode = match resolve(volume, &object).await {
         Ok(inode) => inode,

@@ -36,11 +36,9 @@ fn a_call_sent_again_gets_the_first_reply() {
     assert_eq!(poll(&mut again), Poll::Ready(kept("done")));
     assert_eq!(runs.load(Ordering::Relaxed), 1);
     // Another client, another number, other bytes: other calls.
-    for other in [
-        Key::new(peer(2), 7, b"remove a"),
-        Key::new(peer(1), 8, b"remove a"),
-        Key::new(peer(1), 7, b"remove b"),
-    ] {
+    for other in
+        [Key::new(peer(2), 7, b"remove a"), Key::new(peer(1), 8, b"remove a"), Key::new(peer(1), 7, b"remove b")]
+    {
         assert!(!cache.find_or_start(other, start).1);
     }
 }

@@ -29,13 +29,8 @@ fn reads_a_call_without_credentials() {
 
 #[test]
 fn reads_what_another_implementation_writes() {
-    let unix = auth_unix {
-        stamp: 77,
-        machinename: Opaque::borrowed(b"client"),
-        uid: 1000,
-        gid: 100,
-        gids: vec![4, 24, 27],
-    };
+    let unix =
+        auth_unix { stamp: 77, machinename: Opaque::borrowed(b"client"), uid: 1000, gid: 100, gids: vec![4, 24, 27] };
     let message = rpc_msg {
         xid: 0xfeed,
         body: nfs3_types::rpc::msg_body::CALL(call_body {

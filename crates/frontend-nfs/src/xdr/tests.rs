@@ -46,10 +46,7 @@ fn refuses_lengths_that_lie() {
 
 #[test]
 fn refuses_booleans_that_are_none() {
-    assert_eq!(
-        Reader::new(&[0, 0, 0, 2]).bool("flag"),
-        Err(XdrError::Value { field: "flag", value: 2 })
-    );
+    assert_eq!(Reader::new(&[0, 0, 0, 2]).bool("flag"), Err(XdrError::Value { field: "flag", value: 2 }));
 }
 
 #[test]

@@ -24,9 +24,7 @@ fn count_of(world: &World, name: &str) -> u64 {
 fn refuses_what_it_does_not_serve_and_goes_on() {
     let world = World::new();
     let mut peer = Peer::new(&world, CLIENT);
-    let call = |program: u32, version: u32, procedure: u32| {
-        words(&[1, 0, 2, program, version, procedure, 0, 0, 0, 0])
-    };
+    let call = |program: u32, version: u32, procedure: u32| words(&[1, 0, 2, program, version, procedure, 0, 0, 0, 0]);
     let table: [(Vec<u8>, &[u32]); 13] = [
         (call(100_000, 2, 0), &[0, 0, 0, 1]),
         (call(100_021, 4, 0), &[0, 0, 0, 1]),

@@ -255,11 +255,7 @@ fn readdir() {
     let fsid = fsid(&mut peer, &root);
     let host = std::fs::metadata(&world.path).unwrap();
     let file = std::fs::metadata(world.path.join("f")).unwrap();
-    let call = format!(
-        "{} {} 0000000000000000 0000000000000000 00001000",
-        header("0000000d", "00000010"),
-        wire(&root)
-    );
+    let call = format!("{} {} 0000000000000000 0000000000000000 00001000", header("0000000d", "00000010"), wire(&root));
     let reply = reply_to(&mut peer, &call);
     let cookie = to_hex(&reply[reply.len() - 16..reply.len() - 8]);
     let expected = format!(

@@ -27,7 +27,13 @@ fn readdir(peer: &mut Peer, dir: &nfs_fh3, cookie: u64, verifier: cookieverf3, c
     }
 }
 
-fn readdirplus(peer: &mut Peer, dir: &nfs_fh3, cookie: u64, dircount: u32, maxcount: u32) -> Result<READDIRPLUS3resok<'static>, nfsstat3> {
+fn readdirplus(
+    peer: &mut Peer,
+    dir: &nfs_fh3,
+    cookie: u64,
+    dircount: u32,
+    maxcount: u32,
+) -> Result<READDIRPLUS3resok<'static>, nfsstat3> {
     let cookieverf = cookieverf3([0; 8]);
     match peer.nfs(17, &READDIRPLUS3args { dir: dir.clone(), cookie, cookieverf, dircount, maxcount }) {
         READDIRPLUS3res::Ok(ok) => Ok(ok),
@@ -108,8 +114,7 @@ fn lists_with_attributes_and_handles() {
         loop {
             let piece = readdirplus(&mut peer, &root, cookie, dircount, maxcount).unwrap();
             assert!(piece.packed_size() <= maxcount as usize);
-            let directory_bytes =
-                |entry: &entryplus3<'_>| 8 + entry.name.packed_size() + 8;
+            let directory_bytes = |entry: &entryplus3<'_>| 8 + entry.name.packed_size() + 8;
             let total: usize = piece.reply.entries.0.iter().map(directory_bytes).sum();
             assert!(total <= dircount as usize);
             assert!(piece.dir_attributes.is_some());

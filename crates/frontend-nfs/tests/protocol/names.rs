@@ -1,10 +1,13 @@
 //! LOOKUP, READLINK, CREATE, MKDIR, SYMLINK, MKNOD, REMOVE, RMDIR, RENAME, LINK.
 
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::task::{Context, Waker};
 
+use engine::settings::Knob;
 use nfs3_types::nfs3::*;
+use volume::Machine;
 
-use crate::peer::Peer;
+use crate::peer::{NFS, Peer, accepted, call_record, flat, marked, packed};
 use crate::world::{CLIENT, World};
 
 /// A directory and a name in it.
@@ -56,8 +59,7 @@ fn mkdir(peer: &mut Peer, dir: &nfs_fh3, name: &[u8]) -> Result<nfs_fh3, nfsstat
 }
 
 fn symlink(peer: &mut Peer, dir: &nfs_fh3, name: &[u8], target: &[u8]) -> Result<nfs_fh3, nfsstat3> {
-    let symlink =
-        symlinkdata3 { symlink_attributes: sattr3::default(), symlink_data: target.to_vec().into() };
+    let symlink = symlinkdata3 { symlink_attributes: sattr3::default(), symlink_data: target.to_vec().into() };
     match peer.nfs(10, &SYMLINK3args { where_: place(dir, name), symlink }) {
         SYMLINK3res::Ok(ok) => Ok(ok.obj.unwrap()),
         SYMLINK3res::Err((status, fail)) => {
@@ -162,11 +164,7 @@ fn creates_in_three_ways() {
     let world = World::new();
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
-    let with = |mode: u32, size| sattr3 {
-        mode: Nfs3Option::Some(mode),
-        size,
-        ..sattr3::default()
-    };
+    let with = |mode: u32, size| sattr3 { mode: Nfs3Option::Some(mode), size, ..sattr3::default() };
     let (file, attributes) =
         create(&mut peer, &root, b"f", createhow3::GUARDED(with(0o640, Nfs3Option::None))).unwrap();
     assert_eq!((attributes.type_, attributes.mode, attributes.size), (ftype3::NF3REG, 0o640, 0));
@@ -357,4 +355,37 @@ fn directories_tell_an_unbroken_chain_of_changes() {
         assert!(time(after.mtime) > time(before.mtime) && time(after.ctime) > time(before.ctime));
         last = Some(after);
     }
+}
+
+/// Makes a call and says what it gave, and whether it waited for anything.
+fn called(peer: &mut Peer, procedure: u32, arguments: &[u8]) -> (Vec<u8>, bool) {
+    peer.xid += 1;
+    peer.send(&marked(&call_record(peer.xid, NFS, procedure, arguments))).unwrap();
+    let mut segments = Vec::new();
+    let mut cx = Context::from_waker(Waker::noop());
+    let waited = peer.connection.poll_output(&mut cx, &mut segments).is_pending();
+    peer.took(&flat(&segments));
+    (accepted(&peer.replies(1).remove(0)).1, waited)
+}
+
+#[test]
+fn answers_lookup_and_access_at_once_with_the_same_bytes_until_the_directory_changes() {
+    let world = World::over(|path| std::fs::write(path.join("file"), b"bytes").unwrap());
+    // However slow this test is.
+    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 360_000).unwrap();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let look = packed(&LOOKUP3args { what: place(&root, b"file") });
+    let known = world.volume.try_resolve(&root.data).unwrap();
+    assert!(world.volume.try_lookup(&known, b"file").is_none());
+    let (first, _) = called(&mut peer, 3, &look);
+    assert_eq!(called(&mut peer, 3, &look), (first, false));
+    for wanted in [0x3f, 1] {
+        let access = packed(&ACCESS3args { object: root.clone(), access: wanted });
+        let (first, _) = called(&mut peer, 4, &access);
+        assert_eq!(called(&mut peer, 4, &access), (first, false));
+    }
+    assert_eq!(remove(&mut peer, &root, b"file"), nfsstat3::NFS3_OK);
+    assert!(world.volume.try_access(&known).is_none(), "the directory changed");
+    assert_eq!(lookup(&mut peer, &root, b"file"), Err(nfsstat3::NFS3ERR_NOENT));
 }

@@ -59,9 +59,9 @@ pub(crate) fn accepted(record: &[u8]) -> (u32, Vec<u8>) {
     let rest = &mut &record[..];
     let (message, _) = rpc_msg::unpack(rest).unwrap();
     match message.body {
-        msg_body::REPLY(reply_body::MSG_ACCEPTED(accepted_reply {
-            reply_data: accept_stat_data::SUCCESS, ..
-        })) => (message.xid, rest.to_vec()),
+        msg_body::REPLY(reply_body::MSG_ACCEPTED(accepted_reply { reply_data: accept_stat_data::SUCCESS, .. })) => {
+            (message.xid, rest.to_vec())
+        }
         other => panic!("{other:?}"),
     }
 }

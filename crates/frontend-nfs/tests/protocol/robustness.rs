@@ -39,31 +39,40 @@ fn harmless(peer: &mut Peer, world: &World) -> Vec<Vec<u8>> {
     let arguments: Vec<(u32, Vec<u8>)> = vec![
         (0, vec![]),
         (1, packed(&object())),
-        (2, packed(&SETATTR3args {
-            object: file.clone(),
-            new_attributes: sattr3 { mode: Nfs3Option::Some(0o600), ..sattr3::default() },
-            guard: Nfs3Option::Some(nfstime3 { seconds: 1, nseconds: 1 }),
-        })),
+        (
+            2,
+            packed(&SETATTR3args {
+                object: file.clone(),
+                new_attributes: sattr3 { mode: Nfs3Option::Some(0o600), ..sattr3::default() },
+                guard: Nfs3Option::Some(nfstime3 { seconds: 1, nseconds: 1 }),
+            }),
+        ),
         (3, packed(&LOOKUP3args { what: place(b"file") })),
         (4, packed(&ACCESS3args { object: file.clone(), access: 0x3f })),
         (5, packed(&READLINK3args { symlink: link })),
         (6, packed(&READ3args { file: file.clone(), offset: 1, count: 70 })),
-        (7, packed(&WRITE3args {
-            file: root.clone(),
-            offset: 0,
-            count: 5,
-            stable: stable_how::UNSTABLE,
-            data: Opaque::borrowed(b"bytes"),
-        })),
+        (
+            7,
+            packed(&WRITE3args {
+                file: root.clone(),
+                offset: 0,
+                count: 5,
+                stable: stable_how::UNSTABLE,
+                data: Opaque::borrowed(b"bytes"),
+            }),
+        ),
         (8, packed(&CREATE3args { where_: place(b"file"), how: createhow3::GUARDED(sattr3::default()) })),
         (9, packed(&MKDIR3args { where_: place(b"file"), attributes: sattr3::default() })),
-        (10, packed(&SYMLINK3args {
-            where_: place(b"file"),
-            symlink: symlinkdata3 {
-                symlink_attributes: sattr3::default(),
-                symlink_data: nfspath3::from(&b"x"[..]),
-            },
-        })),
+        (
+            10,
+            packed(&SYMLINK3args {
+                where_: place(b"file"),
+                symlink: symlinkdata3 {
+                    symlink_attributes: sattr3::default(),
+                    symlink_data: nfspath3::from(&b"x"[..]),
+                },
+            }),
+        ),
         (11, packed(&MKNOD3args { where_: place(b"file"), what: mknoddata3::NF3FIFO(sattr3::default()) })),
         (12, packed(&REMOVE3args { object: place(b"none") })),
         (13, packed(&RMDIR3args { object: place(b"none") })),
@@ -119,7 +128,7 @@ fn a_stream_cut_anywhere_gives_the_same_replies() {
     for cut in 1..stream.len() {
         peer.send(&stream[..cut]).unwrap();
         let hint = peer.connection.input_hint(&peer.input);
-        assert!((1..=1 << 21).contains(&hint) , "{hint}");
+        assert!((1..=1 << 21).contains(&hint), "{hint}");
         peer.send(&stream[cut..]).unwrap();
         assert!(peer.input.is_empty());
         assert!(by_number(peer.replies(calls.len())) == whole, "cut at {cut}");

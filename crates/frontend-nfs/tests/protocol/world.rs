@@ -9,12 +9,8 @@ use engine::Engine;
 use engine::settings::Settings;
 use frames::Frames;
 use frontend_nfs::Server;
-use nfs3_types::nfs3::{
-    CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3,
-};
-use platform_linux::{
-    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Reactors, WorkerPool, host_devices,
-};
+use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3};
+use platform_linux::{Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Reactors, WorkerPool, host_devices};
 use volume::{HandleKey, Volume};
 
 use crate::peer::Peer;

@@ -6,13 +6,17 @@
 //! use by the kernel stays open, since whoever uses it holds a reference.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::DeviceError;
-use rustix::fs::{Mode, OFlags, fcntl_getfl, open};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fstat, open};
 use rustix::io::Errno;
 
 use super::error_of;
+use super::turns::Turns;
+
+const PAGE_BYTES: u64 = 4096;
 
 /// What a descriptor is wanted for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,6 +36,9 @@ pub(super) enum Path {
 pub struct HostFile {
     given: Arc<OwnedFd>,
     descriptors: Mutex<Descriptors>,
+    turns: Arc<Turns>,
+    /// The host's file has at least this size, unless somebody else cut it.
+    size_seen: AtomicU64,
 }
 
 #[derive(Default)]
@@ -62,7 +69,29 @@ impl HostFile {
             };
             Some(Descriptor { fd: Arc::clone(&given), writable })
         });
-        Self { given, descriptors: Mutex::new(Descriptors { buffered, ..Descriptors::default() }) }
+        let descriptors = Mutex::new(Descriptors { buffered, ..Descriptors::default() });
+        Self { given, descriptors, turns: Arc::default(), size_seen: AtomicU64::new(0) }
+    }
+
+    pub(super) fn turns(&self) -> &Arc<Turns> {
+        &self.turns
+    }
+
+    /// Whether a write up to `end` makes the file larger and its old or its new end lies inside a
+    /// page. Asks the host, without blocking, when it is not known to be large enough already.
+    pub(super) fn grows_within_a_page(&self, end: u64) -> bool {
+        if end <= self.size_seen.load(Ordering::Relaxed) {
+            return false;
+        }
+        let Ok(stat) = fstat(&self.given) else { return true };
+        let size = stat.st_size as u64;
+        self.size_seen.store(size, Ordering::Relaxed);
+        end > size && (!size.is_multiple_of(PAGE_BYTES) || !end.is_multiple_of(PAGE_BYTES))
+    }
+
+    /// The file is about to get this size.
+    pub(super) fn resized(&self, size: u64) {
+        self.size_seen.fetch_min(size, Ordering::Relaxed);
     }
 
     /// The file's path on this host at this moment, for people. A file without a name says so in it.

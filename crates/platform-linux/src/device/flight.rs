@@ -8,18 +8,24 @@
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::file::{HostFile, Path, Use};
+use super::turns::{Share, Turn, Turns};
 use super::{Core, error_of};
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
 
 /// Times in a row that the host may ask us to try again.
 const RETRIES_MAX: u32 = 1_000;
 const PAGE_BYTES: u64 = 4096;
+/// A removed file's space comes back a moment after its name is gone: when its last descriptor is
+/// closed, and the host's journal has moved on. A full device is told after 150 ms of trying.
+const SPACE_RETRIES_MAX: u32 = 5;
+const SPACE_PAUSE: Duration = Duration::from_millis(10);
 
 /// A request and how far it has come.
 pub(super) struct Flight {
@@ -28,10 +34,14 @@ pub(super) struct Flight {
     /// Bytes done; for operations without data, 1 once done.
     done: u64,
     retries: u32,
+    /// How often the host had no space to reserve; the next try waits for what was removed lately.
+    space_retries: u32,
     /// What the operation in progress refers to.
     iovecs: Vec<IoVec>,
     fd: Option<Arc<OwnedFd>>,
     path: Path,
+    /// Dropped last, after the request is answered: others begin then.
+    turn: Option<Turn>,
 }
 
 // SAFETY: the pointers in `iovecs` are into the request's memory, which moves with it.
@@ -50,7 +60,39 @@ pub(super) enum Step {
 impl Flight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
-        Box::new(Self { request, core, done: 0, retries: 0, iovecs: Vec::new(), fd: None, path })
+        Box::new(Self {
+            request,
+            core,
+            done: 0,
+            retries: 0,
+            space_retries: 0,
+            iovecs: Vec::new(),
+            fd: None,
+            path,
+            turn: None,
+        })
+    }
+
+    /// The turns of the file and how this flight takes part in them; nothing if it need not.
+    pub(super) fn share(&self) -> Option<(Arc<Turns>, Share)> {
+        let file = self.file()?;
+        match self.operation() {
+            Operation::Write { offset, len } if self.core.is_direct() => {
+                let end = offset.saturating_add(u64::from(len));
+                let whole = len.is_multiple_of(self.core.limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
+                let share = if whole && !file.grows_within_a_page(end) { Share::Together } else { Share::Alone };
+                Some((Arc::clone(file.turns()), share))
+            }
+            Operation::SetSize { size } => {
+                file.resized(size);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn has_turn(&mut self, turn: Turn) {
+        self.turn = Some(turn);
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -97,6 +139,12 @@ impl Flight {
         }
         if self.done > 0 && !matches!(operation, Operation::Read { .. } | Operation::Write { .. }) {
             return Ok(Step::Answer(Ok(())));
+        }
+        if self.space_retries > 0 {
+            if !may_block {
+                return Ok(Step::Block);
+            }
+            std::thread::sleep(SPACE_PAUSE * self.space_retries);
         }
         let len = self.lay_out(operation);
         let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(Step::Block) };
@@ -284,6 +332,12 @@ impl Flight {
                 if matches!(operation, Operation::Punch { .. } | Operation::Reserve { .. }) =>
             {
                 Err(DeviceError::Unsupported)
+            }
+            Errno::NOSPC
+                if matches!(operation, Operation::Reserve { .. }) && self.space_retries < SPACE_RETRIES_MAX =>
+            {
+                self.space_retries += 1;
+                Ok(())
             }
             _ => Err(error_of(errno)),
         }

@@ -6,6 +6,7 @@
 //! not even one after the other, since it holds a generation.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::fs::{OFlags, StatxFlags};
 use rustix::io::Errno;
@@ -33,6 +34,10 @@ pub(super) enum Form {
 
 /// The largest handle that a kernel gives.
 const HANDLE_BYTES_MAX: usize = 128;
+/// The first pause for an object that is being made; the following ones double.
+const READY_PAUSE: Duration = Duration::from_micros(20);
+/// 20 µs × (2^13 - 1) = 164 ms.
+const READY_TRIES_MAX: u32 = 13;
 const AT_EMPTY_PATH: i32 = 0x1000;
 /// Since Linux 6.5.
 const AT_HANDLE_FID: i32 = 0x200;
@@ -79,7 +84,20 @@ fn name_to_handle(fd: BorrowedFd<'_>, flags: i32) -> Result<KernelHandle, Errno>
     Ok(KernelHandle { kind: raw.kind, len: (raw.bytes as usize).min(HANDLE_BYTES_MAX), bytes: raw.handle })
 }
 
+/// Opens what a handle names. While the host makes another object of the same number, it has 'no memory'
+/// (iget finds an inode that is not ready), for microseconds, or until the disk has answered: that is
+/// waited for, a sixth of a second at most.
 fn open_by_handle(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
+    for doubled in 0..READY_TRIES_MAX {
+        match open_by_handle_once(mount, kind, bytes) {
+            Err(Errno::NOMEM) => std::thread::sleep(READY_PAUSE * (1 << doubled)),
+            other => return other,
+        }
+    }
+    open_by_handle_once(mount, kind, bytes)
+}
+
+fn open_by_handle_once(mount: BorrowedFd<'_>, kind: u8, bytes: &[u8]) -> Result<OwnedFd, Errno> {
     let mut raw = RawHandle { bytes: bytes.len() as u32, kind: kind.into(), handle: [0; HANDLE_BYTES_MAX] };
     raw.handle[..bytes.len()].copy_from_slice(bytes);
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -155,9 +173,14 @@ impl Core {
         Ok((identity, stat))
     }
 
+    /// Whether an object of this identity can be opened by it.
+    pub(super) fn opens(&self, identity: &Identity) -> bool {
+        self.by_handle && identity.form() == Form::Handle as u8
+    }
+
     /// Opens an object by its identity.
     pub(super) fn open_identity(&self, identity: &Identity) -> Result<Found, VolumeError> {
-        if !self.by_handle || identity.form() != Form::Handle as u8 {
+        if !self.opens(identity) {
             return Err(VolumeError::NotSupported);
         }
         let mut mounts = self.file_systems.mounts(identity.fsid());

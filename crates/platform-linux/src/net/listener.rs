@@ -9,7 +9,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
@@ -18,8 +19,13 @@ use rustix::net::{
     socket_with, sockopt,
 };
 
-/// Connections that wait to be accepted.
-const BACKLOG: i32 = 128;
+/// Connections that wait to be accepted. More would lose a second each: the kernel drops what they
+/// send first, and they try again.
+const BACKLOG: i32 = 1_024;
+/// How long an address is waited for. A killed server's sockets stay open until the kernel has taken
+/// its rings apart, some hundredths of a second after the process is gone.
+const IN_USE_WAIT: Duration = Duration::from_secs(1);
+const IN_USE_PAUSE: Duration = Duration::from_millis(10);
 /// What the kernel may hold of a peer's bytes while we do not want them. (It takes the double.)
 const RECEIVE_BUFFER_BYTES: usize = 512 << 10;
 /// A peer that acknowledges nothing for this long is gone: three of an NFS client's usual timeouts.
@@ -84,7 +90,8 @@ enum Address {
 }
 
 impl Listener {
-    /// Listens for TCP at `address`; port 0 takes a free one.
+    /// Listens for TCP at `address`; port 0 takes a free one. Blocks up to a second while the address
+    /// is in use, so that a server can be started right after another one was killed.
     pub fn tcp(address: SocketAddr) -> Result<Self, ListenError> {
         let open = || -> Result<(OwnedFd, SocketAddr), Errno> {
             let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -97,7 +104,14 @@ impl Listener {
             let bound = SocketAddr::try_from(getsockname(&fd)?)?;
             Ok((fd, bound))
         };
-        let (fd, bound) = open().map_err(|error| refused(address.to_string(), error))?;
+        let deadline = Instant::now() + IN_USE_WAIT;
+        let opened = loop {
+            match open() {
+                Err(Errno::ADDRINUSE) if Instant::now() < deadline => thread::sleep(IN_USE_PAUSE),
+                other => break other,
+            }
+        };
+        let (fd, bound) = opened.map_err(|error| refused(address.to_string(), error))?;
         Ok(Self { fd: Arc::new(fd), address: Address::Internet(bound) })
     }
 

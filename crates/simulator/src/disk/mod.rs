@@ -15,24 +15,20 @@
 mod fault;
 mod file;
 mod image;
+mod state;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Nanos, Operation, Request};
+use engine::{Backing, Device, DeviceError, Limits, Nanos, Operation, Request};
 
-use crate::random::Random;
 use crate::world::{Shared, World};
 
 use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat};
 use file::{Change, DiskFile};
 use image::IMAGE_BLOCK_BYTES;
-
-/// What a read's memory holds before its bytes arrive.
-const RUBBISH: u8 = 0xdb;
-/// Pieces in which request memory is fetched.
-const PIECE_BYTES: usize = 512;
+use state::{Ended, Outcome, Phase, State, conflict, is_data};
 
 /// What a disk is made from.
 #[derive(Clone, Debug)]
@@ -81,58 +77,6 @@ struct SimFile {
     file: DiskFileId,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Phase {
-    /// The latency has not passed before this instant.
-    Waiting { ready_ns: u64 },
-    /// Its bytes pass.
-    Transfer,
-    /// Not before a release.
-    Held,
-}
-
-struct Pending {
-    request: Request,
-    file: DiskFileId,
-    operation: Operation,
-    phase: Phase,
-    outcome: Outcome,
-    /// The end of the file's log when the request was submitted: what a sync covers.
-    log_end: u64,
-    /// Of a write: its bytes when it was submitted, to compare with.
-    submitted: Vec<u8>,
-    /// Of a write: the bytes fetched so far, and which pieces those are.
-    fetched: Vec<u8>,
-    fetched_pieces: Vec<bool>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Outcome {
-    Done,
-    Error(DeviceError),
-    /// A sync takes with it what it should have made durable.
-    Losing(DeviceError),
-    Lost,
-}
-
-struct State {
-    files: BTreeMap<u64, DiskFile>,
-    files_made: u64,
-    pending: BTreeMap<u64, Pending>,
-    requests: u64,
-    /// A request's bytes pass now.
-    busy: bool,
-    hung: bool,
-    faults: Faults,
-    capacity_bytes: u64,
-    /// Requests that did not succeed.
-    failures: u64,
-    random: Random,
-    /// Data requests in flight now, and the most there ever were.
-    data_in_flight: u32,
-    data_in_flight_max: u32,
-}
-
 /// A disk with files on it.
 pub struct Disk {
     shared: Arc<Shared>,
@@ -141,10 +85,6 @@ pub struct Disk {
     limits: Limits,
     state: Mutex<State>,
     own: Weak<Disk>,
-}
-
-fn is_data(operation: Operation) -> bool {
-    matches!(operation, Operation::Read { .. } | Operation::Write { .. })
 }
 
 /// Kind, offset and length as numbers, for the trace.
@@ -498,133 +438,6 @@ impl Disk {
     }
 }
 
-/// Whether the order of two requests of one file, which is open while both are in flight, matters to
-/// what the file will hold.
-fn conflict(first: Operation, second: Operation, block: u64) -> bool {
-    let touched = |operation| match operation {
-        Operation::Write { offset, len } => Some((offset, (offset + u64::from(len)).next_multiple_of(block))),
-        Operation::SetSize { size } => Some((size, u64::MAX)),
-        Operation::Punch { offset, len } => Some((offset, offset + len)),
-        _ => None,
-    };
-    let (Some(first), Some(second)) = (touched(first), touched(second)) else { return false };
-    first.0 < second.1 && second.0 < first.1
-}
-
-impl Pending {
-    fn fetch_some(&mut self, random: &mut Random) {
-        match self.operation {
-            Operation::Write { .. } => {
-                for piece in 0..self.fetched_pieces.len() {
-                    if random.chance(500) {
-                        self.fetch(piece);
-                    }
-                }
-            }
-            Operation::Read { len, .. } => self.request.copy_in(0, &vec![RUBBISH; len as usize]),
-            _ => {}
-        }
-    }
-
-    fn fetch(&mut self, piece: usize) {
-        if !std::mem::replace(&mut self.fetched_pieces[piece], true) {
-            let start = piece * PIECE_BYTES;
-            let end = (start + PIECE_BYTES).min(self.fetched.len());
-            self.request.copy_out(start..end, &mut self.fetched[start..end]);
-        }
-    }
-
-    fn fetch_rest(&mut self, random: &mut Random) {
-        let mut pieces: Vec<usize> = (0..self.fetched_pieces.len()).collect();
-        random.shuffle(&mut pieces);
-        pieces.into_iter().for_each(|piece| self.fetch(piece));
-    }
-}
-
-/// A request whose effect has happened and which is to be answered.
-struct Ended {
-    pending: Pending,
-    outcome: Outcome,
-    /// Of a read: what to put into its memory.
-    read: Vec<u8>,
-    /// Of a write: where its memory is not what was submitted.
-    changed: Option<usize>,
-}
-
-impl State {
-    /// Data requests may be submitted again; the effect happens.
-    fn end(&mut self, mut pending: Pending, options: &DiskOptions) -> Ended {
-        if is_data(pending.operation) {
-            self.data_in_flight = self.data_in_flight.saturating_sub(1);
-        }
-        pending.fetch_rest(&mut self.random);
-        let changed = (0..pending.fetched.len()).find(|at| pending.fetched[*at] != pending.submitted[*at]);
-        let outcome = self.apply(&pending, options, true);
-        let mut read = Vec::new();
-        if let (Operation::Read { offset, len }, Outcome::Done) = (pending.operation, outcome) {
-            read = vec![0; len as usize];
-            if let Some(file) = self.files.get(&pending.file.0) {
-                file.live.read(offset, &mut read);
-            }
-        }
-        if outcome != Outcome::Done {
-            self.failures += 1;
-            if let Some(file) = self.files.get_mut(&pending.file.0) {
-                file.failures += 1;
-            }
-        }
-        Ended { pending, outcome, read, changed }
-    }
-
-    fn blocks_free(&self) -> u64 {
-        let used: u64 = self.files.values().map(|file| file.live.blocks()).sum();
-        (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(used)
-    }
-
-    /// Carries a request out, or as much of it as a failing one does. `whole` is false at a power loss.
-    fn apply(&mut self, pending: &Pending, options: &DiskOptions, whole: bool) -> Outcome {
-        let free = self.blocks_free();
-        let Some(file) = self.files.get_mut(&pending.file.0) else {
-            return Outcome::Error(DeviceError::Stale);
-        };
-        let done = whole && pending.outcome == Outcome::Done;
-        let volatile = options.volatile_cache;
-        match pending.operation {
-            Operation::Write { offset, .. } => {
-                let bytes = if whole { &pending.fetched } else { &pending.submitted };
-                if file.live.blocks_missing(offset, bytes.len() as u64) > free {
-                    return Outcome::Error(DeviceError::NoSpace);
-                }
-                if done {
-                    file.change(Change::Write { offset, bytes: bytes.clone() }, volatile);
-                } else {
-                    for (at, sector) in bytes.chunks(options.block_bytes as usize).enumerate() {
-                        if self.random.chance(500) {
-                            let offset = offset + at as u64 * u64::from(options.block_bytes);
-                            file.change(Change::Write { offset, bytes: sector.to_vec() }, volatile);
-                        }
-                    }
-                }
-            }
-            Operation::Sync if done => file.make_durable(pending.log_end),
-            Operation::Sync if whole && matches!(pending.outcome, Outcome::Losing(_)) => {
-                // The log is numbered anew: a later sync in flight covers what is left of it.
-                file.lose_writes(options.block_bytes as usize, &mut self.random);
-            }
-            Operation::SetSize { size } if done => file.change(Change::SetSize { size }, volatile),
-            Operation::Punch { offset, len } if done => file.change(Change::Punch { offset, len }, volatile),
-            Operation::Reserve { offset, len } if done => {
-                if file.live.blocks_missing(offset, len) > free {
-                    return Outcome::Error(DeviceError::NoSpace);
-                }
-                file.change(Change::Reserve { offset, len }, volatile);
-            }
-            _ => {}
-        }
-        pending.outcome
-    }
-}
-
 impl Device for Disk {
     fn limits(&self) -> &Limits {
         &self.limits
@@ -668,53 +481,6 @@ impl Device for Disk {
 
     fn free_bytes_hint(&self) -> u64 {
         self.lock().blocks_free() * IMAGE_BLOCK_BYTES
-    }
-}
-
-impl State {
-    /// Draws a request's fate and notes what it is to be compared with.
-    fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, options: &DiskOptions) -> Pending {
-        let operation = request.operation();
-        let mut phase = Phase::Waiting { ready_ns: now_ns + options.latency_ns };
-        let mut outcome = Outcome::Done;
-        if !self.files.contains_key(&file.0) {
-            outcome = Outcome::Error(DeviceError::Stale);
-        }
-        match self.faults.strike(file, operation, &mut self.random) {
-            None => {}
-            Some(FaultWhat::Error(error)) => outcome = Outcome::Error(error),
-            Some(FaultWhat::ErrorLosing(error)) => outcome = Outcome::Losing(error),
-            Some(FaultWhat::Lost) => outcome = Outcome::Lost,
-            Some(FaultWhat::Delay { ns }) => {
-                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(options.latency_ns).saturating_add(ns) };
-            }
-            Some(FaultWhat::Hang) => phase = Phase::Held,
-        }
-        let end = match operation {
-            Operation::Write { offset, len } => offset.saturating_add(len.into()),
-            Operation::SetSize { size } => size,
-            _ => 0,
-        };
-        if end > FILE_BYTES_MAX {
-            outcome = Outcome::Error(DeviceError::TooLarge);
-        }
-        let mut submitted = Vec::new();
-        if let Operation::Write { len, .. } = operation {
-            submitted = vec![0; len as usize];
-            request.copy_out(0..len as usize, &mut submitted);
-        }
-        let pieces = submitted.len().div_ceil(PIECE_BYTES);
-        Pending {
-            operation,
-            file,
-            phase,
-            outcome,
-            log_end: self.files.get(&file.0).map_or(0, DiskFile::log_end),
-            fetched: vec![0; submitted.len()],
-            fetched_pieces: vec![false; pieces],
-            submitted,
-            request,
-        }
     }
 }
 

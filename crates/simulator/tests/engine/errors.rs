@@ -179,3 +179,19 @@ async fn again<T, F: Future<Output = Result<T, Error>>>(operation: impl Fn() -> 
     }
     panic!("one failure of the device failed the same operation three times")
 }
+
+#[test]
+fn a_failed_write_of_a_short_file_is_tried_again_in_whole_blocks_after_it_grew() {
+    let lab = Lab::new(1, 256, &[DiskOptions { block_bytes: 4096, ..DiskOptions::default() }], &[]);
+    let file = lab.file(0, 0, 0);
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).times(1));
+    lab.run(async {
+        lab.here.write(&file, 0, 600, 2).await.unwrap();
+        assert_eq!(lab.here.sync(&file).await, Err(Error::Device(IO)));
+        lab.here.engine.set_size(&file.file, 2 * PAGE as u64).await.unwrap();
+        lab.here.sync(&file).await.unwrap();
+    });
+    assert_eq!(file.disk.durable_bytes(file.id, 0, 600), bytes(2, 0, 600));
+    let last = lab.submitted(1).pop().unwrap();
+    assert_eq!((last.1, last.2), (0, PAGE as u64), "not whole blocks, and not the file's end");
+}

@@ -38,7 +38,7 @@ impl Lab {
     /// A cache of so many frames over these disks.
     pub(crate) fn new(seed: u64, frames: u64, disks: &[DiskOptions], knobs: &[&str]) -> Self {
         let world = World::new(WorldOptions { keep_lines: true, ..WorldOptions::seed(seed) });
-        let settings = Settings::new();
+        let mut settings = Settings::new();
         for knob in knobs {
             settings.set_text(knob).unwrap();
         }

@@ -6,5 +6,6 @@ mod dirty_limits;
 mod errors;
 mod lab;
 mod reading;
+mod reclaiming;
 mod syncing;
 mod writing_back;

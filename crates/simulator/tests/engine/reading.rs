@@ -1,6 +1,7 @@
 //! Reading: hits, misses, readahead, eviction, guards.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use engine::counters::Counter;
 use simulator::DiskOptions;
@@ -116,7 +117,82 @@ fn a_file_changed_behind_is_read_again_after_it_was_told() {
     lab.run(async {
         lab.here.read(&file, 0, 3 * PAGE).await.unwrap();
         file.disk.change_behind(file.id, 5000, 0, &bytes(2, 0, 5000));
-        lab.here.engine.invalidate(&file.file, 5000).await;
+        let seen = file.file.change_count();
+        assert!(lab.here.engine.invalidate(&file.file, 5000, seen).await);
         assert_eq!(lab.here.read(&file, 0, 3 * PAGE).await.unwrap(), bytes(2, 0, 5000));
+    });
+}
+
+#[test]
+fn readers_of_a_hung_device_leave_memory_for_others() {
+    for readers in [4, 16, 64] {
+        let lab = Lab::new(1, 256, &[DiskOptions::default(), DiskOptions::default()], &[]);
+        let good = lab.file(0, 600 * PAGE, 1);
+        lab.here.disks[1].hang();
+        for reader in 0..readers {
+            let (here, stuck) = (Arc::clone(&lab.here), lab.file(1, 100 * PAGE, 2));
+            lab.beside(async move {
+                let _ = here.read(&stuck, reader * PAGE as u64, 64 * PAGE).await;
+            });
+        }
+        lab.run(lab.here.sleep(SECOND));
+        let (here, from) = (Arc::clone(&lab.here), good.clone());
+        let ended = lab.beside(async move {
+            for at in 0..600 {
+                here.read(&from, at * PAGE as u64, PAGE).await.unwrap();
+            }
+        });
+        let done = lab.run(lab.here.until(10 * SECOND, || ended.load(Ordering::Relaxed)));
+        assert!(done, "{readers} readers of a hung device: {:?}", lab.here.engine.status());
+    }
+}
+
+#[test]
+fn a_size_asked_for_before_a_write_of_ours_cuts_nothing() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, PAGE, 1);
+    lab.run(async {
+        let (size, seen) = (file.disk.size(file.id), file.file.change_count());
+        lab.here.write(&file, 0, 3 * PAGE, 2).await.unwrap();
+        lab.here.engine.sync(&file.file, 0..u64::MAX).await.unwrap();
+        assert!(!lab.here.engine.invalidate(&file.file, size, seen).await);
+        assert_eq!(lab.here.read(&file, 0, 4 * PAGE).await.unwrap(), bytes(2, 0, 3 * PAGE));
+    });
+}
+
+#[test]
+fn a_size_asked_for_in_the_middle_of_a_write_of_ours_cuts_nothing() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, PAGE, 1);
+    let (here, of) = (Arc::clone(&lab.here), file.clone());
+    let ended = lab.beside(async move {
+        here.write(&of, 0, 3 * PAGE, 2).await.unwrap();
+        here.engine.sync(&of.file, 0..u64::MAX).await.unwrap();
+    });
+    lab.run(async {
+        while lab.submitted(1).is_empty() {
+            lab.here.sleep(1_000).await;
+        }
+        let (size, seen) = (file.disk.size(file.id), file.file.change_count());
+        assert_eq!(size, PAGE as u64, "not there yet");
+        while !ended.load(Ordering::Relaxed) {
+            lab.here.sleep(SECOND).await;
+        }
+        assert!(!lab.here.engine.invalidate(&file.file, size, seen).await);
+        assert_eq!(lab.here.read(&file, 0, 4 * PAGE).await.unwrap(), bytes(2, 0, 3 * PAGE));
+    });
+}
+
+#[test]
+fn a_size_asked_for_before_one_was_set_changes_nothing() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, PAGE, 1);
+    lab.run(async {
+        for size in [3 * PAGE as u64, 100] {
+            let (old, seen) = (file.disk.size(file.id), file.file.change_count());
+            lab.here.engine.set_size(&file.file, size).await.unwrap();
+            assert!(!lab.here.engine.invalidate(&file.file, old, seen).await);
+            assert_eq!(file.file.size(), size);
+        }
     });
 }

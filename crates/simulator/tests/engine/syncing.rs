@@ -80,6 +80,24 @@ fn a_sync_of_one_file_does_not_wait_for_all_of_another() {
 }
 
 #[test]
+fn a_sync_has_its_turn_among_the_requests_of_another_sync() {
+    let disk = DiskOptions { request_bytes_max: 64 << 10, bytes_per_second: 20_000_000, ..DiskOptions::default() };
+    let knobs = ["writeback_slice_bytes=1MiB", "dirty_ratio=90", "dirty_background_ratio=100"];
+    let lab = Lab::new(1, 8192, &[disk], &knobs);
+    let (large, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
+    lab.run(async { lab.here.write(&large, 0, 16 << 20, 1).await.unwrap() });
+    let (here, file) = (Arc::clone(&lab.here), large.clone());
+    lab.beside(async move { here.sync(&file).await.unwrap() });
+    lab.run(async {
+        assert!(lab.here.until(SECOND, || large.file.dirty_bytes() < 12 << 20).await);
+        lab.here.write(&small, 0, 100, 2).await.unwrap();
+        lab.here.sync(&small).await.unwrap();
+    });
+    let left = large.file.dirty_bytes();
+    assert!(left > 6 << 20, "the other file had many turns first: {left} bytes of it are left");
+}
+
+#[test]
 fn a_range_sync_covers_its_range() {
     let lab = Lab::plain(1);
     let file = lab.file(0, 100 * PAGE, 1);

@@ -192,3 +192,18 @@ fn the_flusher_never_passes_the_depth_of_its_device_or_its_knob() {
         assert_eq!(lab.here.disks[0].data_in_flight_max(), most);
     }
 }
+
+#[test]
+fn pages_that_are_always_written_to_are_written_back_once_an_age() {
+    let knobs = ["dirty_expire_centisecs=100", "dirty_writeback_centisecs=10", "dirty_background_ratio=100"];
+    let lab = Lab::new(1, 1024, &[DiskOptions { latency_ns: 5 * MILLISECOND, ..DiskOptions::default() }], &knobs);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        for at in 0..20_000 {
+            lab.here.write(&file, at % 16 * PAGE as u64, PAGE, at).await.unwrap();
+            lab.here.sleep(MILLISECOND).await;
+        }
+    });
+    let pages = lab.count(Counter::PagesWritten);
+    assert!((16 * 15..16 * 30).contains(&pages), "{pages} pages written in 20 s of 16 that may wait for 1 s");
+}

@@ -19,7 +19,7 @@ impl Weights {
         Self(base.map(|weight| match random.below(4) {
             0 => 0,
             1 => weight,
-            2 => weight * 3,
+            2 => weight * 4,
             _ => weight.div_ceil(2),
         }))
     }
@@ -49,7 +49,7 @@ struct Places {
 impl Places {
     fn draw(random: &mut Random) -> Self {
         Self {
-            pages: random.pick(&[2, 4, 16, 64, 200]),
+            pages: random.pick(&[1, 2, 4, 16, 64, 200]),
             far: random.pick(&[1 << 20, 1 << 30, 1 << 44, (1 << 62) + 4096]),
             far_per_mille: random.pick(&[0, 0, 20, 200]),
             aligned_per_mille: random.pick(&[0, 300, 800]),
@@ -91,7 +91,8 @@ fn micros(random: &mut Random) -> u64 {
 fn draw_op(random: &mut Random, weights: &Weights, places: &Places, files: u64, devices: u64) -> Op {
     let file = random.below(files);
     let (offset, len) = (places.offset(random), places.len(random));
-    let (hold_us, after_us) = (random.below(20_000), random.below(3_000));
+    let after_max = random.pick(&[1, 20, 200, 3_000, 20_000]);
+    let (hold_us, after_us) = (random.below(20_000), random.below(after_max));
     let size = if random.chance(300) { offset } else { random.below(places.pages * PAGE + 1) };
     let (sync_offset, sync_len) = if random.chance(600) { (0, 0) } else { (offset, len) };
     match weights.kind(random) {
@@ -200,7 +201,7 @@ pub(crate) fn generate(seed: u64) -> Scenario {
     }
     let weights = Weights::draw(random);
     let length = random.pick(&[5, 20, 60]);
-    for _ in 0..random.between(1, 6) {
+    for _ in 0..random.between(1, 8) {
         let ops = (0..random.between(1, length))
             .map(|_| draw_op(random, &weights, &places, scenario.files.len() as u64, scenario.devices.len() as u64))
             .collect();

@@ -308,19 +308,17 @@ async fn discard(bench: &Bench, file: u64, remove: bool) {
     }
 }
 
-/// Nothing was changed on the host: clean pages may be forgotten, and nobody may see a difference.
-/// The size is what the host says; it would be old if somebody wrote meanwhile, so nobody does.
+/// Nothing was changed on the host: clean pages may be forgotten, and nobody may see a difference,
+/// whatever others do between the look at the host and its use.
 async fn invalidate(bench: &Bench, file: u64) {
     let slot = file as usize % bench.slots.len();
-    if !exclusively(bench, slot).await {
-        return;
-    }
     let shared = Arc::clone(&bench.slots[slot].lock().unwrap());
+    let seen = shared.file.change_count();
     let size = bench.disks[shared.device].size(shared.disk_file);
-    if !shared.file.is_clean() || shared.file.size() == size {
-        bench.engine.invalidate(&shared.file, size).await;
+    if size != shared.file.size() {
+        bench.sleep_ns(300_000).await;
     }
-    bench.slot_use[slot].lock().unwrap().exclusive = false;
+    bench.engine.invalidate(&shared.file, size, seen).await;
 }
 
 /// Runs `part` while no other task uses the slot, if that can be had in a virtual second.
@@ -365,7 +363,8 @@ async fn host_change(bench: &Bench, file: u64, size: u64, offset: u64, len: u64)
             let now = model.look();
             model.note_synced(now, 0, u64::MAX);
         }
-        bench.engine.invalidate(&shared.file, size).await;
+        let seen = shared.file.change_count();
+        bench.engine.invalidate(&shared.file, size, seen).await;
     }
     bench.slot_use[slot].lock().unwrap().exclusive = false;
 }

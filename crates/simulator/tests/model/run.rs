@@ -92,8 +92,10 @@ pub(crate) fn run_scenario(scenario: &Scenario, keep_lines: bool) -> Report {
         keep_lines,
         ..WorldOptions::seed(scenario.seed)
     });
+    let mut left_behind = Vec::new();
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let bench = Arc::new(Bench::new(&world, scenario)?);
+        left_behind.extend(bench.disks.iter().map(Arc::downgrade));
         // Where a disk dropped what it had accepted, and the engine says that data may be lost by it,
         // bytes may be missing; waits must end all the same.
         run_in(&world, scenario, &bench).or_else(|failure| {
@@ -106,9 +108,14 @@ pub(crate) fn run_scenario(scenario: &Scenario, keep_lines: bool) -> Report {
     let report = Report { result, hash: world.trace_hash(), steps: world.steps(), lines: world.trace_lines() };
     let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(world)));
     IS_QUIET.set(false);
-    match (dropped, report.result.is_ok()) {
-        (Err(_), true) => Report { result: Err(format!("when the world ended: {}", panic_text())), ..report },
-        _ => report,
+    if report.result.is_err() {
+        return report;
+    }
+    let held = left_behind.iter().filter(|disk| disk.strong_count() > 0).count();
+    match dropped {
+        Err(_) => Report { result: Err(format!("when the world ended: {}", panic_text())), ..report },
+        Ok(()) if held > 0 => Report { result: Err(format!("the world ended, but {held} disks are held")), ..report },
+        Ok(()) => report,
     }
 }
 
@@ -162,7 +169,7 @@ fn disk_options(spec: &DeviceSpec) -> DiskOptions {
 
 impl Bench {
     fn new(world: &World, scenario: &Scenario) -> Result<Self, String> {
-        let settings = Settings::new();
+        let mut settings = Settings::new();
         for (name, value) in &scenario.knobs {
             let knob = Knob::named(name).map_err(|error| error.to_string())?;
             settings.set(knob, *value).map_err(|error| error.to_string())?;
@@ -272,7 +279,9 @@ impl Bench {
                 errors.extend(self.engine.sync(&file, 0..u64::MAX).await.err());
             }
             let status = self.engine.status();
-            if errors.is_empty() && status.dirty_bytes == 0 && status.writeback_bytes == 0 {
+            // A change of size that lost its caller may still be under way.
+            let clean = self.slots.iter().all(|slot| slot.lock().unwrap().file.is_clean());
+            if errors.is_empty() && clean && status.dirty_bytes == 0 && status.writeback_bytes == 0 {
                 return self.check_clean();
             }
             self.sleep_ns((1 << turn) * Nanos::SECOND).await;
@@ -349,11 +358,12 @@ impl Bench {
             let file = slot.lock().unwrap().file.clone();
             self.engine.discard(&file);
         }
-        // A flusher's list may hold a file, clean or not, until its time comes.
-        for knob in [Knob::ExpireCentisecs, Knob::WritebackCentisecs] {
-            self.engine.set_knob(knob, 1).map_err(|error| error.to_string())?;
+        // A flusher's list may hold a file, clean or not, until its time comes: at most a minute, the
+        // longest pause that is drawn.
+        for (knob, value) in [(Knob::ExpireCentisecs, 1), (Knob::WritebackCentisecs, 500)] {
+            self.engine.set_knob(knob, value).map_err(|error| error.to_string())?;
         }
-        self.sleep_ns(10 * Nanos::SECOND).await;
+        self.sleep_ns(100 * Nanos::SECOND).await;
         let status = self.engine.status();
         if status.free_bytes != status.cache_bytes {
             return Err(format!(

@@ -17,6 +17,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
         exports,
         listen: listen.parse().unwrap(),
         control: Path::new("/run/afflux/a.sock"),
+        control_is_named: false,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
         cache_bytes: 2 << 30,
         memory_bytes: 23 << 30,
@@ -46,7 +47,24 @@ fn several_are_named_and_an_open_address_is_said() {
     assert!(text.contains("(NFSv3, open to the network)") && text.contains("note"), "{text}");
     assert!(text.contains(" 127.0.0.1:/a /mnt/x\n") && text.contains(" 127.0.0.1:/b /mnt/x\n"), "{text}");
     assert!(text.contains("'nfs://127.0.0.1/a?nfsport=111&mountport=111'"), "{text}");
-    assert!(served(&exports, "[::1]:7").text().contains("nfs://[::1]/a?"));
+}
+
+#[test]
+fn the_lines_work_with_ipv6() {
+    let exports = exports(&["usb"]);
+    let text = served(&exports, "[::1]:7").text();
+    assert!(text.contains("vers=3,proto=tcp6,nolock,port=7,mountport=7 '[::1]:/' /mnt/x\n"), "{text}");
+    assert!(text.contains("nfs-ls 'nfs://::1/?nfsport=7&mountport=7'\n"), "{text}");
+}
+
+#[test]
+fn the_lines_are_words_to_a_shell_and_name_the_socket_if_need_be() {
+    let exports = exports(&["a b", "it's"]);
+    let control = Path::new("/my sockets/a.sock");
+    let text = Served { control, control_is_named: true, ..served(&exports, "127.0.0.1:7") }.text();
+    assert!(text.contains(" '127.0.0.1:/a b' /mnt/x\n"), "{text}");
+    assert!(text.contains(r" '127.0.0.1:/it'\''s' /mnt/x"), "{text}");
+    assert!(text.contains("afflux stat --watch --control '/my sockets/a.sock'  "), "{text}");
 }
 
 #[test]

@@ -49,7 +49,9 @@ fn random_changes_agree_with_a_map() {
                 3 => {
                     index.remove(&nodes, page);
                     model.pages.remove(&page);
-                    model.tags.iter_mut().for_each(|tagged| drop(tagged.remove(&page)));
+                    for tagged in &mut model.tags {
+                        tagged.remove(&page);
+                    }
                 }
                 4 if numbers.next(50) == 0 => {
                     index.clear_tag(&nodes, Tag::Unflushed);

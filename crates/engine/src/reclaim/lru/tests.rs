@@ -18,7 +18,9 @@ fn victims(scan: &Scan) -> Vec<u32> {
 #[test]
 fn the_oldest_unused_pages_go_first() {
     let (lru, pages) = clean(8);
-    pages.touch(FrameId::new(1));
+    for number in [1, 1, 2] {
+        pages.touch(FrameId::new(number));
+    }
     let scan = lru.scan(&pages, 3, 100);
     assert_eq!((victims(&scan), scan.scanned), (vec![0, 2, 3], 4));
     assert_eq!(victims(&lru.scan(&pages, 100, 100)), [4, 5, 6, 7]);
@@ -44,9 +46,28 @@ fn dirty_pages_are_parked_and_held_ones_are_kept() {
 #[test]
 fn the_number_of_pages_looked_at_is_bounded() {
     let (lru, pages) = clean(64);
-    for number in 0..64 {
+    for number in (0..64).chain(0..64) {
         pages.touch(FrameId::new(number));
     }
     let scan = lru.scan(&pages, 4, 10);
     assert_eq!((victims(&scan), scan.scanned), (vec![], 10));
+}
+
+#[test]
+fn a_stream_that_is_read_once_leaves_pages_in_use_alone() {
+    let (lru, pages) = clean(64);
+    let hot: Vec<u32> = (0..16).collect();
+    for number in hot.iter().chain(&hot) {
+        pages.touch(FrameId::new(*number));
+    }
+    let mut evicted = victims(&lru.scan(&pages, 8, 64));
+    for _ in 0..20 {
+        // What is evicted comes back as the next part of the stream, and is read once.
+        for number in evicted.drain(..) {
+            pages.touch(FrameId::new(number));
+            lru.insert(&pages, FrameId::new(number));
+        }
+        evicted = victims(&lru.scan(&pages, 8, 64));
+        assert!(evicted.iter().all(|number| *number >= 16), "{evicted:?}");
+    }
 }

@@ -57,7 +57,7 @@ fn the_host_gets_the_times_that_clients_were_told() {
 #[test]
 fn changes_by_others_are_seen() {
     let world = World::new();
-    world.volume.engine().settings().set(Knob::AttributesIdleCentisecs, 0).unwrap();
+    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 0).unwrap();
     let root = world.root();
     std::fs::write(world.host("file"), b"first").unwrap();
     let file = world.lookup(&root, "file").unwrap().0;
@@ -85,7 +85,7 @@ fn changes_by_others_are_seen() {
 #[test]
 fn our_own_writing_back_is_no_change_by_others() {
     let world = World::new();
-    world.volume.engine().settings().set(Knob::AttributesIdleCentisecs, 0).unwrap();
+    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 0).unwrap();
     let root = world.root();
     let file = world.create(&root, "file");
     let data: Vec<u8> = (0..300_000u32).map(|at| at as u8).collect();
@@ -134,6 +134,17 @@ fn sizes_can_be_set_both_ways_while_dirty() {
     assert_eq!(world.set(&world.root(), size(0)).result, Err(VolumeError::IsDirectory));
     let mode = AttributeChange { mode: Some(0o10000), ..AttributeChange::default() };
     assert!(matches!(world.set(&file, mode).result, Err(VolumeError::Invalid { .. })));
+    // chown(2) takes -1 for "no change", and calls it success.
+    for nobody in [
+        AttributeChange { uid: Some(u32::MAX), ..AttributeChange::default() },
+        AttributeChange { gid: Some(u32::MAX), ..AttributeChange::default() },
+    ] {
+        assert!(matches!(world.set(&file, nobody).result, Err(VolumeError::Invalid { .. })));
+        let root = world.root();
+        let made = world.run(world.volume.create(&root, b"nobody's", CreateHow::Guarded(nobody)));
+        assert!(matches!(made.result, Err(VolumeError::Invalid { .. })));
+        assert!(!world.host("nobody's").exists());
+    }
 }
 
 #[test]

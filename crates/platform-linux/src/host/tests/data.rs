@@ -117,6 +117,10 @@ fn measure() {
     time("try_attributes", 1_000_000, &mut |_| {
         world.volume.try_attributes(&file);
     });
+    world.lookup(&root, "hot").unwrap();
+    time("try_lookup", 100_000, &mut |_| {
+        world.volume.try_lookup(&root, b"hot");
+    });
     time("try_read 4 KiB", 1_000_000, &mut |_| drop(world.volume.try_read(&file, 0, 4096).unwrap()));
     time("try_write 4 KiB", 1_000_000, &mut |_| {
         world.volume.try_write(&file, 0, &[8; 4096]).unwrap();

@@ -1,5 +1,7 @@
 //! Handles name one object for as long as it lives.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 
 fn by_name() -> HostOptions {
@@ -137,4 +139,38 @@ fn many_more_objects_than_descriptors() {
         let listing = world.run(world.volume.list(&directory, 0, 1_000, true)).unwrap();
         assert_eq!(listing.entries.iter().filter(|entry| entry.object.is_some()).count(), 402);
     }
+}
+
+#[test]
+fn what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
+    let scratch = Scratch::new();
+    let pool = WorkerPool::new("test-pool", 1, 8);
+    let tree = HostTree::open(&[scratch.path().to_owned()], &pool, &HostOptions::default()).unwrap();
+    let root = super::super::host_node(&volume::Directory::exports(&*tree)[0].root.node);
+    let path = |name: String| scratch.path().join(name);
+    std::fs::create_dir(path("gone".to_owned())).unwrap();
+    let gone = tree.core.lookup(&root, b"gone").unwrap().identity;
+    if !tree.core.opens(&gone) {
+        println!("skipped: nothing can be opened by its handle here");
+        return;
+    }
+    std::fs::remove_dir(path("gone".to_owned())).unwrap();
+    let ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // They get the numbers that were freed.
+        let make = |maker: u32| {
+            while !ended.load(Ordering::Relaxed) {
+                (0..8).for_each(|at| std::fs::create_dir(path(format!("{maker} {at}"))).unwrap());
+                (0..8).for_each(|at| std::fs::remove_dir(path(format!("{maker} {at}"))).unwrap());
+            }
+        };
+        let makers = [0, 1].map(|maker| scope.spawn(move || make(maker)));
+        let others = (0..100_000).find_map(|_| match tree.core.open_identity(&gone) {
+            Err(VolumeError::Stale) => None,
+            other => Some(other.map(drop)),
+        });
+        ended.store(true, Ordering::Relaxed);
+        makers.into_iter().for_each(|maker| maker.join().unwrap());
+        assert_eq!(others, None);
+    });
 }

@@ -1,0 +1,103 @@
+//! Models of the index for loom. A node has two slots there, so that little grows and is reused.
+//!
+//! Owns: the models. Does not own: the index.
+//! Invariants: changes are made by one thread, as under the file's lock.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::*;
+use crate::page::{Identity, PIN, PRESENT, PageTable, UPTODATE};
+use crate::sync;
+
+struct World {
+    pages: PageTable,
+    nodes: Nodes,
+    files: [Index; 2],
+}
+
+impl World {
+    fn new() -> Self {
+        Self { pages: PageTable::new(4), nodes: Nodes::new(), files: [Index::new(), Index::new()] }
+    }
+
+    /// Puts a page in a fresh frame and that in its file's index.
+    fn insert(&self, file: u32, page: u64, frame: u32) {
+        let frame = FrameId::new(frame);
+        self.pages.occupy(frame, Identity { file, index: page }, PRESENT | UPTODATE);
+        self.files[file as usize].insert(&self.nodes, page, frame);
+    }
+
+    fn remove(&self, file: u32, page: u64, frame: u32) {
+        let frame = FrameId::new(frame);
+        self.files[file as usize].remove(&self.nodes, page);
+        let _ = self.pages.detach(frame);
+        self.pages.release(frame);
+    }
+
+    /// The frame that a hit would read, if it is one.
+    fn find(&self, file: u32, page: u64) -> Option<u32> {
+        let frame = self.files[file as usize].lookup(&self.nodes, page)?;
+        if !self.pages.contains(frame) {
+            return None;
+        }
+        let found = self.pages.enter_reader(frame, Identity { file, index: page });
+        if self.pages.unhold(frame, PIN) {
+            self.pages.release(frame);
+        }
+        found.then(|| frame.raw())
+    }
+}
+
+#[test]
+fn loom_a_lookup_through_a_reused_node_is_recognised() {
+    sync::model(|| {
+        let world = Arc::new(World::new());
+        // Three levels, with nodes of its own below the root.
+        world.insert(0, 4, 3);
+        let reader = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let found = reader.find(0, 4);
+            assert!(found.is_none_or(|frame| frame == 3), "{found:?}");
+        });
+        world.remove(0, 4, 3);
+        // The nodes just freed, at other levels, with a frame whose number is a node's.
+        world.insert(1, 2, 0);
+        reader.join().unwrap();
+        assert_eq!((world.find(0, 4), world.find(1, 2)), (None, Some(0)));
+    });
+}
+
+#[test]
+fn loom_a_page_that_stays_is_found_while_the_tree_changes_around_it() {
+    sync::model(|| {
+        let world = Arc::new(World::new());
+        world.insert(0, 0, 2);
+        let reader = Arc::clone(&world);
+        let reader = thread::spawn(move || assert_eq!(reader.find(0, 0), Some(2)));
+        world.insert(0, 3, 1);
+        world.remove(0, 3, 1);
+        reader.join().unwrap();
+    });
+}
+
+#[test]
+fn loom_what_is_found_was_put_there_whole() {
+    sync::model(|| {
+        let world = Arc::new(World::new());
+        world.insert(0, 0, 3);
+        let reader = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            // Before the entry, in the middle of it or after it: the page or nothing, and never what
+            // was in the frame before.
+            let frame = reader.files[0].lookup(&reader.nodes, 1);
+            if let Some(frame) = frame {
+                assert_eq!(reader.pages.identity(frame), Identity { file: 0, index: 1 });
+                assert!(reader.pages.word(frame).has(PRESENT | UPTODATE));
+            }
+        });
+        world.insert(0, 1, 2);
+        reader.join().unwrap();
+    });
+}

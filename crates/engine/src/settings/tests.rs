@@ -1,0 +1,59 @@
+use super::*;
+
+#[test]
+fn every_knob_takes_its_ends_and_refuses_what_lies_beyond() {
+    for (knob, info) in Knob::ALL.iter().zip(KNOBS) {
+        let mut settings = Settings::new();
+        assert_eq!(settings.get(*knob), info.default);
+        for value in [info.min, info.max] {
+            settings.set(*knob, value).unwrap();
+            assert_eq!(settings.get(*knob), value);
+        }
+        let beyond = [info.min.checked_sub(1), info.max.checked_add(1)];
+        for value in beyond.into_iter().flatten() {
+            let message = settings.set(*knob, value).unwrap_err().to_string();
+            for part in [info.name.to_owned(), value.to_string(), info.min.to_string(), info.max.to_string()] {
+                assert!(message.contains(&part), "{message:?} does not say {part}");
+            }
+            assert_eq!(settings.get(*knob), info.max, "the old value stays");
+        }
+    }
+}
+
+#[test]
+fn nonsense_is_named_with_what_would_do() {
+    let mut settings = Settings::new();
+    for text in
+        ["dirty_ratio=ten", "dirty_ratio=", "dirty_ratio=-1", "dirty_ratio=99999999999999999999", "dirty_ratio=1.5"]
+    {
+        let message = settings.set_text(text).unwrap_err().to_string();
+        assert!(
+            message.contains("dirty_ratio") && message.contains("1 to 90") && message.contains("now 50"),
+            "{message}"
+        );
+    }
+    assert!(settings.set_text("dirty_ratio").unwrap_err().to_string().contains("'dirty_ratio' is not KNOB=VALUE"));
+    let message = settings.set_text("dirty_rati=3").unwrap_err().to_string();
+    assert!(message.contains("'dirty_rati'") && message.contains("dirty_ratio"), "{message}");
+}
+
+#[test]
+fn bytes_may_have_a_unit() {
+    let mut settings = Settings::new();
+    for (text, bytes) in [("64MiB", 64 << 20), ("1MB", 1_000_000), ("8192", 8192)] {
+        let knob = settings.set_text(&format!(" writeback_slice_bytes = {text} ")).unwrap();
+        assert_eq!((knob, settings.get(knob)), (Knob::SliceBytes, bytes));
+    }
+}
+
+#[test]
+fn a_device_has_the_engines_value_until_it_has_its_own() {
+    let (engine, device) = (Settings::new(), DeviceSettings::default());
+    engine.change(Knob::BackgroundRatio, 33).unwrap();
+    assert_eq!(device.get(&engine, Knob::BackgroundRatio), 33);
+    device.set(&engine, Knob::BackgroundRatio, 0).unwrap();
+    assert_eq!((device.get(&engine, Knob::BackgroundRatio), engine.get(Knob::BackgroundRatio)), (0, 33));
+    assert_eq!(device.set(&engine, Knob::DirtyRatio, 5), Err(KnobError::NotPerDevice { name: "dirty_ratio" }));
+    let message = device.set(&engine, Knob::BackgroundRatio, 101).unwrap_err().to_string();
+    assert!(message.contains("now 0"), "the device's own value is in force: {message}");
+}
