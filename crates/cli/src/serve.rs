@@ -24,8 +24,8 @@ use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use frontend_nfs::Server;
 use platform_linux::{
-    CONNECTIONS_MAX, Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, Peer, REACTORS_MAX,
-    Reactors, ServeHandle, handle_key, host_device, serve,
+    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, Peer, REACTORS_MAX, Reactors,
+    ServeHandle, connections_max, handle_key, host_device, serve,
 };
 use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 
@@ -113,7 +113,7 @@ fn start(
     let server = Server::new(Arc::clone(&volume));
     let machines = Arc::clone(&server);
     let machine = move |peer: Peer| Box::new(machines.connection(address(peer))) as _;
-    let handle = serve(platform, vec![listening], CONNECTIONS_MAX, machine);
+    let handle = serve(platform, vec![listening], connections_max(), machine);
     let counting = handle.clone();
     let running = Running {
         engine,

@@ -28,6 +28,7 @@ use volume::{
 
 use self::filesystems::FileSystems;
 pub use self::key::{KeyOrigin, handle_key};
+pub use self::limits::connections_max;
 use self::node::HostNode;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;

@@ -70,4 +70,7 @@ fn a_failing_device_says_why() {
     now.devices[0].last_error = Some("no space left on the device".into());
     let text = lines(&now, &now);
     assert!(text.contains("3 files could not be written (no space left on the device)"), "{text}");
+    now.devices[0].files_failed = 1;
+    let text = lines(&now, &now);
+    assert!(text.contains("   1 file could not be written"), "{text}");
 }

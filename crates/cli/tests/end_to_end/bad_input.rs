@@ -149,3 +149,43 @@ fn garbage_on_the_wire_ends_its_connection_and_nothing_else() {
     assert!(bystander.read_file(&root, "f") == bytes);
     server.stop();
 }
+
+#[test]
+fn more_connections_than_there_are_descriptors_for_take_no_file_away() {
+    const FILES: usize = 200;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let control = scratch.path().join("control.sock");
+    let mut command = afflux(scratch.path());
+    let program = command.get_program().to_owned();
+    command = {
+        let mut shell = std::process::Command::new("sh");
+        shell.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(program);
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => shell.env(name, value),
+                None => shell.env_remove(name),
+            };
+        }
+        shell
+    };
+    command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--cache", "32MiB", "--control"]);
+    command.arg(&control);
+    let server = Server::spawn(command, control, scratch.path());
+    let mut bystander = Client::mount(&server);
+    let root = bystander.root();
+    let mut greedy = Vec::new();
+    // Some are accepted, some wait in the kernel, and the rest would wait for their turn to wait.
+    for _ in 0..300 {
+        greedy.push(TcpStream::connect(("127.0.0.1", server.port())).unwrap());
+    }
+    for at in 0..FILES {
+        bystander.write_file(&root, &format!("f{at}"), format!("{at}").as_bytes());
+    }
+    for at in 0..FILES {
+        assert_eq!(bystander.read_file(&root, &format!("f{at}")), format!("{at}").as_bytes());
+    }
+    drop(greedy);
+    Client::mount(&server);
+    server.stop();
+}

@@ -274,6 +274,43 @@ fn size_is_never_rounded_up_at_any_moment() {
     }
 }
 
+/// The host changes the page at the old end in its page cache when the file is made longer; a direct
+/// write to blocks of that page in flight then collides with it, and the next sync fails on a healthy disk.
+#[test]
+fn the_page_at_the_old_end_may_be_written_while_the_file_is_made_longer() {
+    const PAGE: u64 = 4096;
+    const ROUNDS: u64 = 300;
+    const GAP: u64 = 3;
+    const TAIL: usize = 3001;
+    const BLOCK: usize = 512;
+    for rig in Rig::all() {
+        let name = rig.name();
+        let (file, backing) = rig.file("growing");
+        let (tail, block) = (|round: u64| pattern(round, TAIL), |round: u64| pattern(round + ROUNDS, BLOCK));
+        let write = |offset: u64, bytes: &[u8]| {
+            rig.submit(&backing, Operation::Write { offset, len: bytes.len() as u32 }, bytes)
+        };
+        let sync = || rig.run(&backing, Operation::Sync, &[]).0;
+        rig.outcome(&write(0, &tail(0))).0.unwrap();
+        for round in 0..ROUNDS {
+            let page = round * GAP * PAGE;
+            sync().unwrap();
+            let slots = [write(page + BLOCK as u64, &block(round)), write(page + GAP * PAGE, &tail(round + 1))];
+            slots.iter().for_each(|slot| rig.outcome(slot).0.unwrap());
+            assert_eq!(sync(), Ok(()), "{name}, round {round}");
+        }
+        for round in 0..ROUNDS {
+            let mut wanted = tail(round);
+            wanted[BLOCK..2 * BLOCK].copy_from_slice(&block(round));
+            wanted.resize(PAGE as usize, 0);
+            let mut found = vec![0xff; PAGE as usize];
+            file.read_exact_at(&mut found, round * GAP * PAGE).unwrap();
+            assert!(found == wanted, "{name}, round {round}");
+        }
+        assert_eq!(file.metadata().unwrap().len(), ROUNDS * GAP * PAGE + TAIL as u64, "{name}");
+    }
+}
+
 #[test]
 fn reads_past_the_end_and_in_holes_are_zeros() {
     for rig in Rig::all() {

@@ -25,7 +25,7 @@ use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::reactor::{Mail, Reactor, Sleep};
 
-/// Connections at once, unless told otherwise.
+/// Connections at once, where the limit on descriptors allows it.
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
