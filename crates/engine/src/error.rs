@@ -60,7 +60,4 @@ pub enum Error {
     /// The file was discarded (removed with no name left) while the operation ran.
     #[error("the file was removed")]
     Discarded,
-    /// No frame could be had and none can come back: everything is pinned or dirty on failing devices.
-    #[error("the cache has no memory to give")]
-    NoMemory,
 }

@@ -87,7 +87,7 @@ knobs! {
     PinnedRatio "pinned_ratio" "percent" Engine 25 1 50
         "Share of the cache that replies on their way to clients may hold; above it they are copied.";
     AttributesIdleCentisecs "attributes_idle_centisecs" "centiseconds" Engine 100 0 360000
-        "How long a file must be unused before a lookup asks the host whether it was changed there.";
+        "How long a file must be unused before a lookup asks the host whether it was changed there, and how long a name that was looked up is remembered.";
     NfsInflightBytes "nfs_inflight_bytes_max" "bytes" Engine 16777216 1048576 1073741824
         "Most request and reply bytes in progress on one connection before it is read no further.";
 }

@@ -86,27 +86,24 @@ impl Drop for Place {
     }
 }
 
-/// How files are driven, and what sizes they have.
+/// How files are driven.
 #[derive(Clone, Copy)]
 struct World {
     choice: IoChoice,
     caching: Caching,
-    grain: u64,
 }
 
 /// Past the host's page cache, but for the last part of a page, which is written through it: the two
 /// must not meet in one file, or the host reports an error.
-const DIRECT: World = World { choice: IoChoice::Auto, caching: Caching::Auto, grain: 1 };
+const DIRECT: World = World { choice: IoChoice::Auto, caching: Caching::Auto };
 /// Through the host's page cache, which takes any size.
-const BUFFERED: World = World { choice: IoChoice::Syscalls, caching: Caching::Buffered, grain: 1 };
+const BUFFERED: World = World { choice: IoChoice::Syscalls, caching: Caching::Buffered };
 
 struct Rig {
     platform: LinuxPlatform,
     engine: Arc<Engine<LinuxPlatform>>,
     devices: Vec<DeviceId>,
     places: Vec<Place>,
-    /// Sizes of files are multiples of this.
-    grain: u64,
 }
 
 impl Rig {
@@ -123,7 +120,7 @@ impl Rig {
             let directory: OwnedFd = std::fs::File::open(&place.0).unwrap().into();
             engine.add_device("threads", HostDevice::new(&platform, directory, world.caching).unwrap())
         });
-        Self { devices: devices.collect(), platform, engine, places, grain: world.grain }
+        Self { devices: devices.collect(), platform, engine, places }
     }
 
     fn path(&self, name: u64) -> PathBuf {
@@ -222,7 +219,7 @@ impl Worker<'_> {
 
     fn write_shared(&mut self) {
         let offset = self.numbers.next(SHARED_BYTES);
-        let end = (offset + 1 + self.numbers.next(6_000)).next_multiple_of(self.rig.grain);
+        let end = offset + 1 + self.numbers.next(6_000);
         let len = (end.min(SHARED_BYTES) - offset) as usize;
         let bytes = filled(SHARED, offset, len, 1 + self.number as u8);
         self.rig.platform.block_on(self.rig.engine.write(&self.shared, offset, &bytes)).unwrap();
@@ -237,7 +234,7 @@ impl Worker<'_> {
 
     fn cut_shared(&mut self) {
         let (engine, platform) = (&self.rig.engine, &self.rig.platform);
-        let size = self.numbers.next(SHARED_BYTES).next_multiple_of(self.rig.grain);
+        let size = self.numbers.next(SHARED_BYTES);
         if self.numbers.next(4) == 0 {
             let range = size..(size + self.numbers.next(16_000)).min(SHARED_BYTES);
             platform.block_on(engine.punch(&self.shared, range)).unwrap();
@@ -251,11 +248,11 @@ impl Worker<'_> {
         let (engine, platform) = (&self.rig.engine, &self.rig.platform);
         let (name, at) = (2 + self.number, self.numbers.next(OWN_BYTES as u64) as usize);
         if self.numbers.next(4) == 0 {
-            let size = at.next_multiple_of(self.rig.grain as usize);
+            let size = at;
             platform.block_on(engine.set_size(&self.own, size as u64)).unwrap();
             self.own_bytes.resize(size, 0);
         } else {
-            let end = (at + 1 + self.numbers.next(5_000) as usize).next_multiple_of(self.rig.grain as usize);
+            let end = at + 1 + self.numbers.next(5_000) as usize;
             let len = end.min(OWN_BYTES) - at;
             let bytes = filled(name, at as u64, len, 1 + self.numbers.next(15) as u8);
             platform.block_on(engine.write(&self.own, at as u64, &bytes)).unwrap();
@@ -304,7 +301,7 @@ fn run(world: World, devices: usize) {
     let rig = Rig::new(&reactors, devices, world);
     let (divided, shared) = (rig.open(DIVIDED), rig.open(SHARED));
     let owns: Vec<File> = (0..THREADS).map(|number| rig.open(2 + number)).collect();
-    let size = (CELLS * CELL_BYTES).next_multiple_of(world.grain);
+    let size = CELLS * CELL_BYTES;
     rig.platform.block_on(rig.engine.set_size(&divided, size)).unwrap();
     let worker = |number: u64| {
         let mut worker = Worker {

@@ -112,7 +112,6 @@ impl From<Error> for VolumeError {
             Error::Device(error) => error.into(),
             Error::OutOfRange { .. } => Self::TooLarge,
             Error::Discarded => Self::Stale,
-            Error::NoMemory => Self::NoMemory,
             _ => Self::Io { errno: 0 },
         }
     }

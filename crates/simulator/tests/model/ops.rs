@@ -64,10 +64,6 @@ impl<'a> Use<'a> {
         let excused = match error {
             Error::Discarded => self.discarded(),
             Error::Device(_) => self.discarded() || disk.failures_of_all() > 0,
-            Error::NoMemory => {
-                bench.guards_held.load(Ordering::Relaxed) > 0
-                    || bench.disks.iter().any(|disk| disk.failures_of_all() > 0 || disk.is_hung())
-            }
             _ => false,
         };
         if !excused {
