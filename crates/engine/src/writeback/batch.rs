@@ -23,8 +23,6 @@ pub(crate) struct Run {
     pub(crate) memory: FrameMemory,
     pub(crate) sequence: u64,
     pub(crate) pages: u64,
-    /// The run ends at the file's end: what its last page has past it are zeros, on the device too.
-    pub(crate) to_end: bool,
 }
 
 /// What was found.
@@ -63,9 +61,8 @@ pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let sequence = state.next_sequence;
     state.next_sequence += 1;
     state.writes_in_flight.insert(sequence);
-    let to_end = offset + u64::from(len) == file.size();
     let memory = FrameMemory::new(Arc::clone(&file.cache.frames), claimer.pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, to_end })
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page })
 }
 
 struct Claimer<'a> {
@@ -170,9 +167,7 @@ impl Claimer<'_> {
     }
 }
 
-/// The sectors of its page that a piece settles: those it carries, and for the last piece of a run to
-/// the file's end those after it.
-pub(crate) fn sectors_of(piece: &Piece, last_to_end: bool) -> Sectors {
-    let (start, end) = (usize::from(piece.start), usize::from(piece.start) + usize::from(piece.len));
-    Sectors::touched(start..if last_to_end { FRAME_BYTES } else { end })
+/// The sectors of its page that a piece carries.
+pub(crate) fn sectors_of(piece: &Piece) -> Sectors {
+    Sectors::touched(usize::from(piece.start)..usize::from(piece.start) + usize::from(piece.len))
 }

@@ -29,8 +29,6 @@ pub(crate) struct WriteEnds<P: Platform> {
     pub(crate) engine: Arc<Engine<P>>,
     pub(crate) file: Arc<FileInner>,
     pub(crate) sequence: u64,
-    /// The run ended at the file's end.
-    pub(crate) to_end: bool,
 }
 
 impl<P: Platform> Completion for WriteEnds<P> {
@@ -49,9 +47,9 @@ impl<P: Platform> Completion for WriteEnds<P> {
                 state.host_size = state.host_size.max(offset + u64::from(len));
                 owe_flush(file, &mut state, now);
             }
-            for (at, piece) in pieces.iter().enumerate() {
-                let settled = sectors_of(piece, self.to_end && at + 1 == pieces.len());
-                end_page(file, &mut state, piece.frame, result.map(|()| settled), &mut ended);
+            for piece in pieces {
+                let written = result.map(|()| sectors_of(piece));
+                end_page(file, &mut state, piece.frame, written, &mut ended);
             }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);

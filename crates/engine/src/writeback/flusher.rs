@@ -124,13 +124,13 @@ impl<P: Platform> Engine<P> {
     }
 
     fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
-        let Run { offset, len, memory, sequence, pages, to_end } = run;
+        let Run { offset, len, memory, sequence, pages } = run;
         device.writes_in_flight.fetch_add(1, Ordering::Relaxed);
         device.writeback_pages.fetch_add(pages, Ordering::Relaxed);
         device.request_begins(self.platform().now());
         self.local().count(Counter::WriteRequests, 1);
         self.local().count(Counter::PageOut, u64::from(len));
-        let ends = WriteEnds { engine: Arc::clone(self), file: Arc::clone(file), sequence, to_end };
+        let ends = WriteEnds { engine: Arc::clone(self), file: Arc::clone(file), sequence };
         let operation = Operation::Write { offset, len };
         device.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }
