@@ -1,7 +1,7 @@
 //! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
 //!
 //! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the
-//! reference model that says what the engine may answer (`model`).
+//! reference model that says what the engine may answer (`model`), whole runs (`simulation`).
 //! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
 //! which live with the tests that run them.
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
@@ -13,6 +13,7 @@ mod directory;
 mod disk;
 mod model;
 mod random;
+pub mod simulation;
 mod trace;
 mod world;
 
