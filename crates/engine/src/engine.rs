@@ -110,7 +110,11 @@ pub struct EngineStatus {
 
 impl<P: Platform> Engine<P> {
     /// An engine without devices. `frames` is all the memory its pages will ever have.
+    ///
+    /// # Panics
+    /// When `frames` keeps parts of frames only, and the platform does not expect that.
     pub fn new(platform: Arc<P>, settings: Settings, frames: Frames) -> Arc<Self> {
+        assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
         Arc::new(Self { platform, cache: Arc::new(Cache::new(frames, settings)) })
     }
 

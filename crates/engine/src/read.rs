@@ -119,7 +119,7 @@ impl<P: Platform> Engine<P> {
         let (mut done, mut pages) = (0, 0);
         while done < into.len() {
             let at = InPage::first(offset + done as u64, into.len() - done);
-            if !self.cache().read_hit(file, at, &mut into[done..]) {
+            if !self.cache().read_hit::<P>(file, at, &mut into[done..]) {
                 break;
             }
             done += at.len;

@@ -79,7 +79,7 @@ impl<P: Platform> Engine<P> {
         let (mut done, mut pages) = (0, 0);
         while done < from.len() {
             let at = InPage::first(offset + done as u64, from.len() - done);
-            if !self.cache().overwrite_hit(file, at, &from[done..]) {
+            if !self.cache().overwrite_hit::<P>(file, at, &from[done..]) {
                 break;
             }
             done += at.len;

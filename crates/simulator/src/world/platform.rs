@@ -53,6 +53,8 @@ impl SimPlatform {
 }
 
 impl Platform for SimPlatform {
+    const STAMPED_FRAMES: bool = true;
+
     fn now(&self) -> Nanos {
         self.look();
         Nanos(self.shared.now_ns())
