@@ -19,6 +19,7 @@ mod world;
 
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat};
+pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;
 pub use world::{RunError, SimPlatform, World, WorldOptions};
