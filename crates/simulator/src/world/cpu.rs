@@ -353,3 +353,6 @@ impl Cpus {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
