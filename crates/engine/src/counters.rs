@@ -30,6 +30,11 @@ macro_rules! counters {
             $(#[doc = $doc] $variant,)*
         }
 
+        impl Counter {
+            /// All counters, in the order of [`COUNTERS`].
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+        }
+
         /// The counter table, in the order of [`Counter`].
         pub const COUNTERS: &[CounterInfo] = &[
             $(CounterInfo { name: $name, unit: $unit, doc: $doc },)*
@@ -117,5 +122,11 @@ impl Local {
     pub fn count(&self, counter: Counter, amount: u64) {
         let value = &self.block.values[counter as usize];
         value.store(value.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// What this thread has counted so far.
+    #[inline]
+    pub fn counted(&self, counter: Counter) -> u64 {
+        self.block.values[counter as usize].load(Ordering::Relaxed)
     }
 }
