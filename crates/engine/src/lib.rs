@@ -13,6 +13,7 @@ mod engine;
 pub mod error;
 mod page;
 pub mod platform;
+pub mod rare;
 mod read;
 mod readahead;
 mod reclaim;

@@ -134,6 +134,7 @@ impl<P: Platform> Engine<P> {
                     return Err(Error::Discarded);
                 }
                 self.call(file, Operation::SetSize { size }).await?;
+                self.rare_yield().await;
                 self.cut(file, size).await;
                 Ok(())
             }

@@ -23,6 +23,7 @@ use crate::dirty::Charge;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
+use crate::rare::Rare;
 use crate::read::check_range;
 use crate::reclaim::evict::Spare;
 use crate::request::Operation;
@@ -91,6 +92,9 @@ impl<P: Platform> Engine<P> {
 
     /// How much is charged at a time: less when the limit is small, so that it is not overrun.
     fn piece_bytes(&self) -> usize {
+        if self.cache().rare.strikes(Rare::SmallPiece) {
+            return PAGE_BYTES as usize;
+        }
         let pages = crate::dirty::limit_pages(self.cache()) / 4;
         ((pages.max(1) * PAGE_BYTES) as usize).min(PIECE_BYTES)
     }
@@ -111,6 +115,7 @@ impl<P: Platform> Engine<P> {
                 // A part of the cache at a time, so that many writers in a small one all get on.
                 _ => self.take_frames(lacking.min((self.cache().frames.total() / 16).max(1) as usize)).await,
             };
+            self.rare_yield().await;
             let (more, stop) = self.write_pages(
                 file,
                 offset + done as u64,

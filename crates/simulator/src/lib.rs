@@ -14,6 +14,7 @@ mod directory;
 mod disk;
 mod model;
 mod random;
+pub mod scenario;
 pub mod simulation;
 mod trace;
 mod world;

@@ -22,6 +22,7 @@ use std::sync::{Arc, Mutex, Weak};
 use frames::{FRAME_BYTES, FrameId, Frames, Order};
 
 use crate::page::{GUARD, Identity, PageTable};
+use crate::rare::{Rare, Switches};
 use crate::reclaim::lru::Lru;
 use crate::settings::{Knob, Settings};
 use crate::writeback::device::DeviceState;
@@ -50,6 +51,7 @@ pub(crate) struct Cache {
     pub(crate) memory_queue: WaitQueue,
     pinned_pages: AtomicU64,
     pub(crate) lost_epoch: AtomicU64,
+    pub(crate) rare: Switches,
 }
 
 #[derive(Default)]
@@ -73,12 +75,21 @@ impl Cache {
             memory_queue: WaitQueue::new(),
             pinned_pages: AtomicU64::new(0),
             lost_epoch: AtomicU64::new(0),
+            rare: Switches::default(),
         }
     }
 
     /// Where those wait who wait for a change of this frame's state.
     pub(crate) fn page_queue(&self, frame: FrameId) -> &WaitQueue {
         &self.page_queues[frame.index() % PAGE_QUEUES]
+    }
+
+    /// Wakes everybody who waits for a page or for memory, if that is forced.
+    pub(crate) fn rare_wake(&self) {
+        if self.rare.strikes(Rare::SpuriousWake) {
+            self.page_queues.iter().for_each(WaitQueue::wake_all);
+            self.memory_queue.wake_all();
+        }
     }
 
     /// Makes a file and gives it a slot. Slot numbers are not reused while the file lives.

@@ -71,6 +71,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
         device.request_ends(now);
         device.slots.give_back(1);
         uncharge(device, ended.uncharged);
+        file.cache.rare_wake();
         device.write_ended.wake_all();
         file.cache.memory_queue.wake_all();
         file.queue.wake_all();

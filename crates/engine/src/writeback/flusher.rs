@@ -18,6 +18,7 @@ use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::platform::{Nanos, Platform};
+use crate::rare::Rare;
 use crate::request::{Operation, Request};
 use crate::settings::Knob;
 
@@ -44,7 +45,8 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
         let platform = engine.platform();
         let now = platform.now();
         let view = device.view(engine.cache(), now);
-        match choose(&view) {
+        let forced = view.files_ready && engine.cache().rare.strikes(Rare::EarlyFlush);
+        match if forced { FlushChoice::Write(FlushReason::Background) } else { choose(&view) } {
             FlushChoice::WaitUntil(deadline) => {
                 device.memory_short.store(false, Ordering::Relaxed);
                 if now >= look_for_forgotten_at {
@@ -82,6 +84,11 @@ impl<P: Platform> Engine<P> {
             let free = || device.writes_in_flight.load(Ordering::Relaxed) < device.write_depth(settings);
             device.write_ended.until(|| free().then_some(())).await;
             if device.slots.take(1).await.is_err() {
+                continue;
+            }
+            if self.cache().rare.strikes(Rare::SlotTaken) {
+                device.slots.give_back(1);
+                self.platform().preemption_point().await;
                 continue;
             }
             let claimed = {

@@ -100,6 +100,7 @@ impl<P: Platform> Engine<P> {
                 (state.discarded || !(earlier || marked || state.holds > 0)).then_some(())
             })
             .await;
+        self.rare_yield().await;
         // Those written for the round have later numbers: they too must have ended.
         let sequence = lock(&file.state).next_sequence;
         file.queue
@@ -118,7 +119,10 @@ impl<P: Platform> Engine<P> {
         };
         match error {
             Some(error) => Err(error.into()),
-            None => self.flush(file).await,
+            None => {
+                self.rare_yield().await;
+                self.flush(file).await
+            }
         }
     }
 
