@@ -16,6 +16,7 @@ use crate::cache::file::{FileInner, FileState, SyncRound};
 use crate::cache::nodes::Tag;
 use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
+use crate::dirty::force_charge;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
@@ -201,7 +202,7 @@ impl<P: Platform> Engine<P> {
             file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
             state.failed_pages += 1;
             self.note_dirtied(file, state);
-            file.device.budget.force(1);
+            force_charge(&file.device, 1);
         }
     }
 }
