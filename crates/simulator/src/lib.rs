@@ -17,6 +17,7 @@ mod random;
 pub mod scenario;
 pub mod simulation;
 mod trace;
+pub mod workload;
 mod world;
 
 pub use costs::{COST_NS_MAX, Cost, CostError, CostOf, CostTable};
