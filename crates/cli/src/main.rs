@@ -16,11 +16,11 @@ mod progress;
 mod serve;
 mod set;
 mod stat;
-mod units;
 
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
+use report::units;
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
