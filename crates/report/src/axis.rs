@@ -185,6 +185,10 @@ impl Axis {
         Self { range: Some((low, high)), ..self }
     }
 
+    pub(crate) fn is_log(&self) -> bool {
+        self.log
+    }
+
     /// The scale for finite values from `low` to `high`.
     pub(crate) fn scale(&self, (low, high): (f64, f64), ticks_wanted: usize) -> Scale {
         if self.log {

@@ -102,9 +102,11 @@ impl Plot {
     pub(crate) fn svg(&self, width: Width, id: &str) -> String {
         let mut sheet = Sheet::new(width);
         let wanted = match width {
-            Width::Wide => (8, 5),
-            Width::Narrow => (4, 4),
+            Width::Wide => (10, 5),
+            Width::Narrow => (6, 4),
         };
+        // Decades may stand closer: they say more than steps between them would.
+        let wanted = (wanted.0, if self.y.is_log() { 8 } else { wanted.1 });
         let x = self.x.scale(extent(self.finite().map(|(x, _)| x)), wanted.0);
         let y = self.y.scale(extent(self.finite().map(|(_, y)| y)), wanted.1);
         let (y_ticks, y_text) = self.y.ticks(&y, wanted.1);
