@@ -15,6 +15,7 @@ mod model;
 mod random;
 pub mod simulation;
 mod trace;
+pub mod workload;
 mod world;
 
 pub use directory::{MemoryTree, TreeOptions};

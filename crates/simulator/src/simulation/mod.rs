@@ -6,6 +6,162 @@
 
 mod outcome;
 
+use std::sync::Arc;
+
+use engine::settings::KnobError;
+
+use crate::disk::{Disk, DiskOptions, Fault};
+use crate::workload::Workload;
+use crate::world::World;
+
 pub use outcome::{
     DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OffsetSample, OperationOutcome, Outcome,
 };
+
+/// Puts a disk into a world; the number tells it from the world's other disks. Called once a run.
+pub type MakeDisk = Arc<dyn Fn(&World, u64) -> Result<Arc<Disk>, String> + Send + Sync>;
+
+/// A run, described.
+#[derive(Clone)]
+pub struct Simulation {
+    /// Everything is drawn from this.
+    pub seed: u64,
+    /// Virtual CPUs.
+    pub cpus: u32,
+    /// Bytes of page frames.
+    pub memory_bytes: u64,
+    /// Knobs of the engine, each as `KNOB=VALUE`.
+    pub knobs: Vec<String>,
+    /// Devices; at least one. A file is on the device with the longest directory above it.
+    pub devices: Vec<DeviceChoice>,
+    /// What runs, in the order of the report.
+    pub workloads: Vec<Workload>,
+    /// What happens to the devices, in any order.
+    pub faults: Vec<FaultEvent>,
+    /// Virtual time at which jobs that still run are stopped; what they wrote is then written out.
+    pub until_ns: Option<u64>,
+    /// What files hold, and how it is checked.
+    pub contents: Contents,
+    /// Keep the last events in words, in [`Outcome::trace_lines`].
+    pub keep_trace: bool,
+}
+
+/// What files hold in a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Contents {
+    /// Bytes that name their file, place and version; each read is checked against all that it may
+    /// return. For short runs: time and memory grow with the square of the number of writes.
+    Exact,
+    /// As cheap as can be; nothing is checked but the counters.
+    #[default]
+    Unchecked,
+}
+
+/// A device of a run.
+#[derive(Clone)]
+pub struct DeviceChoice {
+    /// The directory that is on it; `None`: all that is on no other.
+    pub directory: Option<String>,
+    /// What it was made from, for the report.
+    pub model: String,
+    /// Makes it.
+    pub make: MakeDisk,
+}
+
+impl DeviceChoice {
+    /// A plain disk for everything.
+    pub fn plain(options: DiskOptions) -> Self {
+        Self {
+            directory: None,
+            model: "plain".to_owned(),
+            make: Arc::new(move |world, number| Ok(Disk::new(world, number, options.clone()))),
+        }
+    }
+}
+
+/// Something that happens to a device at an instant.
+#[derive(Clone, Debug)]
+pub struct FaultEvent {
+    /// When, in virtual nanoseconds.
+    pub at_ns: u64,
+    /// Which device, as in [`Simulation::devices`], from 0.
+    pub device: usize,
+    /// What happens.
+    pub what: FaultAction,
+}
+
+/// What happens to a device.
+#[derive(Clone, Debug)]
+pub enum FaultAction {
+    /// A rule comes into force; its file is left open (any).
+    Begin(Fault),
+    /// All rules end.
+    End,
+    /// Nothing is answered any more.
+    Hang,
+    /// It answers again.
+    Release,
+    /// All files together may hold so many bytes from now on.
+    Capacity(u64),
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Virtual time so far.
+    pub virtual_ns: u64,
+    /// Bytes that jobs have read and written so far.
+    pub bytes: u64,
+    /// Bytes that they will, where that is known.
+    pub bytes_total: Option<u64>,
+}
+
+/// Why a run has no outcome.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SimulationError {
+    /// A knob's name or value is wrong.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+    /// The description asks for something impossible.
+    #[error("{0}")]
+    Description(String),
+    /// The run could not go on, or a check failed.
+    #[error("{what}\n(seed {seed}, at {at_ns} ns of virtual time)")]
+    Run {
+        /// What was found, with the names of who waits.
+        what: String,
+        /// The seed of the run.
+        seed: u64,
+        /// When.
+        at_ns: u64,
+    },
+}
+
+impl Simulation {
+    /// A machine of 8 CPUs and 1 GiB of cache with one device and nothing to do.
+    pub fn new(seed: u64, device: DeviceChoice) -> Self {
+        Self {
+            seed,
+            cpus: 8,
+            memory_bytes: 1 << 30,
+            knobs: Vec::new(),
+            devices: vec![device],
+            workloads: Vec::new(),
+            faults: Vec::new(),
+            until_ns: None,
+            contents: Contents::default(),
+            keep_trace: false,
+        }
+    }
+
+    /// Runs it to its end: all jobs done (or stopped), faults off, everything on the disks, all
+    /// checks passed. `progress` is called every few thousand steps, often in a second of real time.
+    ///
+    /// # Errors
+    /// When the description is wrong, the run cannot go on, or a check fails.
+    pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
+        progress(Progress::default());
+        Err(SimulationError::Description("not implemented yet".to_owned()))
+    }
+}

@@ -24,6 +24,8 @@ pub struct Outcome {
     pub at_risk_bytes_max: u64,
     /// From the last write that was accepted until all was on the disks.
     pub settle_ns: u64,
+    /// The last events in words, where they were asked for.
+    pub trace_lines: Vec<String>,
 }
 
 /// One job (with `group_reporting`: a group of them).

@@ -1,0 +1,36 @@
+//! What runs on the simulated machine: jobs of fio job files, and built-in workloads.
+//!
+//! Owns: the job file parser (`fio`), what a job is (`job`), the other workloads' descriptions.
+//! Does not own: the machine and the figures of a run (`simulation`); the disks.
+//! Invariants: a description is plain data; running it depends on it and on the seed alone.
+
+pub mod fio;
+mod job;
+
+pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
+
+/// One line of a run's report: a job, or a built-in workload.
+#[derive(Clone, Debug)]
+pub enum Workload {
+    /// A job of a fio job file, with all its clones.
+    Job(Job),
+    /// Many sequential readers.
+    Readers(Readers),
+}
+
+/// N sequential readers of sparse files, one file each, that start evenly over a time.
+#[derive(Clone, Debug)]
+pub struct Readers {
+    /// How the report names them.
+    pub name: String,
+    /// Where the files are.
+    pub directory: String,
+    /// How many.
+    pub count: u64,
+    /// Bytes that one read asks for.
+    pub block_bytes: u64,
+    /// Bytes in each file; each is read once, from its start to its end.
+    pub file_bytes: u64,
+    /// From the start of the first reader to that of the last.
+    pub start_over_ns: u64,
+}
