@@ -70,6 +70,8 @@ pub struct Job {
     pub block_bytes: [BlockSizes; 2],
     /// `size` in bytes: of all files of one clone together; 0 where `filesize` says it all.
     pub size: u64,
+    /// `size` in percent of the files' sizes, where `filesize` gives these; 100 otherwise.
+    pub size_percent: u64,
     /// `filesize`: the smallest and the largest.
     pub file_bytes: Option<(u64, u64)>,
     /// `numjobs`.
@@ -106,4 +108,37 @@ pub struct Job {
     pub engine: Engine,
     /// `group_reporting`: reported together with its neighbours that say the same.
     pub group_reporting: bool,
+}
+
+impl Job {
+    /// A job with fio's defaults, and no size yet.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            place: Place::default(),
+            pattern: Pattern { reads: true, writes: false, random: false },
+            mix_read_percent: 50,
+            block_bytes: [BlockSizes { min: 4096, max: 4096 }; 2],
+            size: 0,
+            size_percent: 100,
+            file_bytes: None,
+            clones: 1,
+            files: 1,
+            file_names: Vec::new(),
+            directories: Vec::new(),
+            fsync_every: 0,
+            fdatasync_every: 0,
+            end_fsync: false,
+            rate_bytes: [0; 2],
+            rate_calls: [0; 2],
+            think_ns: 0,
+            runtime_ns: 0,
+            time_based: false,
+            start_delay_ns: 0,
+            stonewall: false,
+            distribution: Distribution::Uniform,
+            engine: Engine::Psync,
+            group_reporting: false,
+        }
+    }
 }

@@ -4,8 +4,11 @@
 //! Does not own: the machine and the figures of a run (`simulation`); the disks.
 //! Invariants: a description is plain data; running it depends on it and on the seed alone.
 
+mod blocks;
 pub mod fio;
 mod job;
+mod sequence;
+mod zipf;
 
 pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
 

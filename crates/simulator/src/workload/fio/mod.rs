@@ -3,8 +3,14 @@
 //! Owns: the syntax (sections, `[global]`, `include`, `${VAR}`), fio's rules for numbers, which
 //! options there are and which of them the simulator knows.
 //! Does not own: files and the environment, which the caller brings; running jobs.
-//! Invariants: pure. Whatever fio 3.33 rejects is rejected; what fio knows and the simulator does not
-//! is an error, unless it cannot change what the cache does.
+//! Invariants: pure. Of the options that are supported, what fio 3.33 rejects is rejected, and what it
+//! accepts is accepted with the same meaning, unless it drops a part of it silently. What fio knows and
+//! the simulator does not is an error, unless it cannot change what the cache does.
+
+mod apply;
+mod lines;
+mod numbers;
+mod options;
 
 use super::job::{Job, Place};
 
@@ -44,6 +50,8 @@ pub struct Complaint {
 /// # Errors
 /// The first thing that is wrong with it.
 pub fn parse(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> Result<JobFile, Complaint> {
-    let _ = (text, surroundings);
-    Err(Complaint { place: Place { file: name.to_owned(), line: 1 }, what: "not implemented yet".to_owned() })
+    lines::sections(name, text, surroundings).and_then(apply::jobs)
 }
+
+#[cfg(test)]
+mod tests;
