@@ -21,7 +21,8 @@ mod world;
 
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
-    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat, FaultWindow,
+    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultScript, FaultTarget, FaultWhat, FaultWindow,
+    ScriptedFault, ScriptedWhat,
 };
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;

@@ -79,9 +79,20 @@ const ROTATING: &[Key] = &[
     or(key("lookahead_bytes", Bytes, (0, 1 << 30), "how far the disk reads on by itself"), 0),
     or(key("write_cache_bytes", Bytes, (0, 1 << 40), "volatile write cache; 0 for none"), 0),
     or(key("flush_ns", Nanoseconds, (0, SECOND), "what a flush takes once the cache is empty"), 0),
-    or(key("shingle_cache_bytes", Bytes, (0, 1 << 50), "shingled: cache zone for writes out of order; 0: not shingled"), 0),
+    or(
+        key(
+            "shingle_cache_bytes",
+            Bytes,
+            (0, 1 << 50),
+            "shingled: cache zone for writes out of order; 0: not shingled",
+        ),
+        0,
+    ),
     or(key("shingle_cleaning_factor", Count, (1, 1000), "shingled: how much longer writes take once it is full"), 10),
-    or(key("shingle_idle_ns", Nanoseconds, (0, 3600 * SECOND), "shingled: idle time before the zone is emptied"), SECOND),
+    or(
+        key("shingle_idle_ns", Nanoseconds, (0, 3600 * SECOND), "shingled: idle time before the zone is emptied"),
+        SECOND,
+    ),
 ];
 
 const CARD: &[Key] = &[
