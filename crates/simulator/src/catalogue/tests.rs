@@ -1,8 +1,11 @@
+use std::sync::Mutex;
+use std::task::{Poll, Waker};
+
 use engine::{Device, Operation, Platform, Request};
 use frames::Frames;
 
 use super::*;
-use crate::{Random, WorldOptions};
+use crate::{DiskFileId, Random, WorldOptions};
 
 const SMALL: &str = "about = \"x\"\nkind = \"throttled\"\ncapacity_bytes = \"1 GiB\"\nblock_bytes = 512\n\
     request_bytes_max = 65536\nnr_requests = 8\ndevice_depth = 8\nread_bytes_per_second = 1000\n\
@@ -57,7 +60,7 @@ fn overrides_change_a_number_and_say_what_is_allowed() {
     assert!(wrong("floppy").contains("floppy: no such device; there are disk, disk-82, "));
     assert!(wrong("throttled,rate").contains("an override is KEY=VALUE"));
     assert!(wrong("throttled,heads=3").starts_with("device throttled: heads: no such key; there are rate, "));
-    assert!(wrong("throttled,rate=0").contains("rate: 0 is not within 1 B/s to 1 TB/s"));
+    assert!(wrong("throttled,rate=0").contains("rate: 0 is not within 1 kB/s to 1 TB/s"));
     assert!(wrong("throttled,nr_requests=many").contains("nr_requests: many is not a whole number (1 to 65536)"));
     assert!(wrong("throttled,block_bytes=1024").contains("block_bytes: 1024 is not 512 or 4096"));
     assert!(wrong("disk,allocation=random").contains("is not one of delayed, at-submission"));
@@ -66,9 +69,9 @@ fn overrides_change_a_number_and_say_what_is_allowed() {
 
 #[test]
 fn a_users_file_is_read_and_its_mistakes_are_named_with_their_place() {
-    let choice = DeviceChoice::parse("lib/mine.toml,rate=7").unwrap();
+    let choice = DeviceChoice::parse("lib/mine.toml,rate=7000").unwrap();
     let model = choice.model(Some(SMALL)).unwrap();
-    assert_eq!((model.name.as_str(), model.get("write_bytes_per_second")), ("mine", 7));
+    assert_eq!((model.name.as_str(), model.get("write_bytes_per_second")), ("mine", 7000));
     assert!(!choice.is_builtin());
     let with = |from: &str, to: &str| wrong(&SMALL.replace(from, to));
     assert!(with("nr_requests = 8", "nr_requests = 0").contains("x.toml:6: nr_requests: 0 is not within 1 to 65536"));
@@ -88,113 +91,119 @@ fn a_users_file_is_read_and_its_mistakes_are_named_with_their_place() {
     }
 }
 
-/// Writes and reads at random positions with syncs between; gives the trace's hash and the time.
-fn run(model: &Model, seed: u64) -> (u64, u64) {
-    let world = World::new(WorldOptions::seed(seed));
-    let disk = make(&world, 3, model);
-    let frames = Arc::new(Frames::new(64 << 20).unwrap());
-    let files = [disk.create_file(), disk.create_file()];
-    disk.lay_out(files[1], 64 << 20);
-    let mut random = Random::new(5);
-    let (sent, done) = (std::cell::Cell::new(0_u32), Arc::new(std::sync::atomic::AtomicU32::new(0)));
-    let send = |file, operation, bytes: &[u8]| {
-        let done = Arc::clone(&done);
-        sent.set(sent.get() + 1);
-        disk.submit(Request::probe(&frames, disk.backing(file), operation, bytes, move |result, _| {
+/// A disk, frames for its requests, and who waits for how many to be left.
+struct Bench {
+    world: World,
+    disk: Arc<Disk>,
+    frames: Arc<Frames>,
+    open: Arc<Mutex<(u32, Option<Waker>)>>,
+}
+
+impl Bench {
+    fn new(model: &Model, options: WorldOptions) -> Self {
+        let world = World::new(options);
+        let disk = make(&world, 3, model);
+        Self { world, disk, frames: Arc::new(Frames::new(128 << 20).unwrap()), open: Arc::default() }
+    }
+
+    fn send(&self, file: DiskFileId, operation: Operation, bytes: &[u8]) {
+        let open = Arc::clone(&self.open);
+        open.lock().unwrap().0 += 1;
+        let done = move |result: Result<(), _>, _| {
             result.unwrap();
-            done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        }));
-    };
+            let mut open = open.lock().unwrap();
+            open.0 -= 1;
+            let waker = open.1.take();
+            drop(open);
+            waker.into_iter().for_each(Waker::wake);
+        };
+        self.disk.submit(Request::probe(&self.frames, self.disk.backing(file), operation, bytes, done));
+    }
+
+    /// Waits until fewer than `below` requests are open.
+    fn until(&self, below: u32) {
+        let few = std::future::poll_fn(|context| {
+            let mut open = self.open.lock().unwrap();
+            open.1 = Some(context.waker().clone());
+            if open.0 < below { Poll::Ready(()) } else { Poll::Pending }
+        });
+        self.world.run(few).unwrap();
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.world.platform().now().0
+    }
+}
+
+/// Writes and reads at random positions with syncs between; gives the trace's hash.
+fn run(model: &Model, seed: u64) -> u64 {
+    let bench = Bench::new(model, WorldOptions::seed(seed));
+    let files = [bench.disk.create_file(), bench.disk.create_file()];
+    bench.disk.lay_out(files[1], 64 << 20);
+    let mut random = Random::new(5);
     let data = vec![1; 65_536];
     for round in 0..30 {
         let slot = |random: &mut Random| random.below(1000) * 65_536;
-        send(files[0], Operation::Write { offset: slot(&mut random), len: 65_536 }, &data);
-        send(files[0], Operation::Write { offset: (2000 + round) * 65_536, len: 65_536 }, &data);
-        send(files[1], Operation::Read { offset: slot(&mut random), len: 4096 }, &[]);
+        bench.send(files[0], Operation::Write { offset: slot(&mut random), len: 65_536 }, &data);
+        bench.send(files[0], Operation::Write { offset: (2000 + round) * 65_536, len: 65_536 }, &data);
+        bench.send(files[1], Operation::Read { offset: slot(&mut random), len: 4096 }, &[]);
         if round % 10 == 9 {
-            send(files[0], Operation::Sync, &[]);
+            bench.send(files[0], Operation::Sync, &[]);
         }
-        let platform = Arc::clone(world.platform());
-        world
-            .run(async {
-                while done.load(std::sync::atomic::Ordering::Relaxed) < sent.get() {
-                    platform.sleep_until(platform.now().after(100_000)).await;
-                }
-            })
-            .unwrap();
+        bench.until(1);
     }
-    let figures = disk.figures();
+    let figures = bench.disk.figures();
     assert_eq!((figures.requests, figures.syncs, figures.depth), ((30, 60), 3, 0));
     assert_eq!(figures.bytes, (30 * 4096, 60 * 65_536));
     assert_eq!(figures.command_bytes, 30 * 4096 + 60 * 65_536);
-    assert!(figures.busy_ns > 0 && figures.busy_ns <= world.platform().now().0);
-    assert_eq!(disk.offsets().len(), 90);
-    assert!(disk.offsets().iter().all(|sample| sample.offset < model.capacity_bytes()));
-    (world.trace_hash(), world.platform().now().0)
+    assert!(figures.busy_ns > 0 && figures.busy_ns <= bench.now_ns());
+    assert_eq!(bench.disk.offsets().len(), 90);
+    assert!(bench.disk.offsets().iter().all(|sample| sample.offset < model.capacity_bytes()));
+    bench.world.trace_hash()
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run_on_every_device() {
     for model in builtin().unwrap() {
         assert_eq!(run(&model, 1), run(&model, 1), "{}", model.name);
-        assert_ne!(run(&model, 1).0, run(&model, 2).0, "{}", model.name);
+        assert_ne!(run(&model, 1), run(&model, 2), "{}", model.name);
     }
 }
 
-/// Bytes in a second of a stream of writes to one file, eight requests outstanding, or random ones of
-/// 4 KiB, one outstanding, with the flush at the end.
+/// Bytes in a second of a stream of writes to one file with many outstanding, or of random ones of
+/// 4 KiB with one outstanding; and a sync at the end.
 fn written_per_second(name: &str, requests: u64, random: bool) -> u64 {
     let model = DeviceChoice::parse(name).unwrap().model(None).unwrap();
-    let world = World::new(WorldOptions { step_ns: 0, ..WorldOptions::seed(1) });
-    let disk = make(&world, 0, &model);
-    let frames = Arc::new(Frames::new(128 << 20).unwrap());
-    let file = disk.create_file();
-    disk.lay_out(file, 8 << 30);
-    let (len, depth) = if random { (4096, 1) } else { (model.get("request_bytes_max"), disk.limits().depth.min(64)) };
+    let bench = Bench::new(&model, WorldOptions { step_ns: 0, ..WorldOptions::seed(1) });
+    let file = bench.disk.create_file();
+    bench.disk.lay_out(file, 8 << 30);
+    let len = if random { 4096 } else { model.get("request_bytes_max") };
+    let depth = if random { 1 } else { bench.disk.limits().depth.min(((64 << 20) / len) as u32) };
     let data = vec![1; len as usize];
-    let open = Arc::new(std::sync::atomic::AtomicU32::new(0));
-    let send = |operation, bytes: &[u8]| {
-        let done = Arc::clone(&open);
-        open.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        disk.submit(Request::probe(&frames, disk.backing(file), operation, bytes, move |result, _| {
-            result.unwrap();
-            done.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
-        }));
-    };
-    let platform = Arc::clone(world.platform());
-    let until = |below: u32| {
-        let (platform, open) = (Arc::clone(&platform), &open);
-        let wait = async move {
-            while open.load(std::sync::atomic::Ordering::Relaxed) >= below {
-                platform.sleep_until(platform.now().after(10_000)).await;
-            }
-        };
-        world.run(wait).unwrap();
-    };
     let mut places = Random::new(3);
     for at in 0..requests {
-        until(depth);
+        bench.until(depth);
         let offset = if random { places.below(2 << 20) * 4096 } else { at * len };
-        send(Operation::Write { offset, len: len as u32 }, &data);
+        bench.send(file, Operation::Write { offset, len: len as u32 }, &data);
     }
-    until(1);
-    send(Operation::Sync, &[]);
-    until(1);
-    (u128::from(requests * len) * 1_000_000_000 / u128::from(platform.now().0)) as u64
+    bench.until(1);
+    bench.send(file, Operation::Sync, &[]);
+    bench.until(1);
+    (u128::from(requests * len) * 1_000_000_000 / u128::from(bench.now_ns())) as u64
 }
 
 #[test]
 fn streams_run_at_the_rates_that_the_files_name() {
     for (name, requests, low, high) in [
-        ("disk-82", 200, 80_000_000, 82_000_000),
-        ("lvm-5-disks", 1000, 395_000_000, 410_000_000),
-        ("usb2-disk", 400, 24_600_000, 25_100_000),
-        ("throttled", 100, 25_000_000, 26_000_000),
-        ("throttled,rate=5MiB", 100, 5 << 20, (5 << 20) * 102 / 100),
-        ("sd-card", 200, 10_500_000, 11_200_000),
-        ("sata-ssd", 400, 500_000_000, 550_000_000),
-        ("nvme-ssd", 2000, 2_300_000_000, 3_500_000_000),
-        ("object-store", 200, 700_000_000, 1_250_000_000),
+        ("disk-82", 100, 80_000_000, 82_000_000),
+        ("lvm-5-disks", 300, 395_000_000, 410_000_000),
+        ("usb2-disk", 200, 24_600_000, 25_100_000),
+        ("throttled", 30, 25_000_000, 26_000_000),
+        ("throttled,rate=5MiB", 30, 5 << 20, (5 << 20) * 104 / 100),
+        ("sd-card", 50, 10_500_000, 11_200_000),
+        ("sata-ssd", 100, 500_000_000, 550_000_000),
+        ("nvme-ssd", 400, 2_300_000_000, 3_500_000_000),
+        ("object-store", 16, 200_000_000, 270_000_000),
     ] {
         let rate = written_per_second(name, requests, false);
         assert!((low..=high).contains(&rate), "{name}: {rate} B/s");

@@ -90,6 +90,9 @@ struct SimFile {
     file: DiskFileId,
 }
 
+/// What begins or ends at an instant.
+type Step = fn(&Disk);
+
 /// A disk with files on it.
 pub struct Disk {
     shared: Arc<Shared>,
@@ -358,7 +361,7 @@ impl Disk {
     /// Sets up what a script's entry asks of this disk, at the times it says. `file` is the entry's
     /// file, if it names one. What is the machine's or a link's is none of a disk's business.
     pub fn arm(&self, entry: &ScriptedFault, file: Option<DiskFileId>) {
-        let (begin, end): (fn(&Disk), fn(&Disk)) = match &entry.what {
+        let (begin, end): (Step, Step) = match &entry.what {
             ScriptedWhat::Requests { fault, window } => {
                 return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
             }

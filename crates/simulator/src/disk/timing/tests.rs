@@ -223,7 +223,7 @@ fn two_readers_of_one_disk_pay_a_seek_for_each_turn() {
     assert!(times[1..].iter().all(|ns| *ns >= seek_ns + len * SECOND / RATE));
     let pairs: Vec<u64> = times[2..].chunks(2).map(|pair| pair.iter().sum()).collect();
     let advance_ns = len * SECOND / RATE;
-    assert!(pairs.iter().skip(1).all(|ns| (ns - advance_ns) % ROTATION_NS == 0), "{pairs:?}");
+    assert!(pairs.iter().skip(1).all(|ns| (ns - advance_ns).is_multiple_of(ROTATION_NS)), "{pairs:?}");
     assert_eq!(drive.timing.counts().seeks, 2 * count - 1);
     assert!(together_ns > 5 * alone_ns);
 }
