@@ -18,7 +18,7 @@ use simulator::simulation::Simulation;
 use simulator::workload::Workload;
 use simulator::workload::fio::{self, Surroundings};
 
-use super::machine;
+use super::disks;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::units;
@@ -41,8 +41,8 @@ pub(super) struct Described {
 }
 
 pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
-    let mut devices = machine::devices(&args.devices)?.into_iter();
-    let first = devices.next().ok_or_else(machine::none_named)?;
+    let mut devices = disks::devices(&args.devices)?.into_iter();
+    let first = devices.next().ok_or_else(disks::none_named)?;
     let mut simulation = Simulation::new(args.seed, first);
     simulation.devices.extend(devices);
     simulation.cpus = args.cpus;
@@ -50,11 +50,14 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
     simulation.knobs = knobs(&args.knobs)?;
     simulation.keep_trace = args.trace.is_some();
-    machine::apply(args, &mut simulation)?;
+    if let Some(path) = &args.faults {
+        simulation.faults = disks::faults(path, &simulation.devices)?;
+    }
     let mut warnings = Vec::new();
     for path in &args.jobs {
         let name = path.display().to_string();
-        let file = fio::parse(&name, &text_of(path)?, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
+        let file =
+            fio::parse(&name, &text_of(path)?, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
         warnings.extend(file.warnings.iter().map(ToString::to_string));
         simulation.workloads.extend(file.jobs.into_iter().map(Workload::Job));
     }
