@@ -1,7 +1,8 @@
 //! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
 //!
-//! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the
-//! reference model that says what the engine may answer (`model`), whole runs (`simulation`).
+//! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the devices
+//! that it can be (`catalogue`), the reference model that says what the engine may answer (`model`),
+//! whole runs (`simulation`).
 //! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
 //! which live with the tests that run them.
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
@@ -9,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod catalogue;
 mod directory;
 mod disk;
 mod model;
@@ -19,7 +21,9 @@ pub mod workload;
 mod world;
 
 pub use directory::{MemoryTree, TreeOptions};
-pub use disk::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat};
+pub use disk::{
+    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat, FaultWindow,
+};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;
 pub use world::{RunError, SimPlatform, World, WorldOptions};

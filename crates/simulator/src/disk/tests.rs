@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::Platform;
+use engine::{Nanos, Platform};
 use frames::Frames;
 
 use super::*;
