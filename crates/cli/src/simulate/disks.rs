@@ -8,9 +8,12 @@
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 
+use simulator::catalogue;
 use simulator::simulation::{DeviceChoice, FaultEvent};
 
+use super::description::text_of;
 use crate::failure::{Failure, Outcome};
 
 /// One `--device`.
@@ -27,7 +30,7 @@ pub(super) fn devices(asked: &[String]) -> Outcome<Vec<DeviceChoice>> {
 
 /// The error where no disk is named.
 pub(super) fn none_named() -> Failure {
-    Failure::wrong_use(format!("--device: name the disk to simulate: {}", choices()))
+    Failure::wrong_use(format!("--device: name the disk to simulate; {}", choices()))
 }
 
 fn wanted(asked: &[String]) -> Outcome<Vec<Wanted>> {
@@ -47,33 +50,46 @@ fn wanted(asked: &[String]) -> Outcome<Vec<Wanted>> {
     Ok(all)
 }
 
-/// `NAME`, `FILE` or `DIR=NAME`. A file whose name has a `=` in it is a file all the same.
+/// `NAME`, `FILE` or `DIR=NAME`, each with `,KEY=VALUE` behind it. A file whose name has a `=` in it is
+/// a file all the same.
 fn one(text: &str) -> Outcome<Wanted> {
-    let split = text.rsplit_once('=').filter(|_| !Path::new(text).exists());
-    let (directory, model) = match split {
-        Some((directory, model)) => (Some(directory.trim_end_matches('/')), model),
-        None => (None, text),
+    let (head, overrides) = text.split_at(text.find(',').unwrap_or(text.len()));
+    let split = head.rsplit_once('=').filter(|_| !Path::new(head).exists());
+    let (directory, name) = match split {
+        Some((directory, name)) => (Some(directory), name),
+        None => (None, head),
     };
-    if model.is_empty() {
-        return Err(Failure::wrong_use(format!("--device: '{text}' names no disk: {}", choices())));
+    if name.is_empty() {
+        return Err(Failure::wrong_use(format!("--device: '{text}' names no disk; {}", choices())));
     }
-    if directory == Some("") && !text.starts_with('/') {
-        return Err(Failure::wrong_use(format!("--device: '{text}' names no directory before the '='")));
-    }
-    // The root loses its only slash above.
-    let directory = directory.map(|directory| if directory.is_empty() { "/" } else { directory }.to_owned());
-    Ok(Wanted { directory, model: model.to_owned() })
+    let directory = match directory {
+        Some("") => return Err(Failure::wrong_use(format!("--device: '{text}' names no directory before the '='"))),
+        // The root keeps its only slash.
+        Some(directory) => Some(match directory.trim_end_matches('/') {
+            "" => "/".to_owned(),
+            directory => directory.to_owned(),
+        }),
+        None => None,
+    };
+    Ok(Wanted { directory, model: format!("{name}{overrides}") })
 }
 
 fn choices() -> String {
-    "plain".to_owned()
+    let models = catalogue::builtin().unwrap_or_default();
+    let names: Vec<&str> = models.iter().map(|model| model.name.as_str()).collect();
+    format!("there are {}; or the path of a device file", names.join(", "))
 }
 
-fn choice(directory: Option<String>, model: &str) -> Outcome<DeviceChoice> {
-    if model != "plain" {
-        return Err(Failure::wrong_use(format!("--device: there is no disk '{model}': {}", choices())));
-    }
-    Ok(DeviceChoice { directory, ..DeviceChoice::plain(simulator::DiskOptions::default()) })
+fn choice(directory: Option<String>, text: &str) -> Outcome<DeviceChoice> {
+    let wrong = |error: catalogue::InputError| Failure::wrong_use(format!("--device: {error}"));
+    let chosen = catalogue::DeviceChoice::parse(text).map_err(wrong)?;
+    let path = Path::new(&chosen.name);
+    // What looks like a path and is none deserves the host's own error.
+    let file = !chosen.is_builtin() && (path.exists() || chosen.name.contains(['/', '.']));
+    let contents = if file { Some(text_of(path)?) } else { None };
+    let model = chosen.model(contents.as_deref()).map_err(wrong)?;
+    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
+    Ok(DeviceChoice { directory, model: text.to_owned(), make })
 }
 
 /// What a fault file says happens to these disks.
