@@ -18,7 +18,7 @@ struct Tool(&'static str, &'static str);
 const CLIENT_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils")];
 
 /// What the tests run.
-const TEST_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind")];
+const TEST_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind"), Tool("fio", "fio")];
 
 /// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
