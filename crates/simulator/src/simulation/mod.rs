@@ -5,6 +5,10 @@
 //! Invariants: the same description and seed give the same figures.
 
 mod outcome;
+mod plan;
+mod run;
+mod sampling;
+mod settle;
 
 use std::sync::Arc;
 
@@ -155,13 +159,12 @@ impl Simulation {
         }
     }
 
-    /// Runs it to its end: all jobs done (or stopped), faults off, everything on the disks, all
-    /// checks passed. `progress` is called every few thousand steps, often in a second of real time.
+    /// Runs it to its end: all jobs done (or stopped), faults off, everything written out as by `sync`, all
+    /// checks passed. `progress` is called at every sample, a few thousand times in all.
     ///
     /// # Errors
     /// When the description is wrong, the run cannot go on, or a check fails.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
-        progress(Progress::default());
-        Err(SimulationError::Description("not implemented yet".to_owned()))
+        self.carry_out(progress)
     }
 }

@@ -1,13 +1,18 @@
 //! What runs on the simulated machine: jobs of fio job files, and built-in workloads.
 //!
-//! Owns: the job file parser (`fio`), what a job is (`job`), the other workloads' descriptions.
+//! Owns: the job file parser (`fio`), what a job is (`job`) and does (`sequence`, `runner`), the files that
+//! jobs share (`machine`), the other workloads' descriptions.
 //! Does not own: the machine and the figures of a run (`simulation`); the disks.
 //! Invariants: a description is plain data; running it depends on it and on the seed alone.
 
 mod blocks;
+mod contents;
 pub mod fio;
 mod job;
-mod sequence;
+pub(crate) mod machine;
+pub(crate) mod recorder;
+pub(crate) mod runner;
+pub(crate) mod sequence;
 mod zipf;
 
 pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
