@@ -162,7 +162,7 @@ pub(super) fn devices(figures: &Figures) -> Table {
         ("seeks", Align::Right),
         ("file switches", Align::Right),
     ];
-    let mut table = Table::new("Disks", &columns);
+    let mut table = Table::new("Work of the disks", &columns);
     for device in &figures.devices {
         let requests = device.requests.0 + device.requests.1;
         let bytes = device.bytes.0 + device.bytes.1;
