@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask <serve|test|pages|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`).
@@ -21,6 +21,7 @@ const USAGE: &str = "usage: cargo xtask <task>
                    leave pictures of them in target/pictures
   tidy             check the rules that no compiler checks (also run by `cargo test`)
   docs             write the generated documents
+  soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
 fn main() -> ExitCode {
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         ["ci"] => ci::all(),
         ["test"] => ci::test(),
         ["pages", ..] => pages::check(&words[1..]),
+        ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

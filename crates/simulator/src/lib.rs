@@ -3,6 +3,8 @@
 //! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the devices
 //! that it can be (`catalogue`), the reference model that says what the engine may answer (`model`),
 //! whole runs (`simulation`).
+//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with its faults (`disk`), the
+//! reference model that says what the engine may answer (`model`), whole runs (`simulation`).
 //! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
 //! which live with the tests that run them.
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
@@ -11,19 +13,25 @@
 #![forbid(unsafe_code)]
 
 pub mod catalogue;
+mod costs;
 mod directory;
 mod disk;
 mod model;
 mod random;
+pub mod scenario;
 pub mod simulation;
 mod trace;
 pub mod workload;
 mod world;
 
+pub use costs::{COST_NS_MAX, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
     Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat, FaultWindow,
 };
+pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;
-pub use world::{RunError, SimPlatform, World, WorldOptions};
+pub use world::{
+    CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunError, SimPlatform, Slice, TaskUsage, World, WorldOptions,
+};
