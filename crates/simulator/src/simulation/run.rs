@@ -97,7 +97,7 @@ impl Simulation {
             progress,
             machine: Arc::clone(&machine),
         };
-        let ended = world.run(run.to_its_end(std::mem::take(&mut plan.starts)));
+        let ended = world.run(run.finish(std::mem::take(&mut plan.starts)));
         let ended = ended.map_err(|error| error.to_string()).and_then(|ended| ended);
         let ended = match machine.failure() {
             Some(what) => Err(what),
@@ -207,7 +207,7 @@ impl Simulation {
 }
 
 impl Run<'_> {
-    async fn to_its_end(mut self, starts: Vec<Start>) -> Result<Ended, String> {
+    async fn finish(mut self, starts: Vec<Start>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
         for start in starts {
             if start.stonewall {
@@ -262,8 +262,7 @@ impl Run<'_> {
             *lock(&told) = settled;
         });
         self.wait(u64::MAX).await?;
-        let result = lock(&result).clone();
-        result
+        lock(&result).clone()
     }
 
     /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile.
