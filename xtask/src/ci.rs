@@ -52,6 +52,14 @@ pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
     Err(command.exec()).context("cargo run")
 }
 
+/// Builds the soak for speed and becomes it.
+pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--profile", "soak", "--package", "afflux-simulator", "--example", "soak", "--"]);
+    command.args(arguments).current_dir(repository::root());
+    Err(command.exec()).context("cargo run")
+}
+
 /// Installs the packages of the tools that are missing; where it may not, names them and goes on.
 fn install_missing(tools: &[Tool], otherwise: &str) -> Result<()> {
     let missing: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Development tasks: `cargo xtask <serve|test|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|soak|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: what a task does (`tidy`, `docs`, `ci`).
@@ -18,6 +18,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   test             run all tests; installs the Debian packages they use, or names them
   tidy             check the rules that no compiler checks (also run by `cargo test`)
   docs             write the generated documents
+  soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
 fn main() -> ExitCode {
@@ -28,6 +29,7 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["ci"] => ci::all(),
         ["test"] => ci::test(),
+        ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

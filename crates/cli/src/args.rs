@@ -12,6 +12,16 @@ use engine::settings::{KNOBS, Scope};
 
 use crate::units;
 
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  afflux simulate backup.fio --device usb2-disk
+  afflux simulate backup.fio --device usb2-disk --memory 512MiB --set dirty_ratio=20 --html run.html
+  afflux simulate db.fio log.fio --device nvme-ssd --device /var/log=usb2-disk --seed 7 --json
+
+The same engine as in `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
+The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
+one on a disk of its own. `afflux devices` describes the disks.";
+
 const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
@@ -43,7 +53,8 @@ impl Arguments {
         let list = knob_list();
         let command = Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
-            .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")));
+            .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")))
+            .mut_subcommand("simulate", |it| it.after_long_help(format!("{SIMULATE_EXAMPLES}\n\n{list}")));
         Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
     }
 }
@@ -69,6 +80,10 @@ pub(crate) enum Command {
     Set(Set),
     /// Have a running server write everything now, and wait for it
     Drain(Drain),
+    /// Say what a fio job would do on another disk, in virtual time
+    Simulate(Simulate),
+    /// List the disks that can be simulated, with their parameters and sources
+    Devices(Devices),
 }
 
 #[derive(Debug, Args)]
@@ -146,6 +161,55 @@ pub(crate) struct Drain {
     #[command(flatten)]
     pub(crate) target: Target,
     /// Say progress and outcome as JSON objects, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = SIMULATE_EXAMPLES)]
+pub(crate) struct Simulate {
+    /// fio job files; their jobs run together on one machine
+    #[arg(value_name = "JOB.fio", required = true)]
+    pub(crate) jobs: Vec<PathBuf>,
+    /// The disk: a name of `afflux devices`, or a parameter file; DIR=NAME for one directory
+    #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
+    pub(crate) devices: Vec<String>,
+    /// Memory for the cache, such as 512MiB or 2GiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub(crate) memory: String,
+    /// Virtual CPUs
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) cpus: u32,
+    /// What everything random is drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Set a knob (--help lists them); may be given several times
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub(crate) knobs: Vec<String>,
+    /// What happens to the disks: a file of faults
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Stop jobs that still run at this virtual time, such as 30s or 5min
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// What work costs a CPU: the name of a table that comes along, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) costs: Option<String>,
+    /// One JSON object with seed, trace_hash, virtual_s, real_s, jobs and engine
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the last events of the run in words
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux devices\n  afflux devices --json | jq .name")]
+pub(crate) struct Devices {
+    /// One JSON object a model, one a line
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -9,18 +9,20 @@ mod args;
 mod cache_size;
 mod configuration;
 mod control;
+mod devices;
 mod drain;
 mod failure;
 mod output;
 mod progress;
 mod serve;
 mod set;
+mod simulate;
 mod stat;
-mod units;
 
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
+use report::units;
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
@@ -29,6 +31,8 @@ fn main() -> ExitCode {
         Command::Stat(stat) => stat::run(stat),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),
+        Command::Simulate(simulate) => simulate::run(simulate),
+        Command::Devices(devices) => devices::run(devices),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

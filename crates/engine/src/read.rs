@@ -23,6 +23,7 @@ use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
+use crate::rare::Rare;
 use crate::reclaim::evict::Spare;
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
@@ -119,7 +120,7 @@ impl<P: Platform> Engine<P> {
         let (mut done, mut pages) = (0, 0);
         while done < into.len() {
             let at = InPage::first(offset + done as u64, into.len() - done);
-            if !self.cache().read_hit(file, at, &mut into[done..]) {
+            if !self.cache().read_hit::<P>(file, at, &mut into[done..]) {
                 break;
             }
             done += at.len;
@@ -234,6 +235,7 @@ impl<P: Platform> Engine<P> {
             room.pages = count;
             spare.grow(count as usize, Effort::NoRetry);
         }
+        self.rare_yield().await;
         if file.device.slots.take(1).await.is_err() {
             return Ok(());
         }
@@ -274,7 +276,7 @@ impl<P: Platform> Engine<P> {
                 return;
             }
             let end = from + spare.len() as u64;
-            if !file.device.slots.try_take(1) {
+            if self.cache().rare.strikes(Rare::SlotTaken) || !file.device.slots.try_take(1) {
                 return;
             }
             self.local().count(Counter::ReadaheadPages, end - from);
@@ -490,6 +492,7 @@ impl<P: Platform> Completion for FillEnds<P> {
         if let Some(answer) = &self.answer {
             answer.give(result);
         }
+        cache.rare_wake();
         engine.read_ended(file, result);
     }
 }

@@ -134,6 +134,7 @@ impl<P: Platform> Engine<P> {
                     return Err(Error::Discarded);
                 }
                 self.call(file, Operation::SetSize { size }).await?;
+                self.rare_yield().await;
                 self.cut(file, size).await;
                 Ok(())
             }
@@ -275,7 +276,7 @@ impl<P: Platform> Engine<P> {
     fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
         state.dirty_pages -= 1;
         state.failed_pages -= failed;
-        uncharge(&file.device, 1);
+        uncharge(&file.cache, &file.device, 1);
         self.local().count(Counter::PagesTruncated, 1);
     }
 

@@ -76,7 +76,15 @@ struct FreeList {
 impl Frames {
     /// An arena of `bytes`, all of it free. See [`Arena::new`] for the limits.
     pub fn new(bytes: u64) -> Result<Self, ArenaError> {
-        let arena = Arena::new(bytes)?;
+        Ok(Self::over(Arena::new(bytes)?))
+    }
+
+    /// As [`Frames::new`], with memory for the first bytes of each frame alone: see [`Arena::new_stamped`].
+    pub fn new_stamped(bytes: u64) -> Result<Self, ArenaError> {
+        Ok(Self::over(Arena::new_stamped(bytes)?))
+    }
+
+    fn over(arena: Arena) -> Self {
         let frames = arena.frames();
         let mut bits = vec![0_u64; frames.div_ceil(64) as usize].into_boxed_slice();
         for frame in 0..frames {
@@ -84,13 +92,13 @@ impl Frames {
         }
         let mut stack = Vec::with_capacity(frames as usize);
         stack.extend((0..frames).rev().map(FrameId::new));
-        Ok(Self {
+        Self {
             arena,
             free: Mutex::new(FreeList { bits, stack, frames }),
             free_frames: AtomicU32::new(frames),
             reserve_frames: (frames / 256).clamp(4, 1024),
             low_frames: (frames / 64).clamp(8, 8192),
-        })
+        }
     }
 
     /// The memory behind the frames.
@@ -113,7 +121,19 @@ impl Frames {
         self.low_frames
     }
 
-    /// The address of a frame, valid for 4096 bytes.
+    /// How many bytes of each frame there is memory for: see [`Arena::kept_bytes`].
+    #[inline]
+    pub fn kept_bytes(&self) -> usize {
+        self.arena.kept_bytes()
+    }
+
+    /// The address of a frame of an arena known to keep whole frames: see [`Arena::whole_address`].
+    #[inline]
+    pub fn whole_address(&self, frame: FrameId) -> *mut u8 {
+        self.arena.whole_address(frame)
+    }
+
+    /// The address of a frame, valid for [`Frames::kept_bytes`].
     pub fn address(&self, frame: FrameId) -> NonNull<u8> {
         self.arena.address(frame)
     }

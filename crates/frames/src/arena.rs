@@ -3,7 +3,8 @@
 //! Owns: one anonymous mapping with a guard page's worth of inaccessible memory at each end.
 //! Does not own: which frames are free.
 //! Invariants: the usable part starts on a 2 MiB boundary and is a whole number of frames; it stays
-//! mapped, at one address, until the arena is dropped.
+//! mapped, at one address, until the arena is dropped. A stamped arena has memory for the first bytes of
+//! each frame alone.
 
 use std::ptr::NonNull;
 
@@ -16,6 +17,8 @@ const GUARD_BYTES: usize = HUGE_BYTES;
 
 /// Fewest bytes an arena may have: 64 frames.
 pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
+/// Bytes that a stamped arena keeps of each frame.
+pub const STAMP_BYTES: usize = 16;
 /// Most bytes an arena may have: frame numbers are 32 bits wide and the last is reserved.
 pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
 
@@ -57,6 +60,8 @@ pub struct Arena {
     mapping_bytes: usize,
     first_frame: NonNull<u8>,
     frames: u32,
+    /// Memory behind each frame: its first bytes, and the distance to the next frame's.
+    kept_bytes: usize,
     backing: PageBacking,
 }
 
@@ -69,11 +74,22 @@ unsafe impl Sync for Arena {}
 impl Arena {
     /// Maps `bytes` (a multiple of 4096) of zeroed memory. Pages are touched on first use.
     pub fn new(bytes: u64) -> Result<Self, ArenaError> {
+        Self::map(bytes, FRAME_BYTES)
+    }
+
+    /// An arena for simulations of much memory: of each frame it has the first [`STAMP_BYTES`] alone.
+    /// `bytes` is what the frames stand for, with the limits of [`Arena::new`].
+    pub fn new_stamped(bytes: u64) -> Result<Self, ArenaError> {
+        Self::map(bytes, STAMP_BYTES)
+    }
+
+    fn map(bytes: u64, kept_bytes: usize) -> Result<Self, ArenaError> {
         if !(ARENA_BYTES_MIN..=ARENA_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
             return Err(ArenaError::Size { bytes });
         }
+        let frames = bytes as usize / FRAME_BYTES;
         let refused = |source: rustix::io::Errno| ArenaError::Mapping { bytes, source: source.into() };
-        let usable = bytes as usize;
+        let usable = (frames * kept_bytes).next_multiple_of(FRAME_BYTES);
         let mapping_bytes = usable + 2 * GUARD_BYTES + HUGE_BYTES;
         // SAFETY: a fresh private anonymous mapping aliases nothing.
         let mapping = unsafe {
@@ -104,7 +120,8 @@ impl Arena {
             mapping: non_null(mapping.cast())?,
             mapping_bytes,
             first_frame: non_null(first_frame)?,
-            frames: (usable / FRAME_BYTES) as u32,
+            frames: frames as u32,
+            kept_bytes,
             backing,
         })
     }
@@ -119,14 +136,31 @@ impl Arena {
         self.backing
     }
 
-    /// The address of a frame's first byte, valid for 4096 bytes while the arena lives.
+    /// How many bytes of each frame there is memory for, from its first on: 4096, or [`STAMP_BYTES`].
+    #[inline]
+    pub fn kept_bytes(&self) -> usize {
+        self.kept_bytes
+    }
+
+    /// As [`Arena::address`], one instruction less, for arenas known to keep whole frames: valid for 4096
+    /// bytes there, and nowhere to be read or written in a stamped one.
+    ///
+    /// # Panics
+    /// When the arena does not have the frame.
+    #[inline]
+    pub fn whole_address(&self, frame: FrameId) -> *mut u8 {
+        assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
+        self.first_frame.as_ptr().wrapping_add(frame.index() * FRAME_BYTES)
+    }
+
+    /// The address of a frame's first byte, valid for [`Arena::kept_bytes`] while the arena lives.
     ///
     /// # Panics
     /// When the arena does not have the frame.
     pub fn address(&self, frame: FrameId) -> NonNull<u8> {
         assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
         // SAFETY: the frame lies inside the usable part of the mapping, by the assertion above.
-        unsafe { self.first_frame.add(frame.index() * FRAME_BYTES) }
+        unsafe { self.first_frame.add(frame.index() * self.kept_bytes) }
     }
 }
 

@@ -16,7 +16,7 @@ mod arena;
 mod tests;
 
 pub use allocator::{Effort, Frames, Mobility, Order};
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking};
+pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking, STAMP_BYTES};
 
 /// Bytes in one frame. The cache's page size.
 pub const FRAME_BYTES: usize = 4096;

@@ -72,3 +72,19 @@ fn frames_are_distinct_writable_memory() {
         assert!(bytes.iter().all(|byte| *byte == frame.raw() as u8));
     }
 }
+
+#[test]
+fn a_stamped_arena_keeps_the_first_bytes_of_each_frame_apart() {
+    let frames = Frames::new_stamped(1 << 30).expect("1 GiB of 4 MiB");
+    assert_eq!((frames.total(), frames.kept_bytes()), (1 << 18, STAMP_BYTES));
+    let address = |frame| frames.address(FrameId::new(frame)).as_ptr();
+    assert_eq!(address(frames.total() - 1) as usize - address(0) as usize, (frames.total() as usize - 1) * STAMP_BYTES);
+    for frame in 0..frames.total() {
+        // SAFETY: the arena keeps 16 bytes of the frame, and nobody else has it.
+        unsafe { address(frame).cast::<u32>().write(frame) };
+    }
+    // SAFETY: as above; written before.
+    assert!((0..frames.total()).all(|frame| unsafe { address(frame).cast::<u32>().read() } == frame));
+    assert_eq!(small().kept_bytes(), FRAME_BYTES);
+    assert!(Frames::new_stamped(63 * 4096).is_err());
+}

@@ -70,27 +70,23 @@ const TABLE: &[Row] = &[
             "simulator",
             "volume",
         ],
-        ours_in_tests: &["nfs-client"],
+        ours_in_tests: &["nfs-client", "page-check"],
         others: None,
     },
-    Row { name: "xtask", ours: &["engine", "simulator"], ours_in_tests: &[], others: None },
+    Row { name: "xtask", ours: &["engine", "page-check", "simulator"], ours_in_tests: &[], others: None },
 ];
 
 /// Rows of crates that may be absent.
 const OPTIONAL: &[Row] = &[
     Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
+    Row { name: "page-check", ours: &[], ours_in_tests: &[], others: None },
     Row {
         name: "linux-policies",
         ours: &["engine", "frames"],
         ours_in_tests: &["simulator"],
         others: Some(&["thiserror"]),
     },
-    Row {
-        name: "report",
-        ours: &[],
-        ours_in_tests: &[],
-        others: Some(&["plotters", "serde", "serde_json", "thiserror"]),
-    },
+    Row { name: "report", ours: &[], ours_in_tests: &["page-check"], others: Some(&["serde", "serde_json"]) },
     Row {
         name: "lab",
         ours: &[
@@ -103,7 +99,7 @@ const OPTIONAL: &[Row] = &[
             "simulator",
             "volume",
         ],
-        ours_in_tests: &["nfs-client"],
+        ours_in_tests: &["nfs-client", "page-check"],
         others: None,
     },
 ];

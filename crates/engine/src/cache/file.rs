@@ -17,6 +17,7 @@ use super::wait::{Answer, Permits, WaitQueue};
 use super::{Cache, PAGE_BYTES};
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Nanos};
+use crate::throttle::balance::Payer;
 use crate::writeback::device::DeviceState;
 
 /// A file of the cache.
@@ -36,6 +37,8 @@ pub(crate) struct FileInner {
     pub(crate) reshapes: AtomicU32,
     /// A read that ends past this offset has used up what was read ahead.
     pub(crate) readahead_trigger: AtomicU64,
+    /// The file as a writer, under a law of throttling.
+    pub(crate) payer: Payer,
     /// A page is dirty or being written: kept beside the lock for cheap questions.
     pub(crate) unclean: AtomicBool,
 }
@@ -138,6 +141,7 @@ impl FileInner {
             reshaping: Permits::new(1),
             reshapes: AtomicU32::new(0),
             readahead_trigger: AtomicU64::new(u64::MAX),
+            payer: Payer::default(),
             unclean: AtomicBool::new(false),
         }
     }

@@ -15,6 +15,7 @@ use crate::counters::{Counter, Local};
 use crate::engine::Engine;
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
+use crate::rare::Rare;
 
 /// Pages taken from the lists at a time.
 const BATCH: usize = 32;
@@ -86,7 +87,8 @@ impl Spare {
     pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
         let lacking = count.saturating_sub(self.frames.len()) as u32;
         let frames = &mut self.frames;
-        if lacking > 0 {
+        let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
+        if lacking > 0 && !self.cache.rare.fails_allocation(path) {
             self.cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| frames.push(frame));
         }
     }
@@ -104,6 +106,9 @@ impl<P: Platform> Engine<P> {
     /// Takes up to `count` frames, at least one: waits for that one if it must.
     pub(crate) async fn take_frames(&self, count: usize) -> Spare {
         let cache = self.cache();
+        if cache.rare.strikes(Rare::EvictNow) {
+            cache.evict(self.local(), BATCH);
+        }
         let mut spare = Spare::none(cache);
         spare.grow(count, Effort::Normal);
         if spare.len() >= count {

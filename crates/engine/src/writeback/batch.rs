@@ -15,6 +15,7 @@ use crate::cache::memory::{FrameMemory, Piece};
 use crate::cache::nodes::Tag;
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
+use crate::rare::Rare;
 
 /// A run whose pages are now under writeback.
 pub(crate) struct Run {
@@ -48,7 +49,7 @@ pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let pages_max = u64::from(bytes_max) / PAGE_BYTES;
     let mut end = span.1;
     let mut next = first_page + 1;
-    while end == FRAME_BYTES && next - first_page < pages_max {
+    while end == FRAME_BYTES && next - first_page < pages_max && !file.cache.rare.strikes(Rare::ShortRun) {
         let Some(more) = claimer.follow(next) else {
             break;
         };

@@ -23,6 +23,7 @@ use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
+use crate::writeback::driver::PutBack;
 
 /// The end of a write request.
 pub(crate) struct WriteEnds<P: Platform> {
@@ -53,6 +54,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
             }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
+            file.cache.dirty.writeback.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
             requeue(file, &mut state, now);
             kept = engine.settle(file, &mut state);
         }
@@ -67,11 +69,16 @@ impl<P: Platform> Completion for WriteEnds<P> {
         for frame in ended.released {
             file.cache.release(frame);
         }
-        device.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
+        device.written_pages.fetch_add(ended.written, Ordering::Relaxed);
         device.request_ends(now);
-        device.slots.give_back(1);
-        uncharge(device, ended.uncharged);
-        device.write_ended.wake_all();
+        device.write_ends(now, if result.is_ok() { bytes } else { 0 });
+        uncharge(&file.cache, device, ended.uncharged);
+        if ended.written > 0 {
+            let pages = ended.written;
+            engine.ask_law(device, |law, view, own, shared| law.wrote(view, pages, &mut **own, &mut **shared));
+        }
+        file.cache.rare_wake();
+        engine.release_request(device);
         file.cache.memory_queue.wake_all();
         file.queue.wake_all();
         drop(kept);
@@ -175,6 +182,11 @@ pub(crate) fn owe_flush(file: &Arc<FileInner>, state: &mut FileState, now: Nanos
 
 /// Puts a file with dirty pages back in a list unless it is in one, or held: who lets go queues it.
 pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
+    requeue_as(file, state, now, PutBack::More);
+}
+
+/// [`requeue`], with the place of a file that may be written at once.
+pub(crate) fn requeue_as(file: &Arc<FileInner>, state: &mut FileState, now: Nanos, how: PutBack) {
     if state.holds > 0 {
         return;
     }
@@ -192,7 +204,13 @@ pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) 
         }
     } else if !state.queued {
         state.queued = true;
-        file.device.queue_more(file, state.dirtied_at);
+        match how {
+            PutBack::More => file.device.queue_more(file, state.dirtied_at),
+            PutBack::Redirty => {
+                state.dirtied_at = now;
+                file.device.queue_dirty(file, now);
+            }
+        }
         file.device.flusher.raise();
     }
 }

@@ -16,6 +16,7 @@ use crate::cache::file::{FileInner, FileState, SyncRound};
 use crate::cache::nodes::Tag;
 use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
+use crate::dirty::force_charge;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
@@ -100,6 +101,7 @@ impl<P: Platform> Engine<P> {
                 (state.discarded || !(earlier || marked || state.holds > 0)).then_some(())
             })
             .await;
+        self.rare_yield().await;
         // Those written for the round have later numbers: they too must have ended.
         let sequence = lock(&file.state).next_sequence;
         file.queue
@@ -118,7 +120,10 @@ impl<P: Platform> Engine<P> {
         };
         match error {
             Some(error) => Err(error.into()),
-            None => self.flush(file).await,
+            None => {
+                self.rare_yield().await;
+                self.flush(file).await
+            }
         }
     }
 
@@ -197,7 +202,7 @@ impl<P: Platform> Engine<P> {
             file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
             state.failed_pages += 1;
             self.note_dirtied(file, state);
-            file.device.budget.force(1);
+            force_charge(&file.device, 1);
         }
     }
 }

@@ -26,8 +26,8 @@ use crate::world::{Shared, World};
 
 use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat};
-use file::{Change, DiskFile};
-use image::IMAGE_BLOCK_BYTES;
+use file::DiskFile;
+use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 use state::{Ended, Outcome, Phase, State, conflict, is_data};
 
 /// What a disk is made from.
@@ -116,6 +116,8 @@ impl Disk {
         };
         let shared = Arc::clone(world.shared());
         let state = State {
+            kept_bytes: WHOLE_PAGES,
+            blocks: 0,
             files: BTreeMap::new(),
             files_made: 0,
             pending: BTreeMap::new(),
@@ -155,7 +157,8 @@ impl Disk {
         let mut state = self.lock();
         let file = state.files_made;
         state.files_made += 1;
-        state.files.insert(file, DiskFile::default());
+        let made = DiskFile::new(state.kept_bytes);
+        state.files.insert(file, made);
         DiskFileId(file)
     }
 
@@ -171,7 +174,9 @@ impl Disk {
 
     /// Forgets a file and frees its space. Requests for it fail as stale from now on.
     pub fn remove_file(&self, file: DiskFileId) {
-        self.lock().files.remove(&file.0);
+        let mut state = self.lock();
+        state.files.remove(&file.0);
+        state.count_blocks();
     }
 
     /// The file's size as a read would find it; 0 if there is no such file.
@@ -214,13 +219,11 @@ impl Disk {
 
     /// Changes a file behind the engine's back, as a program on the host would: durable at once.
     pub fn change_behind(&self, file: DiskFileId, size: u64, offset: u64, bytes: &[u8]) {
-        if let Some(file) = self.lock().files.get_mut(&file.0) {
-            if !bytes.is_empty() {
-                file.change(Change::Write { offset, bytes: bytes.to_vec() }, true);
-            }
-            file.change(Change::SetSize { size }, true);
-            file.make_durable(u64::MAX);
+        let mut state = self.lock();
+        if let Some(file) = state.files.get_mut(&file.0) {
+            file.change_behind(size, offset, bytes);
         }
+        state.count_blocks();
     }
 
     /// Adds a fault; those added before come first.
@@ -291,13 +294,14 @@ impl Disk {
         let lost = {
             let mut state = self.lock();
             let state = &mut *state;
-            let lost = std::mem::take(&mut state.pending);
-            for pending in lost.values() {
+            let mut lost = std::mem::take(&mut state.pending);
+            for pending in lost.values_mut() {
                 state.apply(pending, &self.options, false);
             }
             for file in state.files.values_mut() {
-                file.lose_power(self.options.block_bytes as usize, &mut state.random);
+                file.lose_power(self.options.block_bytes.into(), &mut state.random);
             }
+            state.count_blocks();
             (state.busy, state.data_in_flight) = (false, 0);
             lost
         };
@@ -390,8 +394,8 @@ impl Disk {
         if let Some(at) = changed {
             self.violation(pending.operation, &format!("its memory changed while in flight, at byte {at}"));
         }
-        if !read.is_empty() {
-            pending.request.copy_in(0, &read);
+        if let (Operation::Read { len, .. }, false) = (pending.operation, read.is_empty()) {
+            pending.request.copy_kept_in(0..len as usize, &read);
         }
         let code = match outcome {
             Outcome::Done => 0,
@@ -412,9 +416,12 @@ impl Disk {
         let block = u64::from(self.options.block_bytes);
         let operation = request.operation();
         if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
-            let segments: usize = request.segments().map(|segment| segment.1).sum();
-            if segments != len as usize || len == 0 {
-                return Some(format!("its memory is {segments} bytes"));
+            let bytes = request.memory_bytes();
+            if bytes != len as usize || len == 0 {
+                return Some(format!("its memory is {bytes} bytes"));
+            }
+            if request.kept_bytes() as u64 != state.kept_bytes {
+                return Some(format!("it keeps {} bytes a page, the disk {}", request.kept_bytes(), state.kept_bytes));
             }
             if !offset.is_multiple_of(block) || len > self.options.request_bytes_max {
                 return Some(format!("block {block}, at most {} bytes", self.options.request_bytes_max));

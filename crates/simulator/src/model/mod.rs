@@ -11,7 +11,9 @@
 //! Invariants: a checker never rejects what an engine may do; contents are patterns that name their
 //! version, so that bytes of another file, place or time are told from right ones.
 
+mod runs;
 mod size;
+pub(crate) mod stamps;
 
 use std::collections::BTreeSet;
 
@@ -211,6 +213,12 @@ impl FileModel {
     pub fn check_crashed_size(&self, size: u64) -> Result<(), Mismatch> {
         let whole = self.synced.iter().filter(|(offset, limit, _)| *offset == 0 && *limit == u64::MAX);
         self.check_disk_size(whole.map(|synced| synced.2).max().unwrap_or_default(), size)
+    }
+
+    /// Whether a write of this version covered the byte.
+    #[cfg(test)]
+    fn written_there(&self, at: u64, version: u64) -> bool {
+        self.changes.iter().any(|change| change.version == version && (change.offset..change.limit).contains(&at))
     }
 
     /// The ranges that ever held anything but zeros, in order.

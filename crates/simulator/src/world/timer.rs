@@ -11,9 +11,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use super::task::TaskRef;
 use super::{Call, Shared};
 
 pub(crate) enum Due {
+    /// A task that sleeps by itself, as nearly all do: no waker has to be copied and run for it.
+    Task(TaskRef),
     Wake(Waker),
     Call(Call),
 }
@@ -74,14 +77,17 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let now_ns = self.shared.now_ns();
         let mut core = self.shared.lock();
-        let due = Due::Wake(cx.waker().clone());
         if now_ns >= self.deadline_ns {
             let old = self.key.and_then(|key| core.timers.remove(key));
             drop(core);
-            drop((old, due));
+            drop(old);
             self.key = None;
             return Poll::Ready(());
         }
+        let due = match core.running {
+            Some(task) if core.tasks.is_own(task, cx.waker()) => Due::Task(task),
+            _ => Due::Wake(cx.waker().clone()),
+        };
         let (key, old) = match self.key {
             Some(key) => (key, core.timers.replace(key, due)),
             None => {

@@ -1,21 +1,27 @@
 //! Runs a scenario to its end: the work, then faults off and the proof that all waits end, everything
 //! becomes clean and nothing is missing.
+//!
+//! Owns: putting the world together, the phases of a run, the checks at its end.
+//! Does not own: what a task does and the checks right after it (`ops`); the reference (`model`).
+//! Invariants: a run ends, whatever the engine does: steps and virtual time are bounded, a panic is a
+//! failure like others. The same scenario gives the same report.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once};
 
 use engine::counters::Counter;
+use engine::rare::Rare;
 use engine::settings::{Knob, Settings};
 use engine::{Device, DeviceId, Engine, File, Nanos, Platform};
 use frames::Frames;
-use simulator::{Disk, DiskFileId, DiskOptions, FileModel, RunError, SimPlatform, World, WorldOptions};
 
-use crate::ops;
-use crate::scenario::{DeviceSpec, Scenario};
+use super::text::{DeviceSpec, FailRequest, Scenario};
+use super::{lock, ops};
+use crate::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FileModel, RunError, SimPlatform, World, WorldOptions};
 
 /// Virtual time after which faults end whether or not the tasks are done.
 const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
@@ -46,17 +52,48 @@ pub(crate) struct Bench {
     pub(crate) slot_use: Vec<Mutex<SlotUse>>,
     /// What each task is doing, for the report of one that never ends.
     pub(crate) doing: Mutex<BTreeMap<usize, String>>,
+    tasks: usize,
     pub(crate) tasks_left: AtomicU64,
     pub(crate) versions: AtomicU64,
     pub(crate) guards_held: AtomicU64,
     pub(crate) failure: Mutex<Option<String>>,
 }
 
-pub(crate) struct Report {
-    pub(crate) result: Result<(), String>,
-    pub(crate) hash: u64,
-    pub(crate) steps: u64,
-    pub(crate) lines: Vec<String>,
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What was found wrong.
+    pub result: Result<(), String>,
+    /// All that happened, as one number.
+    pub hash: u64,
+    /// Steps in all.
+    pub steps: u64,
+    /// Steps until the last operation had ended.
+    pub work_steps: u64,
+    /// Requests for frames until then.
+    pub allocations: u64,
+    /// Requests of all disks that did not succeed.
+    pub requests_failed: u64,
+    /// The last events in words, if they were asked for.
+    pub lines: Vec<String>,
+}
+
+/// How to run.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Steps after which a run has failed.
+    pub steps_max: u64,
+    /// Keep the last events in words.
+    pub keep_lines: bool,
+    /// Print panics as they happen.
+    pub loud: bool,
+}
+
+impl Default for RunOptions {
+    /// 2 million steps, nothing kept or printed.
+    fn default() -> Self {
+        Self { steps_max: 2_000_000, keep_lines: false, loud: false }
+    }
 }
 
 thread_local! {
@@ -70,7 +107,7 @@ fn catch_panics_quietly() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if IS_QUIET.get() && std::env::var_os("AFFLUX_LOUD").is_none() {
+            if IS_QUIET.get() {
                 QUIET.with(|quiet| *quiet.borrow_mut() = Some(info.to_string().replace('\n', ": ")));
             } else {
                 before(info);
@@ -79,33 +116,42 @@ fn catch_panics_quietly() {
     });
 }
 
-pub(crate) fn run_quietly(scenario: &Scenario) -> Result<(), String> {
-    run_scenario(scenario, false).result
+/// Runs a scenario and says what is wrong.
+///
+/// # Errors
+/// The first thing found wrong, in words.
+pub fn run(scenario: &Scenario) -> Result<(), String> {
+    run_with(scenario, &RunOptions::default()).result
 }
 
-pub(crate) fn run_scenario(scenario: &Scenario, keep_lines: bool) -> Report {
+/// Runs a scenario. Touches nothing outside, but for the process's panic hook.
+pub fn run_with(scenario: &Scenario, options: &RunOptions) -> Report {
     catch_panics_quietly();
-    IS_QUIET.set(true);
+    IS_QUIET.set(!options.loud);
+    let steps_max = if scenario.crash_step > 0 { scenario.crash_step } else { options.steps_max };
     let world = World::new(WorldOptions {
         step_ns: scenario.step_ns,
-        steps_max: crate::number_from_env("AFFLUX_STEPS", 2_000_000),
-        keep_lines,
+        steps_max,
+        keep_lines: options.keep_lines,
         ..WorldOptions::seed(scenario.seed)
     });
     let mut left_behind = Vec::new();
+    let mut work = Work::default();
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let bench = Arc::new(Bench::new(&world, scenario)?);
         left_behind.extend(bench.disks.iter().map(Arc::downgrade));
         // Where a disk dropped what it had accepted, and the engine says that data may be lost by it,
         // bytes may be missing; waits must end all the same.
-        run_in(&world, scenario, &bench).or_else(|failure| {
+        run_in(&world, scenario, &bench, &mut work).or_else(|failure| {
             let excused = scenario.loses_data() && bench.engine.lost_epoch() > 0;
             let hangs = ["deadlock", "not done", "without faults", "a panic"];
             if excused && !hangs.iter().any(|start| failure.starts_with(start)) { Ok(()) } else { Err(failure) }
         })
     }));
     let result = result.unwrap_or_else(|_| Err(panic_text()));
-    let report = Report { result, hash: world.trace_hash(), steps: world.steps(), lines: world.trace_lines() };
+    let Work { steps: work_steps, allocations, requests_failed } = work;
+    let (hash, steps, lines) = (world.trace_hash(), world.steps(), world.trace_lines());
+    let report = Report { result, hash, steps, work_steps, allocations, requests_failed, lines };
     let dropped = std::panic::catch_unwind(AssertUnwindSafe(|| drop(world)));
     IS_QUIET.set(false);
     if report.result.is_err() {
@@ -123,13 +169,22 @@ fn panic_text() -> String {
     QUIET.with(|quiet| quiet.borrow_mut().take()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>) -> Result<(), String> {
+/// What the operations took.
+#[derive(Default)]
+struct Work {
+    steps: u64,
+    allocations: u64,
+    requests_failed: u64,
+}
+
+fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Work) -> Result<(), String> {
     for (task, list) in scenario.tasks.iter().enumerate() {
         let (bench, list) = (Arc::clone(bench), list.clone());
         world.spawn("scenario", async move {
             for op in list {
                 bench.doing().insert(task, op.to_text());
                 ops::perform(&bench, op).await;
+                bench.check_bounds();
             }
             bench.doing().remove(&task);
             bench.tasks_left.fetch_sub(1, Ordering::Relaxed);
@@ -140,7 +195,17 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>) -> Result<(), 
         bench.guarded(world, bench.platform.sleep_until(crash))?;
         return bench.crash();
     }
+    if scenario.crash_step > 0 {
+        // The end of the steps, or of the work if that comes first.
+        let ended = bench.guarded(world, bench.wait_for_tasks(TROUBLE_NS_MAX));
+        return if world.steps() >= scenario.crash_step || ended.is_ok() { bench.crash() } else { ended.map(drop) };
+    }
     bench.guarded(world, bench.wait_for_tasks(TROUBLE_NS_MAX))?;
+    *work = Work {
+        steps: world.steps(),
+        allocations: bench.engine.allocations(),
+        requests_failed: bench.disks.iter().map(|disk| disk.failures_of_all()).sum(),
+    };
     for disk in &bench.disks {
         disk.clear_faults();
         disk.set_capacity(1 << 60);
@@ -184,6 +249,7 @@ impl Bench {
             slots: Vec::new(),
             slot_use: Vec::new(),
             doing: Mutex::default(),
+            tasks: scenario.tasks.len(),
             tasks_left: AtomicU64::new(scenario.tasks.len() as u64),
             versions: AtomicU64::new(0),
             guards_held: AtomicU64::new(0),
@@ -195,6 +261,7 @@ impl Bench {
             bench.devices.push(bench.engine.add_device(&format!("disk{number}"), device));
             bench.disks.push(disk);
         }
+        bench.force(scenario)?;
         for spec in &scenario.files {
             let device = spec.device as usize % bench.disks.len();
             let shared = bench.new_file(device, spec.size);
@@ -202,6 +269,45 @@ impl Bench {
             bench.slot_use.push(Mutex::default());
         }
         Ok(bench)
+    }
+
+    /// Turns the switches that the scenario turns.
+    fn force(&self, scenario: &Scenario) -> Result<(), String> {
+        self.engine.seed_rare(scenario.seed);
+        let mut built_in = self.engine.fail_allocation(scenario.fail_allocation);
+        for (name, per_mille) in &scenario.rare {
+            let path = Rare::named(name).ok_or_else(|| format!("no rare path is called '{name}'"))?;
+            built_in &= self.engine.force_rare(path, *per_mille);
+        }
+        if !built_in {
+            return Err("the scenario forces rare paths, and this build lacks the feature rare-paths".to_owned());
+        }
+        for FailRequest { device, nth, what } in &scenario.fail_requests {
+            let fault = Fault::always(FaultTarget::Any, ops::fault_what(*what, 0)).times(1).after(nth - 1);
+            self.disks[*device as usize % self.disks.len()].add_fault(fault);
+        }
+        Ok(())
+    }
+
+    /// What holds at any time. A bound that a knob moved holds for what comes after.
+    fn check_bounds(&self) {
+        let status = self.engine.status();
+        for (device, disk) in status.devices.iter().zip(&self.disks) {
+            let depth = Device::limits(&**disk).depth;
+            if disk.data_in_flight_max() > depth {
+                self.fail(format!("{} requests were in flight on a disk of depth {depth}", disk.data_in_flight_max()));
+            }
+            if device.writers_waiting as usize > self.tasks {
+                self.fail(format!("{} tasks, but more writers wait: {device:?}", self.tasks));
+            }
+            if device.writeback_bytes > device.dirty_bytes {
+                self.fail(format!("more is being written than is dirty: {device:?}"));
+            }
+        }
+        let used = status.cache_bytes - status.free_bytes;
+        if status.pinned_bytes > status.cache_bytes || status.free_bytes > status.cache_bytes {
+            self.fail(format!("frames do not add up, {used} bytes are used: {status:?}"));
+        }
     }
 
     pub(crate) fn new_version(&self) -> u64 {
@@ -214,7 +320,7 @@ impl Bench {
         let disk_file = disk.create_file();
         let version = self.new_version();
         let mut bytes = vec![0; size as usize];
-        simulator::pattern(version, 0, &mut bytes);
+        crate::pattern(version, 0, &mut bytes);
         disk.change_behind(disk_file, size, 0, &bytes);
         Shared {
             file: self.engine.open(self.devices[device], disk.backing(disk_file), size),
@@ -226,11 +332,11 @@ impl Bench {
     }
 
     pub(crate) fn fail(&self, what: String) {
-        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(what);
+        lock(&self.failure).get_or_insert(what);
     }
 
-    pub(crate) fn doing(&self) -> std::sync::MutexGuard<'_, BTreeMap<usize, String>> {
-        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn doing(&self) -> MutexGuard<'_, BTreeMap<usize, String>> {
+        lock(&self.doing)
     }
 
     pub(crate) async fn sleep_ns(&self, ns: u64) {
@@ -241,12 +347,12 @@ impl Bench {
     fn guarded<T>(&self, world: &World, part: impl Future<Output = T>) -> Result<T, String> {
         let mut part = std::pin::pin!(part);
         let outcome = world.run(std::future::poll_fn(|cx| {
-            if let Some(what) = self.failure.lock().unwrap().clone() {
+            if let Some(what) = lock(&self.failure).clone() {
                 return std::task::Poll::Ready(Err(what));
             }
             part.as_mut().poll(cx).map(Ok)
         }));
-        let failed = self.failure.lock().unwrap().clone();
+        let failed = lock(&self.failure).clone();
         match (outcome, failed) {
             (_, Some(what)) => Err(what),
             (Ok(output), None) => output,
@@ -275,12 +381,12 @@ impl Bench {
                 errors.extend(self.engine.drain(*device).await.into_iter().map(|(_, error)| error));
             }
             for slot in &self.slots {
-                let file = slot.lock().unwrap().file.clone();
+                let file = lock(slot).file.clone();
                 errors.extend(self.engine.sync(&file, 0..u64::MAX).await.err());
             }
             let status = self.engine.status();
             // A change of size that lost its caller may still be under way.
-            let clean = self.slots.iter().all(|slot| slot.lock().unwrap().file.is_clean());
+            let clean = self.slots.iter().all(|slot| lock(slot).file.is_clean());
             if errors.is_empty() && clean && status.dirty_bytes == 0 && status.writeback_bytes == 0 {
                 return self.check_clean();
             }
@@ -301,7 +407,7 @@ impl Bench {
             return Err(format!("no guard is held, but {} bytes are pinned", status.pinned_bytes));
         }
         for slot in &self.slots {
-            let file = slot.lock().unwrap().file.clone();
+            let file = lock(slot).file.clone();
             if !file.is_clean() || file.dirty_bytes() != 0 || file.write_error().is_some() {
                 let (dirty, error) = (file.dirty_bytes(), file.write_error());
                 return Err(format!("drained, but a file has {dirty} dirty bytes, error {error:?}"));
@@ -321,24 +427,24 @@ impl Bench {
     /// What the cache gives, the disk has, and both are right.
     async fn check_contents(&self) -> Result<(), String> {
         for slot in 0..self.slots.len() {
-            let shared = Arc::clone(&self.slots[slot].lock().unwrap());
+            let shared = Arc::clone(&lock(&self.slots[slot]));
             let disk = &self.disks[shared.device];
-            let look = shared.model.lock().unwrap().look();
+            let look = lock(&shared.model).look();
             let size = shared.file.size();
             let on_disk = (disk.size(shared.disk_file), disk.durable_size(shared.disk_file));
             if on_disk != (size, size) {
                 return Err(format!("file {slot} has size {size}, on the disk (live, durable) {on_disk:?}"));
             }
             let told = |what: &str, error: &dyn std::fmt::Display| format!("at the end, file {slot} {what}: {error}");
-            shared.model.lock().unwrap().check_size(look, size).map_err(|error| told("size", &error))?;
-            let ranges = shared.model.lock().unwrap().written_ranges();
+            lock(&shared.model).check_size(look, size).map_err(|error| told("size", &error))?;
+            let ranges = lock(&shared.model).written_ranges();
             for (offset, limit) in ranges {
                 for start in (offset..limit).step_by(16 * 4096) {
                     let len = (limit - start).min(16 * 4096) as usize;
                     let mut bytes = vec![0; len];
                     let count = self.engine.read(&shared.file, start, &mut bytes).await;
                     let count = count.map_err(|error| told("read", &error))?;
-                    let model = shared.model.lock().unwrap();
+                    let model = lock(&shared.model);
                     let check = model.check_read(look, start, len as u64, &bytes[..count]);
                     check.map_err(|error| told("read", &error))?;
                     if disk.durable_bytes(shared.disk_file, start, count) != bytes[..count] {
@@ -355,7 +461,7 @@ impl Bench {
     /// With all files gone every frame is free again.
     async fn check_frames(&self) -> Result<(), String> {
         for slot in &self.slots {
-            let file = slot.lock().unwrap().file.clone();
+            let file = lock(slot).file.clone();
             self.engine.discard(&file);
         }
         // A flusher's list may hold a file, clean or not, until its time comes: at most a minute, the
@@ -378,12 +484,12 @@ impl Bench {
     fn crash(&self) -> Result<(), String> {
         self.disks.iter().for_each(|disk| disk.crash());
         for (slot, shared) in self.slots.iter().enumerate() {
-            let shared = Arc::clone(&shared.lock().unwrap());
+            let shared = Arc::clone(&lock(shared));
             if shared.discarded.load(Ordering::Relaxed) {
                 continue;
             }
             let disk = &self.disks[shared.device];
-            let model = shared.model.lock().unwrap();
+            let model = lock(&shared.model);
             let told = |error| format!("after a power loss, file {slot}: {error}");
             model.check_crashed_size(disk.size(shared.disk_file)).map_err(told)?;
             for (offset, limit) in model.written_ranges() {

@@ -1,4 +1,9 @@
 //! What each operation of a scenario does, and the checks right after it.
+//!
+//! Owns: the calls of the engine, what a task may do to a file while others use it, which errors have
+//! an excuse.
+//! Does not own: the order of tasks (`world`), the phases of a run (`run`).
+//! Invariants: every answer of the engine is checked against the model before the task goes on.
 
 use std::future::Future;
 use std::pin::pin;
@@ -8,10 +13,11 @@ use std::task::Poll;
 
 use engine::settings::Knob;
 use engine::{DeviceError, Error, PinnedPages};
-use simulator::{Ending, Fault, FaultTarget, FaultWhat, Mismatch, Stamp, pattern};
 
-use crate::run::{Bench, Shared};
-use crate::scenario::Op;
+use super::lock;
+use super::run::{Bench, Shared};
+use super::text::Op;
+use crate::{Ending, Fault, FaultTarget, FaultWhat, Mismatch, Stamp, pattern};
 
 /// A task's use of a slot: the file in it stays the same meanwhile, unless it is discarded.
 struct Use<'a> {
@@ -24,7 +30,7 @@ struct Use<'a> {
 
 impl Drop for Use<'_> {
     fn drop(&mut self) {
-        self.bench.slot_use[self.slot].lock().unwrap().users -= 1;
+        lock(&self.bench.slot_use[self.slot]).users -= 1;
     }
 }
 
@@ -32,18 +38,18 @@ impl<'a> Use<'a> {
     async fn begin(bench: &'a Bench, slot: u64) -> Self {
         let slot = slot as usize % bench.slots.len();
         let mut pause_ns = 50_000;
-        while bench.slot_use[slot].lock().unwrap().exclusive {
+        while lock(&bench.slot_use[slot]).exclusive {
             bench.sleep_ns(pause_ns).await;
             pause_ns = (2 * pause_ns).min(20_000_000);
         }
-        bench.slot_use[slot].lock().unwrap().users += 1;
-        let shared = Arc::clone(&bench.slots[slot].lock().unwrap());
+        lock(&bench.slot_use[slot]).users += 1;
+        let shared = Arc::clone(&lock(&bench.slots[slot]));
         let file_failures = bench.disks[shared.device].failures(shared.disk_file);
         Self { bench, slot, shared, file_failures }
     }
 
     fn look(&self) -> Stamp {
-        self.shared.model.lock().unwrap().look()
+        lock(&self.shared.model).look()
     }
 
     fn discarded(&self) -> bool {
@@ -82,7 +88,7 @@ impl<'a> Use<'a> {
     }
 
     fn check_read(&self, what: &str, since: Stamp, offset: u64, len: u64, got: &[u8]) {
-        let model = self.shared.model.lock().unwrap();
+        let model = lock(&self.shared.model);
         // After a discard old bytes may come from the disk again, but never bytes of another file.
         let check = if self.discarded() {
             model.check_bytes(Stamp::default(), offset, got)
@@ -197,10 +203,10 @@ async fn write(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     let version = bench.new_version();
     let mut bytes = vec![0; len as usize];
     pattern(version, offset, &mut bytes);
-    let change = own.shared.model.lock().unwrap().begin_write(offset, len, version);
+    let change = lock(&own.shared.model).begin_write(offset, len, version);
     let result = cut_short(bench, after_us.min(1 << 40), bench.engine.write(&own.shared.file, offset, &bytes)).await;
     let ending = if let Some(Ok(())) = result { Ending::Done } else { Ending::Failed };
-    own.shared.model.lock().unwrap().end(change, ending);
+    lock(&own.shared.model).end(change, ending);
     if let Some(Err(error)) = result {
         own.excuse("write", error);
     }
@@ -212,12 +218,12 @@ async fn try_write(bench: &Bench, file: u64, offset: u64, len: u64) {
     let version = bench.new_version();
     let mut bytes = vec![0; len as usize];
     pattern(version, offset, &mut bytes);
-    let change = own.shared.model.lock().unwrap().begin_write(offset, len, version);
+    let change = lock(&own.shared.model).begin_write(offset, len, version);
     let mut result = Ok(());
     if bench.engine.try_write(&own.shared.file, offset, &bytes).is_none() {
         result = bench.engine.write(&own.shared.file, offset, &bytes).await;
     }
-    own.shared.model.lock().unwrap().end(change, ending(&Some(result)));
+    lock(&own.shared.model).end(change, ending(&Some(result)));
     if let Err(error) = result {
         own.excuse("write", error);
     }
@@ -233,9 +239,9 @@ fn ending<T>(result: &Option<Result<T, Error>>) -> Ending {
 
 async fn set_size(bench: &Bench, file: u64, size: u64, after_us: u64) {
     let own = Use::begin(bench, file).await;
-    let change = own.shared.model.lock().unwrap().begin_set_size(size);
+    let change = lock(&own.shared.model).begin_set_size(size);
     let result = cut_short(bench, after_us.min(1 << 40), bench.engine.set_size(&own.shared.file, size)).await;
-    own.shared.model.lock().unwrap().end(change, ending(&result));
+    lock(&own.shared.model).end(change, ending(&result));
     if let Some(Err(error)) = result {
         own.excuse("set_size", error);
     }
@@ -243,9 +249,9 @@ async fn set_size(bench: &Bench, file: u64, size: u64, after_us: u64) {
 
 async fn punch(bench: &Bench, file: u64, offset: u64, len: u64) {
     let own = Use::begin(bench, file).await;
-    let change = own.shared.model.lock().unwrap().begin_punch(offset, len);
+    let change = lock(&own.shared.model).begin_punch(offset, len);
     let result = bench.engine.punch(&own.shared.file, offset..offset + len).await;
-    own.shared.model.lock().unwrap().end(change, ending(&Some(result)));
+    lock(&own.shared.model).end(change, ending(&Some(result)));
     if let Err(error) = result {
         own.excuse("punch", error);
     }
@@ -266,7 +272,7 @@ async fn sync(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
 /// What was written before the sync began is durable.
 fn check_durable(own: &Use<'_>, since: Stamp, range: std::ops::Range<u64>) {
     let disk = &own.bench.disks[own.shared.device];
-    let mut model = own.shared.model.lock().unwrap();
+    let mut model = lock(&own.shared.model);
     if range == (0..u64::MAX) {
         own.told("sync", model.check_disk_size(since, disk.durable_size(own.shared.disk_file)));
     }
@@ -297,7 +303,7 @@ async fn discard(bench: &Bench, file: u64, remove: bool) {
     if own.shared.discarded.swap(true, Ordering::Relaxed) {
         return;
     }
-    *bench.slots[own.slot].lock().unwrap() = Arc::new(fresh);
+    *lock(&bench.slots[own.slot]) = Arc::new(fresh);
     bench.engine.discard(&own.shared.file);
     if remove {
         bench.disks[own.shared.device].remove_file(own.shared.disk_file);
@@ -308,7 +314,7 @@ async fn discard(bench: &Bench, file: u64, remove: bool) {
 /// whatever others do between the look at the host and its use.
 async fn invalidate(bench: &Bench, file: u64) {
     let slot = file as usize % bench.slots.len();
-    let shared = Arc::clone(&bench.slots[slot].lock().unwrap());
+    let shared = Arc::clone(&lock(&bench.slots[slot]));
     let seen = shared.file.change_count();
     let size = bench.disks[shared.device].size(shared.disk_file);
     if size != shared.file.size() {
@@ -319,22 +325,22 @@ async fn invalidate(bench: &Bench, file: u64) {
 
 /// Runs `part` while no other task uses the slot, if that can be had in a virtual second.
 async fn exclusively(bench: &Bench, slot: usize) -> bool {
-    if std::mem::replace(&mut bench.slot_use[slot].lock().unwrap().exclusive, true) {
+    if std::mem::replace(&mut lock(&bench.slot_use[slot]).exclusive, true) {
         return false;
     }
     for _ in 0..20_000 {
-        if bench.slot_use[slot].lock().unwrap().users == 0 {
+        if lock(&bench.slot_use[slot]).users == 0 {
             return true;
         }
         bench.sleep_ns(50_000).await;
     }
-    bench.slot_use[slot].lock().unwrap().exclusive = false;
+    lock(&bench.slot_use[slot]).exclusive = false;
     false
 }
 
 /// The file, if it is alone ours, was synced and is clean.
 async fn quiet_file(bench: &Bench, slot: usize) -> Option<Arc<Shared>> {
-    let shared = Arc::clone(&bench.slots[slot].lock().unwrap());
+    let shared = Arc::clone(&lock(&bench.slots[slot]));
     let synced = bench.engine.sync(&shared.file, 0..u64::MAX).await.is_ok();
     let disk_size = bench.disks[shared.device].size(shared.disk_file);
     (synced && shared.file.is_clean() && disk_size == shared.file.size()).then_some(shared)
@@ -351,7 +357,7 @@ async fn host_change(bench: &Bench, file: u64, size: u64, offset: u64, len: u64)
         pattern(version, offset, &mut bytes);
         bench.disks[shared.device].change_behind(shared.disk_file, size, offset, &bytes);
         {
-            let mut model = shared.model.lock().unwrap();
+            let mut model = lock(&shared.model);
             let write = model.begin_write(offset, len, version);
             model.end(write, Ending::Done);
             let cut = model.begin_set_size(size);
@@ -362,7 +368,7 @@ async fn host_change(bench: &Bench, file: u64, size: u64, offset: u64, len: u64)
         let seen = shared.file.change_count();
         bench.engine.invalidate(&shared.file, size, seen).await;
     }
-    bench.slot_use[slot].lock().unwrap().exclusive = false;
+    lock(&bench.slot_use[slot]).exclusive = false;
 }
 
 async fn reopen(bench: &Bench, file: u64) {
@@ -380,9 +386,21 @@ async fn reopen(bench: &Bench, file: u64) {
             model: Arc::clone(&shared.model),
             discarded: false.into(),
         };
-        *bench.slots[slot].lock().unwrap() = Arc::new(fresh);
+        *lock(&bench.slots[slot]) = Arc::new(fresh);
     }
-    bench.slot_use[slot].lock().unwrap().exclusive = false;
+    lock(&bench.slot_use[slot]).exclusive = false;
+}
+
+/// What a fault of this number does.
+pub(super) fn fault_what(what: u64, delay_ns: u64) -> FaultWhat {
+    match what % 6 {
+        0 => FaultWhat::Error(DeviceError::Io { errno: 5 }),
+        1 => FaultWhat::Error(DeviceError::NoSpace),
+        2 => FaultWhat::Lost,
+        3 => FaultWhat::Delay { ns: delay_ns },
+        4 => FaultWhat::Hang,
+        _ => FaultWhat::ErrorLosing(DeviceError::Io { errno: 5 }),
+    }
 }
 
 fn make_trouble(bench: &Bench, op: Op) {
@@ -399,7 +417,7 @@ fn make_trouble(bench: &Bench, op: Op) {
         Op::Fault { device, target, file, offset, len, times, per_mille, what, arg } => {
             use FaultTarget::{Any, Layout, Read, Sync, Write};
             let file = file.checked_sub(1).map(|file| file as usize % bench.slots.len());
-            let shared = file.map(|slot| Arc::clone(&bench.slots[slot].lock().unwrap()));
+            let shared = file.map(|slot| Arc::clone(&lock(&bench.slots[slot])));
             disk(shared.as_ref().map_or(device, |shared| shared.device as u64)).add_fault(Fault {
                 target: [Read, Write, Sync, Layout, Any][target as usize % 5],
                 file: shared.map(|shared| shared.disk_file),
@@ -408,14 +426,7 @@ fn make_trouble(bench: &Bench, op: Op) {
                 skip: 0,
                 times: (times > 0).then_some(times),
                 per_mille,
-                what: match what % 6 {
-                    0 => FaultWhat::Error(DeviceError::Io { errno: 5 }),
-                    1 => FaultWhat::Error(DeviceError::NoSpace),
-                    2 => FaultWhat::Lost,
-                    3 => FaultWhat::Delay { ns: arg },
-                    4 => FaultWhat::Hang,
-                    _ => FaultWhat::ErrorLosing(DeviceError::Io { errno: 5 }),
-                },
+                what: fault_what(what, arg),
             });
         }
         _ => {}

@@ -1,10 +1,16 @@
 //! Draws a scenario from a seed. Each seed switches some kinds of operations off and others up, so
 //! that rare combinations come about (swarm testing).
+//!
+//! Owns: what is drawn and how often.
+//! Does not own: the meaning of what is drawn (`text`, `ops`).
+//! Invariants: equal seeds give equal scenarios in one version of this file; a scenario that is to
+//! last is kept as text.
 
+use crate::random::Random;
+use engine::rare::Rare;
 use engine::settings::KNOBS;
-use simulator::Random;
 
-use crate::scenario::{DeviceSpec, FileSpec, Op, Scenario};
+use super::text::{DeviceSpec, FileSpec, Op, Scenario};
 
 const PAGE: u64 = 4096;
 
@@ -44,6 +50,8 @@ struct Places {
     far_per_mille: u64,
     aligned_per_mille: u64,
     pages_max: u64,
+    /// Of 1,000 offsets, how many follow the last operation of their task.
+    sequential_per_mille: u64,
 }
 
 impl Places {
@@ -54,6 +62,7 @@ impl Places {
             far_per_mille: random.pick(&[0, 0, 20, 200]),
             aligned_per_mille: random.pick(&[0, 300, 800]),
             pages_max: random.pick(&[1, 2, 4, 16]),
+            sequential_per_mille: random.pick(&[0, 0, 300, 950]),
         }
     }
 
@@ -88,9 +97,19 @@ fn micros(random: &mut Random) -> u64 {
     }
 }
 
-fn draw_op(random: &mut Random, weights: &Weights, places: &Places, files: u64, devices: u64) -> Op {
+fn draw_op(
+    random: &mut Random,
+    weights: &Weights,
+    places: &Places,
+    last_end: &mut u64,
+    (files, devices): (u64, u64),
+) -> Op {
     let file = random.below(files);
-    let (offset, len) = (places.offset(random), places.len(random));
+    let (mut offset, len) = (places.offset(random), places.len(random));
+    if random.chance(places.sequential_per_mille) {
+        offset = if *last_end < places.pages * PAGE { *last_end } else { 0 };
+    }
+    *last_end = offset + len;
     let after_max = random.pick(&[1, 20, 200, 3_000, 20_000]);
     let (hold_us, after_us) = (random.below(20_000), random.below(after_max));
     let size = if random.chance(300) { offset } else { random.below(places.pages * PAGE + 1) };
@@ -162,6 +181,20 @@ fn draw_knob(random: &mut Random) -> (String, u64) {
     (knob.name.to_owned(), value)
 }
 
+/// Half of the runs take no rare path but by chance; the others force some of them.
+fn draw_rare(random: &mut Random) -> Vec<(String, u64)> {
+    if random.chance(500) {
+        return Vec::new();
+    }
+    let mut rare = Vec::new();
+    for path in Rare::ALL {
+        if random.chance(400) {
+            rare.push((path.name().to_owned(), random.pick(&[5, 50, 300, 600])));
+        }
+    }
+    rare
+}
+
 fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
     DeviceSpec {
         block: random.pick(&[512, 4096]),
@@ -176,22 +209,26 @@ fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
 }
 
 /// The scenario of a seed.
-pub(crate) fn generate(seed: u64) -> Scenario {
+pub fn generate(seed: u64) -> Scenario {
     let mut random = Random::new(seed).fork(0x9e7e);
     let random = &mut random;
     // Every other seed runs without faults, so that what needs none is not hidden by their excuses.
     let tame = random.chance(500);
     let mut scenario = Scenario {
         seed,
-        frames: random.pick(&[64, 64, 96, 128, 256]),
+        frames: random.pick(&[64, 64, 96, 128, 256, 1024]),
         step_ns: random.pick(&[0, 100, 1_000, 10_000]),
         crash_us: if random.chance(150) { random.between(1, 3_000_000) } else { 0 },
         ..Scenario::default()
     };
-    for _ in 0..random.pick(&[0, 2, 6]) {
+    scenario.rare = draw_rare(random);
+    if random.chance(50) {
+        scenario.fail_allocation = random.between(1, 100);
+    }
+    for _ in 0..random.pick(&[0, 2, 6, 12]) {
         scenario.knobs.push(draw_knob(random));
     }
-    for _ in 0..random.between(1, 3) {
+    for _ in 0..random.pick(&[1, 1, 2, 2, 3, 4]) {
         scenario.devices.push(draw_device(random, tame));
     }
     let places = Places::draw(random);
@@ -200,11 +237,11 @@ pub(crate) fn generate(seed: u64) -> Scenario {
         scenario.files.push(FileSpec { device: random.below(scenario.devices.len() as u64), size });
     }
     let weights = Weights::draw(random);
-    let length = random.pick(&[5, 20, 60]);
+    let length = random.pick(&[5, 20, 20, 60, 60, 150]);
     for _ in 0..random.between(1, 8) {
-        let ops = (0..random.between(1, length))
-            .map(|_| draw_op(random, &weights, &places, scenario.files.len() as u64, scenario.devices.len() as u64))
-            .collect();
+        let (count, mut last_end) = (random.between(1, length), 0);
+        let there = (scenario.files.len() as u64, scenario.devices.len() as u64);
+        let ops = (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, there)).collect();
         scenario.tasks.push(ops);
     }
     if !tame {

@@ -1,33 +1,51 @@
 //! Makes a failing scenario smaller while it still fails.
+//!
+//! Owns: which smaller scenarios are tried, and how many.
+//! Does not own: running them (`run`).
+//! Invariants: what comes out fails in the same way as what went in; the number of runs is bounded.
 
-use crate::run::run_quietly;
-use crate::scenario::{Op, Scenario};
+use super::run::{RunOptions, run_with};
+use super::text::{Op, Scenario};
 
 /// Seeds tried for each smaller candidate: with fewer operations the same fault needs another order.
 const SEEDS_TRIED: u64 = 6;
 /// Candidates tried in all.
 const RUNS_MAX: u32 = 6_000;
+/// Steps that all candidates take together, after which what there is must do.
+const STEPS_MAX: u64 = 100_000_000;
 
-pub(crate) struct Shrunk {
-    pub(crate) scenario: Scenario,
-    pub(crate) failure: String,
-    pub(crate) runs: u32,
+/// What a failing scenario was reduced to.
+pub struct Shrunk {
+    /// The shortest that was found.
+    pub scenario: Scenario,
+    /// How it fails.
+    pub failure: String,
+    /// Runs that this took.
+    pub runs: u32,
+    steps: u64,
+}
+
+impl Shrunk {
+    fn is_enough(&self) -> bool {
+        self.runs >= RUNS_MAX || self.steps >= STEPS_MAX
+    }
 }
 
 /// The first words of a failure: what kind it is, without the numbers.
-pub(crate) fn kind(failure: &str) -> String {
+pub fn kind(failure: &str) -> String {
     failure.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).take(48).collect()
 }
 
-pub(crate) fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
-    let mut best = Shrunk { scenario: scenario.clone(), failure: failure.to_owned(), runs: 0 };
+/// Tries smaller scenarios as long as one fails as `failure` does.
+pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
+    let mut best = Shrunk { scenario: scenario.clone(), failure: failure.to_owned(), runs: 0, steps: 0 };
     loop {
         let before = best.scenario.clone();
         drop_tasks(&mut best);
         drop_operations(&mut best);
         simplify_world(&mut best);
         simplify_numbers(&mut best);
-        if best.scenario == before || best.runs >= RUNS_MAX {
+        if best.scenario == before || best.is_enough() {
             return best;
         }
     }
@@ -39,12 +57,14 @@ fn accept(best: &mut Shrunk, candidate: &Scenario) -> bool {
         return false;
     }
     for turn in 0..SEEDS_TRIED {
-        if best.runs >= RUNS_MAX {
+        if best.is_enough() {
             return false;
         }
         best.runs += 1;
         let tried = Scenario { seed: candidate.seed.wrapping_add(turn), ..candidate.clone() };
-        if let Err(failure) = run_quietly(&tried)
+        let report = run_with(&tried, &RunOptions::default());
+        best.steps += report.steps;
+        if let Err(failure) = report.result
             && kind(&failure) == kind(&best.failure)
         {
             best.scenario = tried;
@@ -84,6 +104,11 @@ fn drop_operations(best: &mut Shrunk) {
 }
 
 fn simplify_world(best: &mut Shrunk) {
+    for at in (0..best.scenario.rare.len()).rev() {
+        let mut candidate = best.scenario.clone();
+        candidate.rare.remove(at);
+        accept(best, &candidate);
+    }
     for at in (0..best.scenario.knobs.len()).rev() {
         let mut candidate = best.scenario.clone();
         candidate.knobs.remove(at);

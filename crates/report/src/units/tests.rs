@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{count, data, memory, rate, share, time};
+use super::{count, data, frequency, latency, memory, rate, share, time};
 
 #[test]
 fn numbers_carry_the_unit_a_person_would_choose() {
@@ -34,4 +34,28 @@ fn times_are_short() {
     ] {
         assert_eq!(time(Duration::from_secs_f64(seconds)), text);
     }
+}
+
+#[test]
+fn latencies_have_three_digits_up_to_a_minute() {
+    for (ns, text) in [
+        (0, "0 ns"),
+        (850, "850 ns"),
+        (4_130_000, "4.13 ms"),
+        (41_300_000, "41.3 ms"),
+        (999_900, "1.00 ms"),
+        (1_250_000_000, "1.25 s"),
+        (42_000_000_000, "42.0 s"),
+        (61_000_000_000, "1 min 1 s"),
+    ] {
+        assert_eq!(latency(ns), text);
+    }
+}
+
+#[test]
+fn frequencies_are_per_second() {
+    assert_eq!(frequency(2_408, Duration::from_secs(2)), "1,204/s");
+    assert_eq!(frequency(3, Duration::from_secs(2)), "1.5/s");
+    assert_eq!(frequency(0, Duration::from_secs(2)), "0/s");
+    assert_eq!(frequency(7, Duration::ZERO), "0/s");
 }

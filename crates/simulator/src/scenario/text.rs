@@ -1,17 +1,28 @@
 //! A scenario: a cache, disks, files, and what each task does, as text that can be kept.
+//!
+//! Owns: the operations and their numbers, the text form, its errors.
+//! Does not own: what an operation does (`ops`), where scenarios come from (`generate`, `scopes`).
+//! Invariants: what is written is read back equal. A line that cannot be read is an error that names
+//! it; nothing is guessed.
 
 use std::fmt::Write as _;
+
+use engine::rare::Rare;
 
 macro_rules! operations {
     ($($variant:ident $name:literal { $($field:ident),* };)*) => {
         /// What a task does next. All fields are numbers, so that text and shrinking are uniform.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-        pub(crate) enum Op {
-            $($variant { $($field: u64),* },)*
+        pub enum Op {
+            $(
+                #[allow(missing_docs, reason = "the names say it")]
+                $variant { $($field: u64),* },
+            )*
         }
 
         impl Op {
-            pub(crate) fn to_text(self) -> String {
+            /// Its line.
+            pub fn to_text(self) -> String {
                 match self {
                     $(Self::$variant { $($field),* } => {
                         #[allow(unused_mut)]
@@ -22,7 +33,7 @@ macro_rules! operations {
                 }
             }
 
-            pub(crate) fn parse(name: &str, fields: &Fields<'_>) -> Result<Self, String> {
+            pub(super) fn parse(name: &str, fields: &Fields<'_>) -> Result<Self, String> {
                 match name {
                     $($name => Ok(Self::$variant { $($field: fields.number(stringify!($field))?),* }),)*
                     _ => Err(format!("no operation is called '{name}'")),
@@ -30,7 +41,7 @@ macro_rules! operations {
             }
 
             /// The numbers, to be made smaller one by one.
-            pub(crate) fn numbers(&mut self) -> Vec<(&'static str, &mut u64)> {
+            pub(super) fn numbers(&mut self) -> Vec<(&'static str, &mut u64)> {
                 match self {
                     $(Self::$variant { $($field),* } => vec![$((stringify!($field), $field)),*],)*
                 }
@@ -69,54 +80,102 @@ operations! {
 }
 
 /// The `name=number` words of a line.
-pub(crate) struct Fields<'a>(Vec<(&'a str, &'a str)>);
+pub(super) struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl Fields<'_> {
-    pub(crate) fn number(&self, name: &str) -> Result<u64, String> {
+    fn optional(&self, name: &str) -> Result<u64, String> {
+        if self.0.iter().any(|(own, _)| *own == name) { self.number(name) } else { Ok(0) }
+    }
+
+    pub(super) fn number(&self, name: &str) -> Result<u64, String> {
         let (_, text) = self.0.iter().find(|(own, _)| *own == name).ok_or_else(|| format!("'{name}=' is missing"))?;
         text.parse().map_err(|_| format!("'{name}={text}' is no number"))
     }
 }
 
+/// A disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct DeviceSpec {
-    pub(crate) block: u64,
-    pub(crate) request_max: u64,
-    pub(crate) depth: u64,
-    pub(crate) volatile: u64,
-    pub(crate) latency_ns: u64,
-    pub(crate) rate: u64,
-    pub(crate) capacity: u64,
-    pub(crate) inline_per_mille: u64,
+pub struct DeviceSpec {
+    /// Bytes in a block: 512 or 4096.
+    pub block: u64,
+    /// Most bytes of a request.
+    pub request_max: u64,
+    /// Most data requests in flight.
+    pub depth: u64,
+    /// Whether completed writes wait for a sync to be durable: 0 or 1.
+    pub volatile: u64,
+    /// Before the bytes of a request pass.
+    pub latency_ns: u64,
+    /// Bytes a second.
+    pub rate: u64,
+    /// Bytes that all files may take up.
+    pub capacity: u64,
+    /// Of 1,000 requests, how many end inside `submit`.
+    pub inline_per_mille: u64,
 }
 
+/// A file that is there at the start.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct FileSpec {
-    pub(crate) device: u64,
-    pub(crate) size: u64,
+pub struct FileSpec {
+    /// The number of its disk.
+    pub device: u64,
+    /// Bytes that it has at the start.
+    pub size: u64,
 }
 
+/// One request of a disk that fails.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailRequest {
+    /// The number of the disk.
+    pub device: u64,
+    /// Which request, from 1.
+    pub nth: u64,
+    /// How: as in [`Op::Fault`].
+    pub what: u64,
+}
+
+/// All that a run is made from.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Scenario {
-    pub(crate) seed: u64,
-    pub(crate) frames: u64,
-    pub(crate) step_ns: u64,
+pub struct Scenario {
+    /// What everything that is not said here is drawn from.
+    pub seed: u64,
+    /// Page frames of the cache.
+    pub frames: u64,
+    /// Virtual time that a step takes.
+    pub step_ns: u64,
     /// Power is lost at this time; 0 is never.
-    pub(crate) crash_us: u64,
-    pub(crate) knobs: Vec<(String, u64)>,
-    pub(crate) devices: Vec<DeviceSpec>,
-    pub(crate) files: Vec<FileSpec>,
-    pub(crate) tasks: Vec<Vec<Op>>,
+    pub crash_us: u64,
+    /// Power is lost after so many steps; 0 is never.
+    pub crash_step: u64,
+    /// The request for frames, from 1, that finds none; 0 is none of them.
+    pub fail_allocation: u64,
+    /// Requests that fail.
+    pub fail_requests: Vec<FailRequest>,
+    /// Knobs set before the start.
+    pub knobs: Vec<(String, u64)>,
+    /// Rare paths of the engine, and in how many of 1,000 cases each is taken.
+    pub rare: Vec<(String, u64)>,
+    /// The disks.
+    pub devices: Vec<DeviceSpec>,
+    /// The files.
+    pub files: Vec<FileSpec>,
+    /// What each task does.
+    pub tasks: Vec<Vec<Op>>,
 }
 
 impl Scenario {
-    pub(crate) fn to_text(&self) -> String {
+    /// As text that [`Scenario::parse`] reads.
+    pub fn to_text(&self) -> String {
         let mut text = format!(
             "world seed={} frames={} step_ns={} crash_us={}\n",
             self.seed, self.frames, self.step_ns, self.crash_us
         );
+        self.write_failures(&mut text);
         for (name, value) in &self.knobs {
             let _ = writeln!(text, "knob_at_start {name} value={value}");
+        }
+        for (name, per_mille) in &self.rare {
+            let _ = writeln!(text, "rare {name} per_mille={per_mille}");
         }
         for device in &self.devices {
             let DeviceSpec { block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille } =
@@ -139,8 +198,23 @@ impl Scenario {
         text
     }
 
+    fn write_failures(&self, text: &mut String) {
+        if self.crash_step > 0 {
+            let _ = writeln!(text, "crash_at step={}", self.crash_step);
+        }
+        if self.fail_allocation > 0 {
+            let _ = writeln!(text, "fail_allocation nth={}", self.fail_allocation);
+        }
+        for FailRequest { device, nth, what } in &self.fail_requests {
+            let _ = writeln!(text, "fail_request device={device} nth={nth} what={what}");
+        }
+    }
+
     /// Reads what [`Scenario::to_text`] wrote; lines that begin with '#' are comments.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    /// The first line that cannot be read, and why; a scenario that cannot be run.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let mut scenario = Self::default();
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();
@@ -148,7 +222,20 @@ impl Scenario {
                 scenario.parse_line(line).map_err(|error| format!("line {}: {error}", at + 1))?;
             }
         }
+        scenario.check()?;
         Ok(scenario)
+    }
+
+    /// What cannot be run.
+    fn check(&self) -> Result<(), String> {
+        if self.devices.is_empty() || self.files.is_empty() {
+            return Err("a scenario has at least one device and one file".to_owned());
+        }
+        let frames = 64..=1 << 20;
+        if !frames.contains(&self.frames) {
+            return Err(format!("frames={} is out of range ({} to {})", self.frames, frames.start(), frames.end()));
+        }
+        Ok(())
     }
 
     fn parse_line(&mut self, line: &str) -> Result<(), String> {
@@ -167,6 +254,20 @@ impl Scenario {
             "knob_at_start" => {
                 let name = plain.first().ok_or("which knob?")?;
                 self.knobs.push(((*name).to_owned(), number("value")?));
+            }
+            "crash_at" => self.crash_step = number("step")?,
+            "fail_allocation" => self.fail_allocation = number("nth")?,
+            "fail_request" => self.fail_requests.push(FailRequest {
+                device: number("device")?,
+                nth: number("nth")?.max(1),
+                what: fields.optional("what")?,
+            }),
+            "rare" => {
+                let name = plain.first().ok_or("which path?")?;
+                if Rare::named(name).is_none() {
+                    return Err(format!("no rare path is called '{name}'"));
+                }
+                self.rare.push(((*name).to_owned(), number("per_mille")?));
             }
             "device" => self.devices.push(DeviceSpec {
                 block: number("block")?,
@@ -189,11 +290,14 @@ impl Scenario {
     }
 
     /// Whether a failing sync may take data with it.
-    pub(crate) fn loses_data(&self) -> bool {
-        self.tasks.iter().flatten().any(|op| matches!(op, Op::Fault { what: 5, .. }))
+    pub(super) fn loses_data(&self) -> bool {
+        let losing = |failure: &FailRequest| failure.what % 6 == 5;
+        self.fail_requests.iter().any(losing)
+            || self.tasks.iter().flatten().any(|op| matches!(op, Op::Fault { what: 5, .. }))
     }
 
-    pub(crate) fn operations(&self) -> usize {
+    /// How many operations all tasks have together.
+    pub fn operations(&self) -> usize {
         self.tasks.iter().map(Vec::len).sum()
     }
 }

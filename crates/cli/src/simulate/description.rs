@@ -1,0 +1,134 @@
+//! From the command line to a described run.
+//!
+//! Owns: reading job files and what they include, sizes and times on the command line, where each
+//! thing that is wrong stands.
+//! Does not own: the syntax of job, device, cost and fault files (the simulator).
+//! Invariants: nothing runs before all of it has been read; every error names the file or the flag,
+//! the value and what is allowed.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::{env, fs};
+
+use bytesize::ByteSize;
+use engine::settings::Settings;
+use simulator::simulation::Simulation;
+use simulator::workload::Workload;
+use simulator::workload::fio::{self, Surroundings};
+
+use super::machine;
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::units;
+
+/// The smallest cache that a run can have, and the largest.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+const MEMORY_BYTES_MAX: u64 = 1 << 40;
+
+/// The longest run: a year of virtual time.
+const UNTIL_S_MAX: f64 = 365.0 * 86_400.0;
+
+/// Largest job file that is read; fio's own examples have a few kB.
+const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
+
+pub(super) struct Described {
+    /// The job files, as the user named them.
+    pub(super) jobs: String,
+    pub(super) simulation: Simulation,
+    pub(super) warnings: Vec<String>,
+}
+
+pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
+    let mut devices = machine::devices(&args.devices)?.into_iter();
+    let first = devices.next().ok_or_else(machine::none_named)?;
+    let mut simulation = Simulation::new(args.seed, first);
+    simulation.devices.extend(devices);
+    simulation.cpus = args.cpus;
+    simulation.memory_bytes = memory(&args.memory)?;
+    simulation.until_ns = args.until.as_deref().map(until).transpose()?;
+    simulation.knobs = knobs(&args.knobs)?;
+    simulation.keep_trace = args.trace.is_some();
+    machine::apply(args, &mut simulation)?;
+    let mut warnings = Vec::new();
+    for path in &args.jobs {
+        let name = path.display().to_string();
+        let file = fio::parse(&name, &text_of(path)?, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
+        warnings.extend(file.warnings.iter().map(ToString::to_string));
+        simulation.workloads.extend(file.jobs.into_iter().map(Workload::Job));
+    }
+    let names: Vec<String> = args.jobs.iter().map(|path| path.display().to_string()).collect();
+    Ok(Described { jobs: names.join(", "), simulation, warnings })
+}
+
+/// The text of a small file.
+pub(super) fn text_of(path: &Path) -> Outcome<String> {
+    let wrong = |why: String| Failure::failed(format!("{} cannot be read: {why}", path.display()));
+    let length = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if length.is_dir() {
+        return Err(wrong("it is a directory".to_owned()));
+    }
+    if length.len() > JOB_FILE_BYTES_MAX {
+        return Err(wrong(format!("it is larger than {}", units::memory(JOB_FILE_BYTES_MAX))));
+    }
+    let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".to_owned()))
+}
+
+/// The host's files and environment, for what job files ask for.
+struct Host;
+
+impl Surroundings for Host {
+    /// As fio looks for it: from where the command runs, then beside the file that includes it.
+    fn include(&mut self, path: &str, including: &str) -> Result<(String, String), String> {
+        let here = Path::new(path).to_owned();
+        let beside = Path::new(including).with_file_name(path);
+        let found = if here.exists() || !beside.exists() { here } else { beside };
+        let text = text_of(&found).map_err(|failure| failure.to_string())?;
+        Ok((text, found.display().to_string()))
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        env::var(name).ok()
+    }
+}
+
+fn memory(text: &str) -> Outcome<u64> {
+    let range = format!("{} to {}", units::memory(MEMORY_BYTES_MIN), units::memory(MEMORY_BYTES_MAX));
+    let bytes = text
+        .trim()
+        .parse::<ByteSize>()
+        .map_err(|_| Failure::wrong_use(format!("--memory: '{text}' is not a size such as 512MiB or 2GiB ({range})")))?
+        .as_u64();
+    if !(MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(&bytes) {
+        return Err(Failure::wrong_use(format!("--memory: '{text}' is out of range ({range})")));
+    }
+    Ok(bytes - bytes % 4096)
+}
+
+/// A time such as `30s`, in nanoseconds; a bare number is seconds.
+fn until(text: &str) -> Outcome<u64> {
+    const UNITS: [(&str, f64); 6] =
+        [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)];
+    let trimmed = text.trim();
+    let (number, unit_s) = UNITS
+        .iter()
+        .find_map(|&(unit, seconds)| Some((trimmed.strip_suffix(unit)?, seconds)))
+        .unwrap_or((trimmed, 1.0));
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
+    match seconds {
+        Some(seconds) if seconds > 0.0 && seconds <= UNTIL_S_MAX => Ok((seconds * 1e9).round() as u64),
+        Some(_) => Err(Failure::wrong_use(format!("--until: '{text}' is out of range (above 0, up to 8,760h)"))),
+        None => Err(Failure::wrong_use(format!("--until: '{text}' is not a time such as 500ms, 30s, 5min or 2h"))),
+    }
+}
+
+/// Checked against the knob table here, so that the error says which flag it was.
+fn knobs(assignments: &[String]) -> Outcome<Vec<String>> {
+    let mut settings = Settings::new();
+    for assignment in assignments {
+        settings.set_text(assignment).map_err(|error| Failure::wrong_use(format!("--set: {error}")))?;
+    }
+    Ok(assignments.to_vec())
+}

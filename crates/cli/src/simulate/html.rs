@@ -1,0 +1,116 @@
+//! A run as a page with plots.
+//!
+//! Owns: which plots there are, what each shows and says.
+//! Does not own: drawing and the document (`report`); the tables, which are those of `text`.
+//! Invariants: all plots over time share their axis, so that they can be read from top to bottom.
+
+#[cfg(test)]
+mod tests;
+
+use report::{Axis, Page, Plot, Quantity, Series, Shape};
+use simulator::simulation::{DeviceOutcome, Outcome as Figures};
+
+use super::curves::{self, seconds};
+use super::{Run, machine, text};
+use crate::units;
+
+pub(super) fn page(run: &Run) -> String {
+    let figures = &run.figures;
+    let mut page = Page::new(format!("{} on {}", run.jobs, names(figures)), "simulated");
+    page.paragraph(&format!("{}.", text::headline(run)));
+    page.paragraph(
+        "Times are virtual, data and rates decimal (MB = 1,000,000 bytes), memory binary (MiB = 1,048,576 bytes).",
+    );
+    page.facts([
+        ("all on disk after the last write", units::latency(figures.settle_ns)),
+        ("lost if the power failed at the worst moment", units::data(figures.at_risk_bytes_max)),
+        ("seed", figures.seed.to_string()),
+        ("trace", format!("{:016x}", figures.trace_hash)),
+    ]);
+    page.section("Jobs");
+    page.table(&text::jobs(figures));
+    for line in text::errors(&figures.jobs).lines().skip(1) {
+        page.paragraph(line.trim());
+    }
+    page.table(&text::latencies(figures));
+    if let Some(plot) = latencies(figures) {
+        page.figure(plot);
+    }
+    page.section("Engine");
+    page.table(&text::devices(figures));
+    page.table(&text::waiting(run));
+    for device in &figures.devices {
+        page.section(&format!("{} over time", text::title(device)));
+        for plot in plots(device, seconds(figures.virtual_ns)) {
+            page.figure(plot);
+        }
+    }
+    page.html(&format!("afflux simulate on {}; {}", machine(run), text::identity(figures)))
+}
+
+fn names(figures: &Figures) -> String {
+    figures.devices.iter().map(text::title).collect::<Vec<_>>().join(", ")
+}
+
+/// How slow the slowest are: one in ten, in a hundred, ...
+fn latencies(figures: &Figures) -> Option<Plot> {
+    let x = Axis::new("One call in so many takes longer", Quantity::Count).log();
+    let y = Axis::new("Latency", Quantity::Time).log();
+    let mut plot = Plot::new("Latency of the slowest calls", x, y).note("Farther right: rarer.");
+    let mut any = false;
+    for job in &figures.jobs {
+        for (call, operation) in text::calls(job) {
+            let percentiles = &operation.latency.percentiles_ns;
+            let points = percentiles.iter().filter(|(percentile, _)| *percentile >= 50.0 && *percentile < 100.0);
+            let points: Vec<_> =
+                points.map(|&(percentile, ns)| (100.0 / (100.0 - percentile), seconds(ns))).collect();
+            any |= points.len() > 1;
+            plot = plot.with(Series::new(format!("{} {call}", job.name), Shape::Line, points));
+        }
+    }
+    any.then_some(plot)
+}
+
+fn plots(device: &DeviceOutcome, end_s: f64) -> Vec<Plot> {
+    let time = || Axis::new("Virtual time", Quantity::Time).range(0.0, end_s);
+    let mut plots = Vec::new();
+
+    let rates = [
+        ("accepted from writers", curves::rate(device, |sample| sample.accepted_bytes)),
+        ("written to disk", curves::rate(device, |sample| sample.moved_bytes.1)),
+        ("read from disk", curves::rate(device, |sample| sample.moved_bytes.0)),
+    ];
+    let mut plot = Plot::new("Throughput", time(), Axis::new("Throughput", Quantity::DataRate));
+    for (name, curve) in rates.into_iter().filter(|(_, curve)| curves::lives(curve)) {
+        plot = plot.with(Series::new(name, Shape::Line, curve));
+    }
+    plots.push(plot);
+
+    let dirty = Plot::new("Dirty memory", time(), Axis::new("Memory", Quantity::Memory))
+        .note("What a power loss would take, and where writers are paused.")
+        .with(Series::new("limit", Shape::Reference, curves::level(device, |sample| sample.dirty_limit_bytes)))
+        .with(Series::new("dirty", Shape::Line, curves::level(device, |sample| sample.dirty_bytes)))
+        .with(Series::new("under writeback", Shape::Line, curves::level(device, |sample| sample.writeback_bytes)));
+    plots.push(dirty);
+
+    let queue = curves::level(device, |sample| sample.queue_depth.into());
+    let depth = Axis::new("Requests in flight", Quantity::Count);
+    plots.push(Plot::new("Queue depth", time(), depth).with(Series::new("requests", Shape::Steps, queue)));
+
+    if !device.offsets.is_empty() {
+        let of = |write: bool| {
+            let points = device.offsets.iter().filter(|point| point.write == write);
+            points.map(|point| (seconds(point.at_ns), point.offset as f64)).collect::<Vec<_>>()
+        };
+        let offset = Axis::new("Offset on the disk", Quantity::Data).near_data();
+        let mut plot = Plot::new("Where the disk worked", time(), offset)
+            .note("Level bands are sequential work, clouds are seeks.");
+        for (name, shape, points) in [("writes", Shape::Dots, of(true)), ("reads", Shape::Ticks, of(false))] {
+            if !points.is_empty() {
+                plot = plot.with(Series::new(name, shape, points));
+            }
+        }
+        plots.push(plot);
+    }
+    plots
+}
