@@ -98,6 +98,7 @@ impl Future for Sleep {
         };
         drop(core);
         drop(old);
+        self.shared.clock.disturb(self.deadline_ns);
         self.key = Some(key);
         Poll::Pending
     }
