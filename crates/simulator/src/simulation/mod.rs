@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use engine::settings::KnobError;
 
+use crate::costs::CostTable;
 use crate::disk::{Disk, DiskOptions, Fault};
 use crate::workload::Workload;
 use crate::world::World;
@@ -32,6 +33,8 @@ pub struct Simulation {
     pub seed: u64,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// What work costs these.
+    pub costs: CostTable,
     /// Bytes of page frames.
     pub memory_bytes: u64,
     /// Knobs of the engine, each as `KNOB=VALUE`.
@@ -56,8 +59,11 @@ pub enum Contents {
     /// Bytes that name their file, place and version; each read is checked against all that it may
     /// return. For short runs: time and memory grow with the square of the number of writes.
     Exact,
-    /// As cheap as can be; nothing is checked but the counters.
+    /// 16 bytes that name file, page and version at the start of each page; each read is checked against the
+    /// versions that it may show. Of each page no more is kept, so a cache of 64 GB takes 256 MB.
     #[default]
+    Stamped,
+    /// The same without a check but of the counters.
     Unchecked,
 }
 
@@ -148,6 +154,7 @@ impl Simulation {
         Self {
             seed,
             cpus: 8,
+            costs: CostTable::standard(),
             memory_bytes: 1 << 30,
             knobs: Vec::new(),
             devices: vec![device],

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use engine::Device;
 
+use super::Contents;
 use crate::random::Random;
 use crate::workload::machine::{Machine, lock};
 use crate::workload::recorder::Recorder;
@@ -124,7 +125,7 @@ fn lay_out(machine: &Machine, layout: &BTreeMap<String, u64>) -> Result<(), Stri
             let name = &volume.name;
             return Err(format!("the files that jobs read need {needed} bytes, and {name} has {free}: no space"));
         }
-        if machine.exact && *needed > EXACT_BYTES_MAX {
+        if machine.kind == Contents::Exact && *needed > EXACT_BYTES_MAX {
             return Err(format!("{needed} bytes of files to read are too much for exact contents ({EXACT_BYTES_MAX})"));
         }
     }

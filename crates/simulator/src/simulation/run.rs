@@ -18,11 +18,11 @@ use frames::{FRAME_BYTES, Frames};
 use super::plan::{Plan, Start, plan};
 use super::sampling::Sampler;
 use super::settle;
-use super::{DeviceOutcome, EngineOutcome, FaultAction, Outcome, Progress, Simulation, SimulationError};
+use super::{Contents, DeviceOutcome, EngineOutcome, FaultAction, Outcome, Progress, Simulation, SimulationError};
 use crate::random::Random;
 use crate::workload::machine::{Machine, Volume, lock};
 use crate::workload::runner::{self, Doing, described};
-use crate::world::{World, WorldOptions};
+use crate::world::{CPUS_MAX, CpuOptions, World, WorldOptions};
 
 /// Virtual time without any byte moving after which a run is given up.
 const STUCK_NS: u64 = 3600 * Nanos::SECOND;
@@ -69,6 +69,7 @@ struct Ended {
     sampler: Sampler,
     virtual_ns: u64,
     settle_ns: u64,
+    cpu_busy_ns: u64,
 }
 
 impl Simulation {
@@ -77,11 +78,17 @@ impl Simulation {
             keep_lines: self.keep_trace,
             steps_max: u64::MAX,
             time_ns_max: u64::MAX / 2,
-            ..WorldOptions::seed(self.seed)
+            ..WorldOptions::machine(
+                self.seed,
+                CpuOptions { costs: self.costs.clone(), ..CpuOptions::count(self.cpus as usize) },
+            )
         }
     }
 
     pub(super) fn carry_out(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
+        if !(1..=CPUS_MAX).contains(&(self.cpus as usize)) {
+            return Err(SimulationError::Description(format!("{} CPUs are not within 1 to {CPUS_MAX}", self.cpus)));
+        }
         let world = World::new(self.world_options());
         let machine = Arc::new(self.machine(&world)?);
         let mut plan =
@@ -97,7 +104,7 @@ impl Simulation {
             progress,
             machine: Arc::clone(&machine),
         };
-        let ended = world.run(run.to_its_end(std::mem::take(&mut plan.starts)));
+        let ended = world.run(run.finish(std::mem::take(&mut plan.starts)));
         let ended = ended.map_err(|error| error.to_string()).and_then(|ended| ended);
         let ended = match machine.failure() {
             Some(what) => Err(what),
@@ -118,7 +125,9 @@ impl Simulation {
             settings.set_text(knob)?;
         }
         let bytes = self.memory_bytes / FRAME_BYTES as u64 * FRAME_BYTES as u64;
-        let frames = Frames::new(bytes).map_err(|error| wrong(format!("memory: {error}")))?;
+        let stamped = self.contents != Contents::Exact;
+        let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) };
+        let frames = frames.map_err(|error| wrong(format!("memory: {error}")))?;
         let platform = Arc::clone(world.platform());
         let engine = Engine::new(Arc::clone(&platform), settings, frames);
         let mut volumes: Vec<Volume> = Vec::new();
@@ -129,6 +138,9 @@ impl Simulation {
                 return Err(wrong(format!("two devices are for '{name}'")));
             }
             let disk = (choice.make)(world, number as u64).map_err(wrong)?;
+            if stamped {
+                disk.keep_stamps();
+            }
             let device = engine.add_device(&name, Arc::clone(&disk) as Arc<dyn Device>);
             volumes.push(Volume {
                 directory,
@@ -139,8 +151,7 @@ impl Simulation {
                 last_accepted_ns: Default::default(),
             });
         }
-        let exact = self.contents == super::Contents::Exact;
-        Ok(Machine::new(platform, engine, volumes, exact, self.until_ns.unwrap_or(u64::MAX)))
+        Ok(Machine::new(platform, engine, volumes, self.contents, self.until_ns.unwrap_or(u64::MAX)))
     }
 
     fn schedule_faults(&self, world: &World, machine: &Arc<Machine>) -> Result<(), SimulationError> {
@@ -196,7 +207,7 @@ impl Simulation {
                 cache_bytes: status.cache_bytes,
                 counters: COUNTERS.iter().map(|counter| counter.name).zip(counters).collect(),
                 pauses: vec![("dirty limit".to_owned(), count(Counter::ThrottlePauses), count(Counter::ThrottleNs))],
-                cpu_busy_ns: 0,
+                cpu_busy_ns: ended.cpu_busy_ns,
                 cpus: self.cpus,
             },
             at_risk_bytes_max: ended.sampler.at_risk_bytes_max,
@@ -207,7 +218,7 @@ impl Simulation {
 }
 
 impl Run<'_> {
-    async fn to_its_end(mut self, starts: Vec<Start>) -> Result<Ended, String> {
+    async fn finish(mut self, starts: Vec<Start>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
         for start in starts {
             if start.stonewall {
@@ -227,13 +238,14 @@ impl Run<'_> {
         self.wait(u64::MAX).await?;
         self.settle().await?;
         let virtual_ns = self.machine.now_ns();
+        let cpu_busy_ns = self.world.cpu_usage().busy_ns();
         self.sampler.look(&self.machine);
         let accepted = self.machine.volumes.iter().map(|volume| volume.last_accepted_ns.load(Ordering::Relaxed));
         let settle_ns = accepted.max().filter(|ns| *ns > 0).map_or(0, |ns| virtual_ns - ns);
         settle::check_clean(&self.machine)?;
-        self.machine.check_durable();
+        self.machine.check_disks();
         settle::check_frames(&self.machine).await?;
-        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns })
+        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns })
     }
 
     fn start(&mut self, clone: runner::Clone) {
@@ -262,8 +274,7 @@ impl Run<'_> {
             *lock(&told) = settled;
         });
         self.wait(u64::MAX).await?;
-        let result = lock(&result).clone();
-        result
+        lock(&result).clone()
     }
 
     /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile.

@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{DeviceId, Engine, Error, File, Platform};
 
-use super::contents::{Exact, FileContents, Mark};
+use super::contents::{Exact, FileContents, Stamped};
 use crate::disk::{Disk, DiskFileId};
 use crate::model::{Ending, Mismatch};
+use crate::simulation::Contents;
 use crate::world::SimPlatform;
 
 /// Versions between two files' contents, so that each file's are its own.
@@ -46,7 +47,7 @@ pub(crate) struct Machine {
     pub(crate) platform: Arc<SimPlatform>,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) volumes: Vec<Volume>,
-    pub(crate) exact: bool,
+    pub(crate) kind: Contents,
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
     pub(crate) moved_bytes: AtomicU64,
     /// When jobs are to stop.
@@ -71,14 +72,14 @@ impl Machine {
         platform: Arc<SimPlatform>,
         engine: Arc<Engine<SimPlatform>>,
         volumes: Vec<Volume>,
-        exact: bool,
+        kind: Contents,
         stop_ns: u64,
     ) -> Self {
         Self {
             platform,
             engine,
             volumes,
-            exact,
+            kind,
             files: Mutex::default(),
             moved_bytes: AtomicU64::new(0),
             stop_ns: AtomicU64::new(stop_ns),
@@ -122,14 +123,18 @@ impl Machine {
         let volume = self.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
         let Volume { disk, device, .. } = &self.volumes[volume];
         let disk_file = disk.create_file();
-        let first_version = files.len() as u64 * VERSIONS_EACH + 1;
-        let mut contents: Option<Mutex<Box<dyn FileContents>>> = None;
+        let number = files.len() as u64;
         let mut laid_out = Vec::new();
-        if self.exact {
-            laid_out = vec![0; bytes as usize];
-            crate::model::pattern(first_version, 0, &mut laid_out);
-            contents = Some(Mutex::new(Box::new(Exact::new(bytes, first_version))));
-        }
+        let contents: Option<Box<dyn FileContents>> = match self.kind {
+            Contents::Exact => {
+                let version = number * VERSIONS_EACH + 1;
+                laid_out = vec![0; bytes as usize];
+                crate::model::pattern(version, 0, &mut laid_out);
+                Some(Box::new(Exact::new(bytes, version)))
+            }
+            Contents::Stamped => Some(Box::new(Stamped::new(number as u32 + 1, bytes))),
+            Contents::Unchecked => None,
+        };
         if bytes > 0 {
             disk.change_behind(disk_file, bytes, 0, &laid_out);
         }
@@ -138,7 +143,7 @@ impl Machine {
             file: self.engine.open(*device, disk.backing(disk_file), bytes),
             volume,
             disk_file,
-            contents,
+            contents: contents.map(Mutex::new),
             used: AtomicBool::new(false),
         });
         files.insert(path.to_owned(), Arc::clone(&file));
@@ -170,24 +175,25 @@ impl Machine {
     /// Reads into `buffer`; returns how many bytes.
     #[inline]
     pub(crate) async fn read(&self, from: &WorkFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        let mark = from.begin_look();
-        let count = self.engine.read(&from.file, offset, buffer).await?;
+        let mark = from.contents.as_ref().map(|contents| lock(contents).begin_read());
+        let result = self.engine.read(&from.file, offset, buffer).await;
         if let (Some(contents), Some(mark)) = (&from.contents, mark) {
-            let checked = lock(contents).end_read(mark, offset, buffer.len() as u64, &buffer[..count]);
+            let got = result.as_ref().ok().map(|count| &buffer[..*count]);
+            let checked = lock(contents).end_read(mark, offset, buffer.len() as u64, got);
             self.note(from, checked);
         }
-        add(&self.moved_bytes, count as u64);
-        Ok(count)
+        add(&self.moved_bytes, result.unwrap_or(0) as u64);
+        result
     }
 
     /// Makes the file durable.
     pub(crate) async fn sync(&self, file: &WorkFile) -> Result<(), Error> {
-        let mark = file.begin_look();
-        self.engine.sync(&file.file, 0..u64::MAX).await?;
+        let mark = file.contents.as_ref().map(|contents| lock(contents).begin_sync());
+        let result = self.engine.sync(&file.file, 0..u64::MAX).await;
         if let (Some(contents), Some(mark)) = (&file.contents, mark) {
-            lock(contents).end_sync(mark);
+            lock(contents).end_sync(mark, result.is_ok());
         }
-        Ok(())
+        result
     }
 
     /// Forgets the file's clean pages, as a job asks the kernel to before it reads.
@@ -197,11 +203,11 @@ impl Machine {
     }
 
     /// With everything durable: whether the disks hold what they should.
-    pub(crate) fn check_durable(&self) {
+    pub(crate) fn check_disks(&self) {
         for file in self.files() {
             if let Some(contents) = &file.contents {
                 let disk = &self.volumes[file.volume].disk;
-                let checked = lock(contents).check_durable(disk, file.disk_file);
+                let checked = lock(contents).check_disk(disk, file.disk_file);
                 self.note(&file, checked);
             }
         }
@@ -211,12 +217,6 @@ impl Machine {
         if let Err(mismatch) = checked {
             self.fail(format!("{}: {mismatch}", file.path));
         }
-    }
-}
-
-impl WorkFile {
-    fn begin_look(&self) -> Option<Mark> {
-        self.contents.as_ref().map(|contents| lock(contents).begin_look())
     }
 }
 

@@ -19,6 +19,7 @@ pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
 
 /// One line of a run's report: a job, or a built-in workload.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few, and all but a few are jobs")]
 pub enum Workload {
     /// A job of a fio job file, with all its clones.
     Job(Job),
