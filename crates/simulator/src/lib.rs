@@ -27,7 +27,8 @@ mod world;
 pub use costs::{COST_NS_MAX, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
-    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat, FaultWindow,
+    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultScript, FaultTarget, FaultWhat, FaultWindow,
+    ScriptedFault, ScriptedWhat,
 };
 pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};

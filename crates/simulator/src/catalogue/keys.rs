@@ -39,7 +39,8 @@ pub struct Key {
 }
 
 const SECOND: u64 = 1_000_000_000;
-const RATE_MAX: u64 = 1_000_000_000_000;
+/// From 1 kB/s to 1 TB/s.
+const RATES: (u64, u64) = (1000, 1_000_000_000_000);
 
 const fn key(name: &'static str, unit: Unit, range: (u64, u64), doc: &'static str) -> Key {
     Key { name, unit, first: range.0, last: range.1, default: None, doc }
@@ -73,24 +74,35 @@ const ROTATING: &[Key] = &[
     key("seek_settle_ns", Nanoseconds, (0, SECOND), "seek: what even the shortest takes"),
     key("seek_sqrt_ns", Nanoseconds, (0, SECOND), "seek: times the root of the cylinders"),
     key("seek_linear_from_cylinders", Count, (0, u32::MAX as u64), "seek: where the curve turns linear"),
-    key("seek_linear_ns", Nanoseconds, (0, SECOND), "seek: for each cylinder from there on"),
+    key("seek_linear_ns", Nanoseconds, (0, SECOND / 1000), "seek: for each cylinder from there on"),
     key("command_ns", Nanoseconds, (0, SECOND), "overhead of each command on the interface"),
-    key("interface_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "rate of the interface"),
+    key("interface_bytes_per_second", BytesPerSecond, RATES, "rate of the interface"),
     or(key("lookahead_bytes", Bytes, (0, 1 << 30), "how far the disk reads on by itself"), 0),
     or(key("write_cache_bytes", Bytes, (0, 1 << 40), "volatile write cache; 0 for none"), 0),
     or(key("flush_ns", Nanoseconds, (0, SECOND), "what a flush takes once the cache is empty"), 0),
-    or(key("shingle_cache_bytes", Bytes, (0, 1 << 50), "shingled: cache zone for writes out of order; 0: not shingled"), 0),
+    or(
+        key(
+            "shingle_cache_bytes",
+            Bytes,
+            (0, 1 << 50),
+            "shingled: cache zone for writes out of order; 0: not shingled",
+        ),
+        0,
+    ),
     or(key("shingle_cleaning_factor", Count, (1, 1000), "shingled: how much longer writes take once it is full"), 10),
-    or(key("shingle_idle_ns", Nanoseconds, (0, 3600 * SECOND), "shingled: idle time before the zone is emptied"), SECOND),
+    or(
+        key("shingle_idle_ns", Nanoseconds, (0, 3600 * SECOND), "shingled: idle time before the zone is emptied"),
+        SECOND,
+    ),
 ];
 
 const CARD: &[Key] = &[
     key("erase_block_bytes", Bytes, (4096, 1 << 30), "flash block that is written as a whole"),
     key("open_blocks", Count, (1, 1024), "blocks that can be written side by side"),
     key("page_bytes", Bytes, (512, 1 << 20), "smallest amount programmed"),
-    key("read_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "sequential read"),
-    key("write_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "sequential write"),
-    key("copy_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "copying inside the card"),
+    key("read_bytes_per_second", BytesPerSecond, RATES, "sequential read"),
+    key("write_bytes_per_second", BytesPerSecond, RATES, "sequential write"),
+    key("copy_bytes_per_second", BytesPerSecond, RATES, "copying inside the card"),
     key("erase_ns", Nanoseconds, (0, 10 * SECOND), "erasing a block"),
     key("command_ns", Nanoseconds, (0, SECOND), "overhead of each command"),
 ];
@@ -104,7 +116,7 @@ const FLASH: &[Key] = &[
     key("erase_ns", Nanoseconds, (0, SECOND), "erasing a block"),
     key("copies_per_mille", PerMille, (0, 20_000), "old pages copied for each page written at random"),
     key("fresh_bytes", Bytes, (0, 1 << 50), "bytes written before the first garbage collection"),
-    key("interface_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "rate of the interface"),
+    key("interface_bytes_per_second", BytesPerSecond, RATES, "rate of the interface"),
     key("command_ns", Nanoseconds, (0, SECOND), "overhead of each command"),
     or(key("memory_bytes", Bytes, (0, 1 << 40), "write buffer of the controller"), 0),
     or(key("volatile", Count, (0, 1), "1 if the buffer is lost with the power"), 0),
@@ -116,13 +128,13 @@ const STORE: &[Key] = &[
     key("write_latency_ns", Nanoseconds, (0, 600 * SECOND), "time that a write takes besides its bytes"),
     or(key("latency_spread_per_mille", PerMille, (0, 1000), "by how much of it each may differ"), 0),
     or(key("tail_per_mille", PerMille, (0, 1000), "of 1,000 calls, how many take ten times as long"), 0),
-    key("connection_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "rate of one call"),
-    key("link_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "rate of all together"),
+    key("connection_bytes_per_second", BytesPerSecond, RATES, "rate of one call"),
+    key("link_bytes_per_second", BytesPerSecond, RATES, "rate of all together"),
 ];
 
 const THROTTLED: &[Key] = &[
-    key("read_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "budget of reads"),
-    key("write_bytes_per_second", BytesPerSecond, (1, RATE_MAX), "budget of writes"),
+    key("read_bytes_per_second", BytesPerSecond, RATES, "budget of reads"),
+    key("write_bytes_per_second", BytesPerSecond, RATES, "budget of writes"),
     key("latency_ns", Nanoseconds, (0, 10 * SECOND), "what a request takes once it has passed"),
     or(key("volatile", Count, (0, 1), "1 if the device below has a volatile cache"), 0),
     or(key("flush_ns", Nanoseconds, (0, 10 * SECOND), "what a flush takes"), 0),

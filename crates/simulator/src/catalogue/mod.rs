@@ -15,8 +15,8 @@ mod quantity;
 
 use std::sync::Arc;
 
-pub(crate) use document::{Source, known_keys, number, text, value, word};
 pub use document::InputError;
+pub(crate) use document::{Source, known_keys, number, text, value, word};
 pub use keys::{Key, Kind};
 pub use parse::{Model, Parameter};
 pub use quantity::Unit;

@@ -102,7 +102,8 @@ impl Model {
             let DeValue::Array(pair_values) = pair.get_ref() else { return Err(error(pair.span())) };
             let [share, rate] = &pair_values[..] else { return Err(error(pair.span())) };
             let share = document::number(source, "zones", share, super::Unit::PerMille, (1, 1000))?;
-            let rate = document::number(source, "zones", rate, super::Unit::BytesPerSecond, (100_000, 1_000_000_000_000))?;
+            let rate =
+                document::number(source, "zones", rate, super::Unit::BytesPerSecond, (1_000_000, 10_000_000_000))?;
             self.zones.push((share, rate));
         }
         let sum: u64 = self.zones.iter().map(|zone| zone.0).sum();

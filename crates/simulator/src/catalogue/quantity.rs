@@ -24,8 +24,7 @@ pub enum Unit {
 const TIMES: [(&str, u64); 5] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000), ("min", 60_000_000_000)];
 const BINARY: [(&str, u64); 4] = [("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
-const DECIMAL: [(&str, u64); 4] =
-    [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
+const DECIMAL: [(&str, u64); 4] = [("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000)];
 
 impl Unit {
     /// Reads a number of this unit. `None` if it is not one, or too large.
@@ -52,7 +51,8 @@ impl Unit {
                 scaled(number, &[&DECIMAL, &BINARY]).map_or_else(|| format!("{number} B/s"), |text| format!("{text}/s"))
             }
             Self::Nanoseconds => {
-                let (name, ns) = TIMES.into_iter().rev().skip(1).find(|unit| number.is_multiple_of(unit.1)).unwrap_or(("ns", 1));
+                let (name, ns) =
+                    TIMES.into_iter().rev().skip(1).find(|unit| number.is_multiple_of(unit.1)).unwrap_or(("ns", 1));
                 if number == 0 { "0 ns".to_owned() } else { format!("{} {name}", number / ns) }
             }
             Self::PerMille => format!("{number} per mille"),

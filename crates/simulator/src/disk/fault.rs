@@ -18,6 +18,8 @@ pub enum FaultTarget {
     Read,
     /// Writes of data.
     Write,
+    /// Reads and writes.
+    Data,
     /// Syncs.
     Sync,
     /// Changes of size, punches and reservations.
@@ -113,7 +115,12 @@ impl Fault {
         let touches = range.is_none_or(|(offset, len)| {
             offset < self.offset.saturating_add(self.len) && self.offset < offset.saturating_add(len)
         });
-        (self.target == FaultTarget::Any || self.target == target) && self.file.is_none_or(|own| own == file) && touches
+        let targeted = match self.target {
+            FaultTarget::Any => true,
+            FaultTarget::Data => matches!(target, FaultTarget::Read | FaultTarget::Write),
+            own => own == target,
+        };
+        targeted && self.file.is_none_or(|own| own == file) && touches
     }
 }
 

@@ -75,9 +75,11 @@ impl FileMap {
     }
 
     fn insert(&mut self, offset: u64, extent: Extent) {
-        if let Some((_, before)) = self.extents.range_mut(..offset).next_back().filter(|(start, before)| {
-            *start + before.len == offset && before.position + before.len == extent.position
-        }) {
+        if let Some((_, before)) =
+            self.extents.range_mut(..offset).next_back().filter(|(start, before)| {
+                *start + before.len == offset && before.position + before.len == extent.position
+            })
+        {
             before.len += extent.len;
             return;
         }

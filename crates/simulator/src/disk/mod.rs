@@ -13,6 +13,7 @@
 //! written, fails the world's run with a message.
 
 mod fault;
+mod fault_script;
 
 mod file;
 mod image;
@@ -32,6 +33,7 @@ use crate::world::{Shared, World};
 
 use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
+pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 use file::DiskFile;
 use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 pub use layout::Allocation;
@@ -87,6 +89,9 @@ struct SimFile {
     disk: u64,
     file: DiskFileId,
 }
+
+/// What begins or ends at an instant.
+type Step = fn(&Disk);
 
 /// A disk with files on it.
 pub struct Disk {
@@ -310,10 +315,8 @@ impl Disk {
         let mut state = self.lock();
         let now_ns = self.shared.now_ns();
         state.service.release(now_ns);
-        let held: Vec<u64> = (state.pending.iter())
-            .filter(|(_, pending)| pending.phase == Phase::Held)
-            .map(|(id, _)| *id)
-            .collect();
+        let held: Vec<u64> =
+            (state.pending.iter()).filter(|(_, pending)| pending.phase == Phase::Held).map(|(id, _)| *id).collect();
         for id in held {
             self.hand_over(&mut state, id);
         }
@@ -355,6 +358,41 @@ impl Disk {
         };
         self.shared.trace("crash", &[self.number]);
         drop(lost);
+    }
+
+    /// Sets up what a script's entry asks of this disk, at the times it says. `file` is the entry's
+    /// file, if it names one. What is the machine's or a link's is none of a disk's business.
+    pub fn arm(&self, entry: &ScriptedFault, file: Option<DiskFileId>) {
+        let (begin, end): (Step, Step) = match &entry.what {
+            ScriptedWhat::Requests { fault, window } => {
+                return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
+            }
+            ScriptedWhat::Hang => (Disk::hang, Disk::release),
+            ScriptedWhat::NoSpace => {
+                (|disk| disk.set_capacity(0), |disk| disk.set_capacity(disk.options.capacity_bytes))
+            }
+            ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
+        };
+        self.call_at(entry.from_ns, begin);
+        if entry.until_ns != u64::MAX {
+            self.call_at(entry.until_ns, end);
+        }
+    }
+
+    /// The process that submitted all requests in flight is gone: they are carried out, and answered
+    /// to nobody. Faults they were dealt still hold.
+    pub fn kill_process(&self) {
+        let orphans = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let orphans = std::mem::take(&mut state.pending);
+            let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
+            state.data_in_flight = 0;
+            state.service.clear(self.shared.now_ns());
+            ended
+        };
+        self.shared.trace("kill", &[self.number]);
+        drop(orphans);
     }
 
     /// The world ends: what is in flight is dropped.

@@ -4,7 +4,7 @@
 //! Does not own: the requests' effects (`state`), the calls into the world (`mod`).
 //! Invariants: the timing runs at no instant twice without cause; a device that hangs does nothing.
 
-use engine::Operation;
+use engine::{FILE_BYTES_MAX, Operation};
 
 use super::layout::Layout;
 use super::statistics::{DiskFigures, Statistics};
@@ -81,10 +81,10 @@ impl Service {
     /// Gives what is about to be written its place.
     pub(super) fn allocate(&mut self, file: DiskFileId, operation: Operation) {
         let Some(layout) = &mut self.layout else { return };
-        match operation {
-            Operation::Write { offset, len } => layout.allocate(file.0, offset, len.into()),
-            Operation::Reserve { offset, len } => layout.lay_out(file.0, offset, len),
-            _ => {}
+        if let Operation::Write { offset, len } = operation
+            && offset.saturating_add(len.into()) <= FILE_BYTES_MAX
+        {
+            layout.allocate(file.0, offset, len.into());
         }
     }
 
@@ -144,6 +144,7 @@ impl Service {
         match (operation, &mut self.layout) {
             (Operation::Sync, _) => self.statistics.sync(),
             (Operation::SetSize { size }, Some(layout)) if done => layout.free(file.0, size, u64::MAX - size),
+            (Operation::Reserve { offset, len }, Some(layout)) if done => layout.lay_out(file.0, offset, len),
             (Operation::Punch { offset, len }, Some(layout)) if done => layout.free(file.0, offset, len),
             _ => {}
         }

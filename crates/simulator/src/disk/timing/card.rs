@@ -7,6 +7,7 @@
 //! block copies the rest of the old one and erases that. A block that is written to its end is closed
 //! with no copy, for one erase. Bytes are programmed in whole flash pages. So a random 4 KiB write
 //! costs up to an erase block, and a sequential stream costs what it writes and one erase a block.
+//! Cards that remap pages inside an open block are kinder to rewrites than this.
 //! (The scheme: A. Bergmann, "Optimizing Linux with cheap flash drives", LWN 2011.)
 //!
 //! Owns: which blocks are open and how far they are written.

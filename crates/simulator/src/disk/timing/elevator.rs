@@ -160,7 +160,8 @@ impl Elevator {
         let (sorted, bytes_max) = (&self.directions[usize::from(write)].sorted, self.parameters.command_bytes_max);
         let fits = |token: usize| self.entries.places[token].span.len + span.len <= bytes_max;
         let before = sorted.range(..(span.position, 0)).next_back().map(|(_, token)| *token);
-        if let Some(token) = before.filter(|token| end(self.entries.places[*token].span) == span.position && fits(*token))
+        if let Some(token) =
+            before.filter(|token| end(self.entries.places[*token].span) == span.position && fits(*token))
         {
             let entry = &mut self.entries.places[token];
             entry.span.len += span.len;

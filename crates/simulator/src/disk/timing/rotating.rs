@@ -383,7 +383,8 @@ impl Rotating {
             && (from..=from + self.parameters().lookahead_bytes).contains(&span.position)
         {
             let buffered = self.parameters().lookahead_bytes + from;
-            let reached_ns = |until: u64| from_ns + self.geometry.transfer_ns(Span { position: from, len: until - from });
+            let reached_ns =
+                |until: u64| from_ns + self.geometry.transfer_ns(Span { position: from, len: until - from });
             if end <= buffered || reached_ns(buffered) >= now_ns {
                 // The head is still on its way, or has been there.
                 let end_ns = reached_ns(end);

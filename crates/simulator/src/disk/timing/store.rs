@@ -49,7 +49,8 @@ impl Store {
             latency_ns *= TAIL_FACTOR;
         }
         let bytes = command.span.len;
-        let linked_ns = now_ns.max(self.link_free_ns).saturating_add(transfer_ns(bytes, parameters.link_bytes_per_second));
+        let linked_ns =
+            now_ns.max(self.link_free_ns).saturating_add(transfer_ns(bytes, parameters.link_bytes_per_second));
         self.link_free_ns = linked_ns;
         let alone_ns = now_ns + latency_ns + transfer_ns(bytes, parameters.connection_bytes_per_second);
         self.finishing.add(alone_ns.max(linked_ns + latency_ns), command.token);
