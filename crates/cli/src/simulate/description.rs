@@ -14,6 +14,7 @@ use std::{env, fs};
 
 use bytesize::ByteSize;
 use engine::settings::Settings;
+use simulator::CostTable;
 use simulator::simulation::Simulation;
 use simulator::workload::Workload;
 use simulator::workload::fio::{self, Surroundings};
@@ -51,7 +52,10 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.knobs = knobs(&args.knobs)?;
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {
-        simulation.faults = disks::faults(path, &simulation.devices)?;
+        disks::add_faults(path, &mut simulation.devices)?;
+    }
+    if let Some(text) = &args.costs {
+        simulation.costs = costs(text)?;
     }
     let mut warnings = Vec::new();
     for path in &args.jobs {
@@ -125,6 +129,20 @@ fn until(text: &str) -> Outcome<u64> {
         Some(_) => Err(Failure::wrong_use(format!("--until: '{text}' is out of range (above 0, up to 8,760h)"))),
         None => Err(Failure::wrong_use(format!("--until: '{text}' is not a time such as 500ms, 30s, 5min or 2h"))),
     }
+}
+
+/// A table that comes along, or a file of one.
+fn costs(text: &str) -> Outcome<CostTable> {
+    if let Some(table) = CostTable::named(text) {
+        return Ok(table);
+    }
+    let path = Path::new(text);
+    if !path.exists() && !text.contains(['/', '.']) {
+        let names: Vec<&str> = CostTable::names().collect();
+        let known = names.join(", ");
+        return Err(Failure::wrong_use(format!("--costs: there is no table '{text}'; there are {known}; or a file")));
+    }
+    CostTable::parse(text, &text_of(path)?).map_err(|error| Failure::wrong_use(format!("--costs: {error}")))
 }
 
 /// Checked against the knob table here, so that the error says which flag it was.

@@ -10,8 +10,8 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use simulator::catalogue;
-use simulator::simulation::{DeviceChoice, FaultEvent};
+use simulator::simulation::DeviceChoice;
+use simulator::{FaultScript, ScriptedWhat, catalogue};
 
 use super::description::text_of;
 use crate::failure::{Failure, Outcome};
@@ -92,7 +92,46 @@ fn choice(directory: Option<String>, text: &str) -> Outcome<DeviceChoice> {
     Ok(DeviceChoice { directory, model: text.to_owned(), make })
 }
 
-/// What a fault file says happens to these disks.
-pub(super) fn faults(path: &Path, _devices: &[DeviceChoice]) -> Outcome<Vec<FaultEvent>> {
-    Err(Failure::failed(format!("{}: not implemented yet", path.display())))
+/// Has what a fault file says happen to these disks.
+pub(super) fn add_faults(path: &Path, devices: &mut [DeviceChoice]) -> Outcome {
+    let file = path.display().to_string();
+    let script = FaultScript::parse(&file, &text_of(path)?).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    for entry in script.entries {
+        let wrong = |what: String| Failure::wrong_use(format!("{file}:{}: {what}", entry.line));
+        if matches!(entry.what, ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut) {
+            return Err(wrong(
+                "'simulate' carries out faults of disks only: no power-loss, kill or link-cut".to_owned(),
+            ));
+        }
+        if entry.file.is_some() {
+            return Err(wrong(
+                "file: 'simulate' cannot tell files apart here; use 'medium' or leave it out".to_owned(),
+            ));
+        }
+        let meant = |choice: &DeviceChoice| entry.device.as_deref().is_none_or(|name| is_named(choice, name));
+        if !devices.iter().any(meant) {
+            let name = entry.device.as_deref().unwrap_or_default();
+            let names: Vec<&str> = devices.iter().map(name_of).collect();
+            return Err(wrong(format!("device: there is no '{name}' in this run; there are {}", names.join(", "))));
+        }
+        for choice in devices.iter_mut().filter(|choice| meant(choice)) {
+            let (make, entry) = (Arc::clone(&choice.make), entry.clone());
+            choice.make = Arc::new(move |world, number| {
+                let disk = make(world, number)?;
+                disk.arm(&entry, None);
+                Ok(disk)
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A disk is called by its directory or by the model that it is of.
+fn is_named(choice: &DeviceChoice, name: &str) -> bool {
+    let model = choice.model.split(',').next().unwrap_or_default();
+    choice.directory.as_deref() == Some(name) || model == name
+}
+
+fn name_of(choice: &DeviceChoice) -> &str {
+    choice.directory.as_deref().unwrap_or(&choice.model)
 }

@@ -1,4 +1,4 @@
-use super::{knobs, memory, until};
+use super::{costs, knobs, memory, until};
 
 #[test]
 fn times_have_units() {
@@ -44,4 +44,16 @@ fn knobs_are_checked_before_the_run() {
     assert_eq!(knobs(&["dirty_ratio=20".to_owned()]).unwrap(), ["dirty_ratio=20"]);
     let said = knobs(&["dirty_ratio=91".to_owned()]).unwrap_err().to_string();
     assert!(said.starts_with("--set: dirty_ratio: 91 is out of range (1 to 90 percent"), "{said}");
+}
+
+#[test]
+fn costs_are_a_table_or_a_file() {
+    assert!(costs("epyc-2026").is_ok());
+    for (text, part) in [
+        ("cray-1", "--costs: there is no table 'cray-1'; there are epyc-2026, "),
+        ("./none.toml", "./none.toml cannot be read: No such file"),
+    ] {
+        let said = costs(text).map(drop).unwrap_err().to_string();
+        assert!(said.contains(part), "{said}");
+    }
 }
