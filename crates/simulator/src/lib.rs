@@ -5,6 +5,13 @@
 //! models that say what the engine may answer (`model`), whole runs for figures (`simulation`) and for
 //! finding faults (`scenario`).
 //! Does not own: the engine, which is the same code that runs on real disks; how figures are shown.
+//! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the devices
+//! that it can be (`catalogue`), the reference model that says what the engine may answer (`model`),
+//! whole runs (`simulation`).
+//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with its faults (`disk`), the
+//! reference model that says what the engine may answer (`model`), whole runs (`simulation`).
+//! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
+//! which live with the tests that run them.
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
 //! order of a hash table. The same seed and the same calls give the same trace hash.
 

@@ -203,8 +203,8 @@ impl Disk {
     pub fn remove_file(&self, file: DiskFileId) {
         let mut state = self.lock();
         state.files.remove(&file.0);
-        state.count_blocks();
         state.service.remove_file(file);
+        state.count_blocks();
     }
 
     /// The file's size as a read would find it; 0 if there is no such file.

@@ -5,11 +5,16 @@
 //! Invariants: the same description and seed give the same figures.
 
 mod outcome;
+mod plan;
+mod run;
+mod sampling;
+mod settle;
 
 use std::sync::Arc;
 
 use engine::settings::KnobError;
 
+use crate::costs::CostTable;
 use crate::disk::{Disk, DiskOptions, Fault};
 use crate::workload::Workload;
 use crate::world::World;
@@ -28,6 +33,8 @@ pub struct Simulation {
     pub seed: u64,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// What work costs these.
+    pub costs: CostTable,
     /// Bytes of page frames.
     pub memory_bytes: u64,
     /// Knobs of the engine, each as `KNOB=VALUE`.
@@ -52,8 +59,11 @@ pub enum Contents {
     /// Bytes that name their file, place and version; each read is checked against all that it may
     /// return. For short runs: time and memory grow with the square of the number of writes.
     Exact,
-    /// As cheap as can be; nothing is checked but the counters.
+    /// 16 bytes that name file, page and version at the start of each page; each read is checked against the
+    /// versions that it may show. Of each page no more is kept, so a cache of 64 GB takes 256 MB.
     #[default]
+    Stamped,
+    /// The same without a check but of the counters.
     Unchecked,
 }
 
@@ -144,6 +154,7 @@ impl Simulation {
         Self {
             seed,
             cpus: 8,
+            costs: CostTable::standard(),
             memory_bytes: 1 << 30,
             knobs: Vec::new(),
             devices: vec![device],
@@ -155,13 +166,12 @@ impl Simulation {
         }
     }
 
-    /// Runs it to its end: all jobs done (or stopped), faults off, everything on the disks, all
-    /// checks passed. `progress` is called every few thousand steps, often in a second of real time.
+    /// Runs it to its end: all jobs done (or stopped), faults off, everything written out as by `sync`, all
+    /// checks passed. `progress` is called at every sample, a few thousand times in all.
     ///
     /// # Errors
     /// When the description is wrong, the run cannot go on, or a check fails.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
-        progress(Progress::default());
-        Err(SimulationError::Description("not implemented yet".to_owned()))
+        self.carry_out(progress)
     }
 }

@@ -45,6 +45,8 @@ pub struct JobOutcome {
     pub write: OperationOutcome,
     /// Its `fsync` and `fdatasync` calls.
     pub sync: OperationOutcome,
+    /// Its syncs at the end (`end_fsync`), one for each file; fio does not count these.
+    pub closing_sync: OperationOutcome,
     /// Operations that failed, as what failed and how often.
     pub errors: Vec<(String, u64)>,
 }

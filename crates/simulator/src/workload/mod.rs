@@ -1,19 +1,25 @@
 //! What runs on the simulated machine: jobs of fio job files, and built-in workloads.
 //!
-//! Owns: the job file parser (`fio`), what a job is (`job`), the other workloads' descriptions.
+//! Owns: the job file parser (`fio`), what a job is (`job`) and does (`sequence`, `runner`), the files that
+//! jobs share (`machine`), the other workloads' descriptions.
 //! Does not own: the machine and the figures of a run (`simulation`); the disks.
 //! Invariants: a description is plain data; running it depends on it and on the seed alone.
 
 mod blocks;
+mod contents;
 pub mod fio;
 mod job;
-mod sequence;
+pub(crate) mod machine;
+pub(crate) mod recorder;
+pub(crate) mod runner;
+pub(crate) mod sequence;
 mod zipf;
 
 pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
 
 /// One line of a run's report: a job, or a built-in workload.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there are few, and all but a few are jobs")]
 pub enum Workload {
     /// A job of a fio job file, with all its clones.
     Job(Job),

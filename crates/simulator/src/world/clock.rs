@@ -36,6 +36,8 @@ pub(super) struct Clock {
     counting: AtomicBool,
     /// Charged by hand in a call at an instant: it lands on the CPU, not on the clock.
     charged_ns: AtomicU64,
+    /// Up to this instant nothing else can happen, and the slice lasts: preemption points are passed.
+    quiet_ns: AtomicU64,
     /// Left over by the steps before, of the CPU that runs this one.
     carry_ps: AtomicU64,
     /// The virtual CPU that runs the step.
@@ -54,6 +56,7 @@ impl Clock {
             base_ns: AtomicU64::new(0),
             counting: AtomicBool::new(false),
             charged_ns: AtomicU64::new(0),
+            quiet_ns: AtomicU64::new(0),
             carry_ps: AtomicU64::new(0),
             cpu: AtomicUsize::new(0),
             cpus,
@@ -126,6 +129,22 @@ impl Clock {
         charged.store(charged.load(Ordering::Relaxed).saturating_add(ns), Ordering::Relaxed);
     }
 
+    /// Whether nothing can come before a step that is at `now_ns`.
+    #[inline]
+    pub(super) fn is_quiet(&self, now_ns: u64) -> bool {
+        now_ns < self.quiet_ns.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_quiet(&self, until_ns: u64) {
+        self.quiet_ns.store(until_ns, Ordering::Relaxed);
+    }
+
+    /// Something will happen at `at_ns`.
+    #[inline]
+    pub(super) fn disturb(&self, at_ns: u64) {
+        self.quiet_ns.store(at_ns.min(self.quiet_ns.load(Ordering::Relaxed)), Ordering::Relaxed);
+    }
+
     /// What happened between runs is nobody's CPU time.
     pub(super) fn forget_uncharged(&self) {
         let Some(costs) = &self.costs else { return };
@@ -141,6 +160,7 @@ impl Clock {
         self.base_ns.store(start_ns, Ordering::Relaxed);
         self.carry_ps.store(carry_ps, Ordering::Relaxed);
         self.counting.store(true, Ordering::Relaxed);
+        self.quiet_ns.store(0, Ordering::Relaxed);
     }
 
     /// A call at an instant begins; what it costs will be `cpu`'s.

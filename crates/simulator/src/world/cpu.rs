@@ -237,17 +237,22 @@ impl Cpus {
     }
 
     /// What the running task is to do at a preemption point at `now_ns`, with the next event at
-    /// `event_ns`; it keeps its CPU unless it `may_switch`.
-    pub(super) fn preempt(&mut self, now_ns: u64, event_ns: Option<u64>, may_switch: bool) -> Preempt {
-        let drawn = self.options.switch_per_mille > 0 && self.random.chance(self.options.switch_per_mille);
-        self.decided = if may_switch && (drawn || now_ns >= self.cpus[self.current].slice_end_ns) {
+    /// `event_ns`; it keeps its CPU unless it `may_switch`. And the instant before which, by what is
+    /// known now, it is to go on at all further points.
+    pub(super) fn preempt(&mut self, now_ns: u64, event_ns: Option<u64>, may_switch: bool) -> (Preempt, u64) {
+        let draws = self.options.switch_per_mille > 0;
+        let drawn = draws && self.random.chance(self.options.switch_per_mille);
+        let slice_end_ns = self.cpus[self.current].slice_end_ns;
+        let other_ns = self.candidate_without(Some(self.current)).map(|other| other.at_ns);
+        let first_ns = other_ns.into_iter().chain(event_ns).min().unwrap_or(u64::MAX);
+        self.decided = if may_switch && (drawn || now_ns >= slice_end_ns) {
             Preempt::Switch
+        } else if first_ns < now_ns {
+            Preempt::GiveWay
         } else {
-            let others = self.candidate_without(Some(self.current)).map(|other| other.at_ns);
-            let earlier = |at: Option<u64>| at.is_some_and(|at| at < now_ns);
-            if earlier(event_ns) || earlier(others) { Preempt::GiveWay } else { Preempt::GoOn }
+            Preempt::GoOn
         };
-        self.decided
+        (self.decided, if draws { 0 } else { first_ns.min(slice_end_ns) })
     }
 
     /// Nanoseconds until the running task's slice is used up.

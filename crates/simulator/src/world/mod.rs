@@ -29,6 +29,7 @@ pub use cpu::{CPUS_MAX, CpuOptions, CpuTime, CpuUsage, Slice};
 use cpu::{Cpus, Preempt};
 pub use error::RunError;
 pub use platform::SimPlatform;
+use platform::Yield;
 use shuffle::Shuffle;
 pub use task::TaskUsage;
 use task::{MAIN, TaskFuture, TaskRef, Tasks};
@@ -192,6 +193,7 @@ impl Shared {
         }
         let tie = core.schedule.bits();
         core.timers.add(at_ns, tie, Due::Call(call));
+        self.clock.disturb(at_ns);
     }
 
     pub(crate) fn trace(&self, kind: &str, words: &[u64]) {
@@ -225,11 +227,13 @@ impl Shared {
         let task = core.tasks.add(self, name, future);
         core.trace.event(now_ns, name, &[task.number]);
         core.make_ready(task, now_ns);
+        self.clock.disturb(now_ns);
     }
 
     fn wake(&self, task: TaskRef) {
         let now_ns = self.now_ns();
         self.lock().make_ready(task, now_ns);
+        self.clock.disturb(now_ns);
     }
 
     /// Settles what has ended and chooses what is next; time moves on until there is something.
@@ -363,19 +367,26 @@ impl Shared {
         usage
     }
 
-    /// What the running task is to do at a preemption point, or where it `may_switch` not.
-    fn preempt(&self, may_switch: bool) -> Preempt {
+    /// A preemption point of the running task, at which it keeps its CPU unless it `may_switch`. What
+    /// it comes to is decided now: it is awaited at once.
+    fn preempt(&self, may_switch: bool) -> Yield {
         if self.options.cpus.is_none() {
-            return Preempt::Switch;
+            return Yield(false);
         }
         let now_ns = self.now_ns();
+        if self.clock.is_quiet(now_ns) {
+            return Yield(true);
+        }
         let mut core = self.lock();
         let event_ns = core.timers.first_ns();
         let inside = core.running.is_some();
-        match &mut core.cpus {
-            Some(cpus) if inside => cpus.preempt(now_ns, event_ns, may_switch),
-            _ => Preempt::GoOn,
+        let Core { cpus: Some(cpus), .. } = &mut *core else { return Yield(true) };
+        if !inside {
+            return Yield(true);
         }
+        let (decided, quiet_ns) = cpus.preempt(now_ns, event_ns, may_switch);
+        self.clock.set_quiet(quiet_ns);
+        Yield(decided == Preempt::GoOn)
     }
 }
 

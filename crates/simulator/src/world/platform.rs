@@ -14,7 +14,6 @@ use engine::counters::{Counters, Local};
 use engine::{Nanos, Platform, WallNanos};
 
 use super::Shared;
-use super::cpu::Preempt;
 use super::task::TaskUsage;
 use super::timer::Sleep;
 
@@ -67,7 +66,7 @@ impl SimPlatform {
             self.charge_ns(piece_ns);
             left_ns -= piece_ns;
             // Done, it keeps the CPU, but does not go on before what others did meanwhile.
-            Yield { shared: Arc::clone(&self.shared), over: false, may_switch: left_ns > 0 }.await;
+            self.shared.preempt(left_ns > 0).await;
         }
     }
 
@@ -110,7 +109,7 @@ impl Platform for SimPlatform {
     }
 
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
-        Yield { shared: Arc::clone(&self.shared), over: false, may_switch: true }
+        self.shared.preempt(true)
     }
 
     fn local(&self) -> &Local {
@@ -123,18 +122,14 @@ impl Platform for SimPlatform {
     }
 }
 
-struct Yield {
-    shared: Arc<Shared>,
-    over: bool,
-    /// Whether the task may lose its CPU here.
-    may_switch: bool,
-}
+/// Lets others go first, or, made with `true`, does nothing.
+pub(super) struct Yield(pub(super) bool);
 
 impl Future for Yield {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        if std::mem::replace(&mut self.over, true) || self.shared.preempt(self.may_switch) == Preempt::GoOn {
+        if std::mem::replace(&mut self.0, true) {
             return Poll::Ready(());
         }
         cx.waker().wake_by_ref();

@@ -24,6 +24,13 @@ pub(crate) struct TaskRef {
     pub(super) number: u64,
 }
 
+#[cfg(test)]
+impl TaskRef {
+    pub(super) fn of(number: u64) -> Self {
+        Self { slot: 0, number }
+    }
+}
+
 /// What a task has had of the CPUs so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TaskUsage {

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn logarithm_and_exponential_are_right_to_the_last_digits() {
-    for number in [1e-300, 1e-9, 0.3, 0.7, 1.0, 1.4142, 1.5, 2.0, 10.0, 12345.678, 1e18, 1e300] {
+    for number in [1e-300, 1e-9, 0.3, 0.7, 1.0, 1.41, 1.5, 2.0, 10.0, 12345.678, 1e18, 1e300] {
         let error = (logarithm(number) - f64::ln(number)).abs();
         assert!(error <= 1e-15 * f64::ln(number).abs().max(1.0), "ln {number}: {error}");
     }

@@ -1,0 +1,333 @@
+//! Runs what a description says, from an empty machine to the checks at the end.
+//!
+//! Owns: the order of things: files, jobs with their stonewalls, faults, the end of faults, settling, checks.
+//! Does not own: what a job does (`workload`), the samples (`sampling`).
+//! Invariants: a run ends: all jobs done, or stopped, or nothing has moved for an hour of virtual time.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use engine::counters::{COUNTERS, Counter};
+use engine::settings::Settings;
+use engine::{Device, Engine, Nanos, Platform};
+use frames::{FRAME_BYTES, Frames};
+
+use super::plan::{Plan, Start, plan};
+use super::sampling::Sampler;
+use super::settle;
+use super::{Contents, DeviceOutcome, EngineOutcome, FaultAction, Outcome, Progress, Simulation, SimulationError};
+use crate::random::Random;
+use crate::workload::machine::{Machine, Volume, lock};
+use crate::workload::runner::{self, Doing, described};
+use crate::world::{CPUS_MAX, CpuOptions, World, WorldOptions};
+
+/// Virtual time without any byte moving after which a run is given up.
+const STUCK_NS: u64 = 3600 * Nanos::SECOND;
+
+/// How many tasks have not ended, and who waits for that.
+#[derive(Default)]
+struct Left {
+    count: u64,
+    waker: Option<Waker>,
+}
+
+impl Left {
+    fn ended(left: &Mutex<Self>) {
+        let waker = {
+            let mut left = lock(left);
+            left.count -= 1;
+            if left.count == 0 { left.waker.take() } else { None }
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+/// Says what a clone is doing.
+type Describe = Box<dyn Fn() -> String>;
+
+/// A run on its way.
+struct Run<'a> {
+    world: &'a World,
+    machine: Arc<Machine>,
+    left: Arc<Mutex<Left>>,
+    sampler: Sampler,
+    /// Clones that have started, for the report if they never end.
+    started: Vec<(Arc<Doing>, Describe)>,
+    /// What had moved when something last did, and when that was.
+    moved: (u64, u64),
+    bytes_total: Option<u64>,
+    progress: &'a mut dyn FnMut(Progress),
+}
+
+/// What a finished run leaves for its outcome.
+struct Ended {
+    sampler: Sampler,
+    virtual_ns: u64,
+    settle_ns: u64,
+    cpu_busy_ns: u64,
+}
+
+impl Simulation {
+    fn world_options(&self) -> WorldOptions {
+        WorldOptions {
+            keep_lines: self.keep_trace,
+            steps_max: u64::MAX,
+            time_ns_max: u64::MAX / 2,
+            ..WorldOptions::machine(
+                self.seed,
+                CpuOptions { costs: self.costs.clone(), ..CpuOptions::count(self.cpus as usize) },
+            )
+        }
+    }
+
+    pub(super) fn carry_out(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
+        if !(1..=CPUS_MAX).contains(&(self.cpus as usize)) {
+            return Err(SimulationError::Description(format!("{} CPUs are not within 1 to {CPUS_MAX}", self.cpus)));
+        }
+        let world = World::new(self.world_options());
+        let machine = Arc::new(self.machine(&world)?);
+        let mut plan =
+            plan(&self.workloads, &machine, &Random::new(self.seed).fork(4)).map_err(SimulationError::Description)?;
+        self.schedule_faults(&world, &machine)?;
+        let run = Run {
+            world: &world,
+            left: Arc::default(),
+            sampler: Sampler::new(machine.volumes.len()),
+            started: Vec::new(),
+            moved: (0, 0),
+            bytes_total: plan.bytes,
+            progress,
+            machine: Arc::clone(&machine),
+        };
+        let ended = world.run(run.finish(std::mem::take(&mut plan.starts)));
+        let ended = ended.map_err(|error| error.to_string()).and_then(|ended| ended);
+        let ended = match machine.failure() {
+            Some(what) => Err(what),
+            None => ended,
+        };
+        let at_ns = machine.now_ns();
+        let ended = ended.map_err(|what| SimulationError::Run { what, seed: self.seed, at_ns })?;
+        Ok(self.outcome(&world, &machine, &plan, ended))
+    }
+
+    fn machine(&self, world: &World) -> Result<Machine, SimulationError> {
+        let wrong = SimulationError::Description;
+        if self.devices.is_empty() {
+            return Err(wrong("there is no device".to_owned()));
+        }
+        let mut settings = Settings::new();
+        for knob in &self.knobs {
+            settings.set_text(knob)?;
+        }
+        let bytes = self.memory_bytes / FRAME_BYTES as u64 * FRAME_BYTES as u64;
+        let stamped = self.contents != Contents::Exact;
+        let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) };
+        let frames = frames.map_err(|error| wrong(format!("memory: {error}")))?;
+        let platform = Arc::clone(world.platform());
+        let engine = Engine::new(Arc::clone(&platform), settings, frames);
+        let mut volumes: Vec<Volume> = Vec::new();
+        for (number, choice) in self.devices.iter().enumerate() {
+            let directory = choice.directory.clone().unwrap_or_default();
+            let name = choice.directory.clone().unwrap_or_else(|| "disk".to_owned());
+            if volumes.iter().any(|volume| volume.directory == directory) {
+                return Err(wrong(format!("two devices are for '{name}'")));
+            }
+            let disk = (choice.make)(world, number as u64).map_err(wrong)?;
+            if stamped {
+                disk.keep_stamps();
+            }
+            let device = engine.add_device(&name, Arc::clone(&disk) as Arc<dyn Device>);
+            volumes.push(Volume {
+                directory,
+                name,
+                disk,
+                device,
+                accepted_bytes: Default::default(),
+                last_accepted_ns: Default::default(),
+            });
+        }
+        Ok(Machine::new(platform, engine, volumes, self.contents, self.until_ns.unwrap_or(u64::MAX)))
+    }
+
+    fn schedule_faults(&self, world: &World, machine: &Arc<Machine>) -> Result<(), SimulationError> {
+        let count = machine.volumes.len();
+        if let Some(wrong) = self.faults.iter().find(|event| event.device >= count) {
+            let what = format!("a fault is for device {}, but there are {count}", wrong.device);
+            return Err(SimulationError::Description(what));
+        }
+        let mut events = self.faults.clone();
+        events.sort_by_key(|event| event.at_ns);
+        // Not the machine: this task may be asleep long after all else has ended.
+        let disks: Vec<_> = machine.volumes.iter().map(|volume| Arc::clone(&volume.disk)).collect();
+        let platform = Arc::clone(&machine.platform);
+        if !events.is_empty() {
+            world.spawn("faults", async move {
+                for event in events {
+                    platform.sleep_until(Nanos(event.at_ns)).await;
+                    let disk = &disks[event.device];
+                    match event.what {
+                        FaultAction::Begin(fault) => disk.add_fault(fault),
+                        FaultAction::End => disk.clear_faults(),
+                        FaultAction::Hang => disk.hang(),
+                        FaultAction::Release => disk.release(),
+                        FaultAction::Capacity(bytes) => disk.set_capacity(bytes),
+                    }
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn outcome(&self, world: &World, machine: &Machine, plan: &Plan, mut ended: Ended) -> Outcome {
+        let counters = machine.platform.counters().sum();
+        let status = machine.engine.status();
+        let count = |counter: Counter| counters[counter as usize];
+        let devices = self.devices.iter().zip(&machine.volumes).zip(&status.devices).enumerate();
+        let devices = devices.map(|(at, ((choice, volume), device))| DeviceOutcome {
+            name: volume.name.clone(),
+            model: choice.model.clone(),
+            busy_ns: device.busy_ns,
+            requests: (count(Counter::ReadRequests), count(Counter::WriteRequests)),
+            bytes: (count(Counter::PageIn), device.written_bytes),
+            samples: ended.sampler.samples(at),
+            ..DeviceOutcome::default()
+        });
+        Outcome {
+            seed: self.seed,
+            trace_hash: world.trace_hash(),
+            virtual_ns: ended.virtual_ns,
+            jobs: plan.rows.iter().map(|row| lock(row).outcome()).collect(),
+            devices: devices.collect(),
+            engine: EngineOutcome {
+                cache_bytes: status.cache_bytes,
+                counters: COUNTERS.iter().map(|counter| counter.name).zip(counters).collect(),
+                pauses: vec![("dirty limit".to_owned(), count(Counter::ThrottlePauses), count(Counter::ThrottleNs))],
+                cpu_busy_ns: ended.cpu_busy_ns,
+                cpus: self.cpus,
+            },
+            at_risk_bytes_max: ended.sampler.at_risk_bytes_max,
+            settle_ns: ended.settle_ns,
+            trace_lines: world.trace_lines(),
+        }
+    }
+}
+
+impl Run<'_> {
+    async fn finish(mut self, starts: Vec<Start>) -> Result<Ended, String> {
+        let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
+        for start in starts {
+            if start.stonewall {
+                self.wait(stop_ns).await?;
+            }
+            if self.machine.now_ns() < stop_ns {
+                start.clones.into_iter().for_each(|clone| self.start(clone));
+            }
+        }
+        self.wait(stop_ns).await?;
+        // Jobs stop; what they are in the middle of must end now.
+        self.machine.stop_ns.store(0, Ordering::Relaxed);
+        for volume in &self.machine.volumes {
+            volume.disk.clear_faults();
+            volume.disk.release();
+        }
+        self.wait(u64::MAX).await?;
+        self.settle().await?;
+        let virtual_ns = self.machine.now_ns();
+        let cpu_busy_ns = self.world.cpu_usage().busy_ns();
+        self.sampler.look(&self.machine);
+        let accepted = self.machine.volumes.iter().map(|volume| volume.last_accepted_ns.load(Ordering::Relaxed));
+        let settle_ns = accepted.max().filter(|ns| *ns > 0).map_or(0, |ns| virtual_ns - ns);
+        settle::check_clean(&self.machine)?;
+        self.machine.check_disks();
+        settle::check_frames(&self.machine).await?;
+        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns })
+    }
+
+    fn start(&mut self, clone: runner::Clone) {
+        let (name, number, files) = (clone.name.clone(), clone.number, clone.files.clone());
+        let doing = Arc::clone(&clone.doing);
+        let seen = Arc::clone(&doing);
+        self.started.push((seen, Box::new(move || described(&name, number, &files, &doing))));
+        let machine = Arc::clone(&self.machine);
+        self.spawn("job", runner::run(machine, clone));
+    }
+
+    fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        lock(&self.left).count += 1;
+        let left = Arc::clone(&self.left);
+        self.world.spawn(name, async move {
+            task.await;
+            Left::ended(&left);
+        });
+    }
+
+    async fn settle(&mut self) -> Result<(), String> {
+        let (machine, result) = (Arc::clone(&self.machine), Arc::new(Mutex::new(Ok(()))));
+        let told = Arc::clone(&result);
+        self.spawn("settle", async move {
+            let settled = settle::settle(&machine).await;
+            *lock(&told) = settled;
+        });
+        self.wait(u64::MAX).await?;
+        lock(&result).clone()
+    }
+
+    /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile.
+    async fn wait(&mut self, until_ns: u64) -> Result<(), String> {
+        loop {
+            let next_ns = self.sampler.next_ns().min(until_ns);
+            let mut sleep = pin!(self.machine.platform.sleep_until(Nanos(next_ns)));
+            let all_ended = poll_fn(|cx| {
+                let mut left = lock(&self.left);
+                if left.count == 0 {
+                    return Poll::Ready(true);
+                }
+                left.waker = Some(cx.waker().clone());
+                drop(left);
+                sleep.as_mut().poll(cx).map(|()| false)
+            })
+            .await;
+            if let Some(what) = self.machine.failure() {
+                return Err(what);
+            }
+            let now_ns = self.machine.now_ns();
+            if all_ended || now_ns >= until_ns {
+                return Ok(());
+            }
+            self.sampler.look(&self.machine);
+            self.watch(now_ns)?;
+            let bytes = self.machine.moved_bytes.load(Ordering::Relaxed);
+            (self.progress)(Progress { virtual_ns: now_ns, bytes, bytes_total: self.bytes_total });
+        }
+    }
+
+    /// An error once nothing has moved for long and nobody waits by himself.
+    fn watch(&mut self, now_ns: u64) -> Result<(), String> {
+        let counters = self.machine.platform.counters();
+        let moving = [Counter::PageIn, Counter::PagesWritten, Counter::PagesDirtied, Counter::SyncRequests];
+        let moved = moving.into_iter().map(|counter| counters.get(counter)).sum::<u64>()
+            + self.machine.moved_bytes.load(Ordering::Relaxed);
+        let pauses = self.started.iter().any(|(doing, _)| doing.pauses());
+        if moved != self.moved.0 || pauses {
+            self.moved = (moved, now_ns);
+        }
+        if now_ns - self.moved.1 < STUCK_NS {
+            return Ok(());
+        }
+        let doing: Vec<String> =
+            self.started.iter().filter(|(doing, _)| doing.is_busy()).map(|(_, say)| say()).collect();
+        let hung = self.machine.volumes.iter().filter(|volume| volume.disk.is_hung());
+        let hung: Vec<&str> = hung.map(|volume| volume.name.as_str()).collect();
+        Err(format!(
+            "deadlock: nothing has moved for an hour; jobs: {}; devices that hang: {}; tasks that wait: {}",
+            doing.join("; "),
+            hung.join(", "),
+            self.world.waiting().join(", ")
+        ))
+    }
+}

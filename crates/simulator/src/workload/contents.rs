@@ -1,0 +1,182 @@
+//! What a workload's files hold, and whether what is read is right.
+//!
+//! Owns: the seam between workloads and models of files, and the models behind it.
+//! Does not own: the models (`model`).
+//! Invariants: every begin has an end; ends may come in any order.
+
+use crate::disk::{Disk, DiskFileId};
+use frames::STAMP_BYTES;
+
+use crate::model::stamps::{StampLook, StampModel, StampWrite};
+use crate::model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
+
+/// Bytes that are compared at a time at the end of a run.
+const CHECK_BYTES: u64 = 64 << 10;
+/// Bytes in a page, which has one stamp.
+const PAGE_BYTES: usize = 4096;
+
+/// What a begin hands to its end.
+#[derive(Debug)]
+pub(crate) enum Mark {
+    /// A change of the exact model.
+    Change(ChangeId),
+    /// A look of the exact model.
+    Look(Stamp),
+    /// A write of stamps.
+    StampWrite(StampWrite),
+    /// A read or a sync of stamps.
+    StampLook(StampLook),
+}
+
+/// One file's contents.
+pub(crate) trait FileContents: Send {
+    /// A write begins: `into` gets the bytes to write.
+    fn begin_write(&mut self, offset: u64, into: &mut [u8]) -> Mark;
+
+    /// The write ends.
+    fn end_write(&mut self, mark: Mark, ending: Ending);
+
+    /// A read begins.
+    fn begin_read(&mut self) -> Mark;
+
+    /// A read of `asked` bytes ends with these, or failed: an error if it may not have them.
+    fn end_read(&mut self, mark: Mark, offset: u64, asked: u64, got: Option<&[u8]>) -> Result<(), Mismatch>;
+
+    /// A sync of the whole file begins.
+    fn begin_sync(&mut self) -> Mark;
+
+    /// It ends; `done`: with success.
+    fn end_sync(&mut self, mark: Mark, done: bool);
+
+    /// Everything is said to be on the disk and nothing is under way: whether the disk has what was written.
+    fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch>;
+}
+
+/// Every byte against all that it may be.
+pub(crate) struct Exact {
+    model: FileModel,
+    version: u64,
+}
+
+impl Exact {
+    /// A file of `size` bytes of version `first`, whose writes have the versions after it. A run gives each
+    /// file a `first` far from the others'.
+    pub(crate) fn new(size: u64, first: u64) -> Self {
+        Self { model: FileModel::new(size, first), version: first }
+    }
+}
+
+impl FileContents for Exact {
+    fn begin_write(&mut self, offset: u64, into: &mut [u8]) -> Mark {
+        self.version += 1;
+        pattern(self.version, offset, into);
+        Mark::Change(self.model.begin_write(offset, into.len() as u64, self.version))
+    }
+
+    fn end_write(&mut self, mark: Mark, ending: Ending) {
+        if let Mark::Change(change) = mark {
+            self.model.end(change, ending);
+        }
+    }
+
+    fn begin_read(&mut self) -> Mark {
+        Mark::Look(self.model.look())
+    }
+
+    fn end_read(&mut self, mark: Mark, offset: u64, asked: u64, got: Option<&[u8]>) -> Result<(), Mismatch> {
+        match (mark, got) {
+            (Mark::Look(since), Some(got)) => self.model.check_read(since, offset, asked, got),
+            _ => Ok(()),
+        }
+    }
+
+    fn begin_sync(&mut self) -> Mark {
+        Mark::Look(self.model.look())
+    }
+
+    fn end_sync(&mut self, mark: Mark, done: bool) {
+        if let (Mark::Look(since), true) = (mark, done) {
+            self.model.note_synced(since, 0, u64::MAX);
+        }
+    }
+
+    fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
+        let now = self.model.look();
+        self.model.check_size(now, disk.durable_size(file))?;
+        for (start, end) in self.model.written_ranges() {
+            for offset in (start..end).step_by(CHECK_BYTES as usize) {
+                let len = (end - offset).min(CHECK_BYTES) as usize;
+                self.model.check_bytes(now, offset, &disk.durable_bytes(file, offset, len))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Each page's stamp against all that it may be.
+pub(crate) struct Stamped {
+    model: StampModel,
+}
+
+impl Stamped {
+    /// A file of `size` zero bytes, with a number of its own.
+    pub(crate) fn new(file: u32, size: u64) -> Self {
+        Self { model: StampModel::new(file, size) }
+    }
+}
+
+impl FileContents for Stamped {
+    fn begin_write(&mut self, offset: u64, into: &mut [u8]) -> Mark {
+        let write = self.model.begin_write(offset, into.len() as u64);
+        write.stamp(0, into);
+        Mark::StampWrite(write)
+    }
+
+    fn end_write(&mut self, mark: Mark, ending: Ending) {
+        if let Mark::StampWrite(write) = mark {
+            self.model.end_write(write, ending);
+        }
+    }
+
+    fn begin_read(&mut self) -> Mark {
+        Mark::StampLook(self.model.begin_read())
+    }
+
+    fn end_read(&mut self, mark: Mark, offset: u64, asked: u64, got: Option<&[u8]>) -> Result<(), Mismatch> {
+        let Mark::StampLook(look) = mark else { return Ok(()) };
+        match got {
+            Some(got) => self.model.end_read(look, offset, asked, got),
+            None => {
+                self.model.end_look(look);
+                Ok(())
+            }
+        }
+    }
+
+    fn begin_sync(&mut self) -> Mark {
+        Mark::StampLook(self.model.begin_sync())
+    }
+
+    fn end_sync(&mut self, mark: Mark, done: bool) {
+        match mark {
+            Mark::StampLook(look) if done => self.model.end_sync(look, 0, u64::MAX),
+            Mark::StampLook(look) => self.model.end_look(look),
+            _ => {}
+        }
+    }
+
+    fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
+        let size = disk.size(file);
+        let mut bytes = vec![0; CHECK_BYTES as usize];
+        for offset in (0..size).step_by(CHECK_BYTES as usize) {
+            let len = (size - offset).min(CHECK_BYTES);
+            let kept = disk.kept_bytes(file, offset, len);
+            for (page, stamp) in bytes.chunks_mut(PAGE_BYTES).zip(kept.chunks(STAMP_BYTES)) {
+                page[..stamp.len()].copy_from_slice(stamp);
+            }
+            let look = self.model.begin_read();
+            self.model.end_read(look, offset, len, &bytes[..len as usize])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! What workloads run on: the engine, its devices, the files by path.
+//!
+//! Owns: files (made when first named, shared by all who name them), their contents' checks, what all
+//! workloads together have moved.
+//! Does not own: when anything happens (`runner`), the devices.
+//! Invariants: a path is one file. The first mismatch or misuse is kept and ends the run.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::{DeviceId, Engine, Error, File, Platform};
+
+use super::contents::{Exact, FileContents, Stamped};
+use crate::disk::{Disk, DiskFileId};
+use crate::model::{Ending, Mismatch};
+use crate::simulation::Contents;
+use crate::world::SimPlatform;
+
+/// Versions between two files' contents, so that each file's are its own.
+const VERSIONS_EACH: u64 = 1 << 14;
+
+/// A device and the directory on it.
+pub(crate) struct Volume {
+    /// Empty: all that is on no other.
+    pub(crate) directory: String,
+    pub(crate) name: String,
+    pub(crate) disk: Arc<Disk>,
+    pub(crate) device: DeviceId,
+    /// Bytes that writers had accepted.
+    pub(crate) accepted_bytes: AtomicU64,
+    pub(crate) last_accepted_ns: AtomicU64,
+}
+
+/// A file that workloads use.
+pub(crate) struct WorkFile {
+    pub(crate) path: String,
+    pub(crate) file: File,
+    pub(crate) volume: usize,
+    pub(crate) disk_file: DiskFileId,
+    contents: Option<Mutex<Box<dyn FileContents>>>,
+    /// A job has used it, so the cache may hold some of it.
+    pub(crate) used: AtomicBool,
+}
+
+pub(crate) struct Machine {
+    pub(crate) platform: Arc<SimPlatform>,
+    pub(crate) engine: Arc<Engine<SimPlatform>>,
+    pub(crate) volumes: Vec<Volume>,
+    pub(crate) kind: Contents,
+    files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
+    pub(crate) moved_bytes: AtomicU64,
+    /// When jobs are to stop.
+    pub(crate) stop_ns: AtomicU64,
+    failed: AtomicBool,
+    failure: Mutex<Option<String>>,
+}
+
+/// Locks, also after a panic of somebody who held the lock.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether a path is in a directory, or deeper.
+fn is_under(path: &str, directory: &str) -> bool {
+    let directory = directory.trim_end_matches('/');
+    directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+impl Machine {
+    pub(crate) fn new(
+        platform: Arc<SimPlatform>,
+        engine: Arc<Engine<SimPlatform>>,
+        volumes: Vec<Volume>,
+        kind: Contents,
+        stop_ns: u64,
+    ) -> Self {
+        Self {
+            platform,
+            engine,
+            volumes,
+            kind,
+            files: Mutex::default(),
+            moved_bytes: AtomicU64::new(0),
+            stop_ns: AtomicU64::new(stop_ns),
+            failed: AtomicBool::new(false),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn now_ns(&self) -> u64 {
+        self.platform.now().0
+    }
+
+    /// Notes what is wrong; the first counts.
+    pub(crate) fn fail(&self, what: String) {
+        lock(&self.failure).get_or_insert(what);
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+
+    /// The device that a path is on: that of the longest directory above it.
+    pub(crate) fn volume_of(&self, path: &str) -> Option<usize> {
+        let above = self.volumes.iter().enumerate().filter(|(_, volume)| is_under(path, &volume.directory));
+        above.max_by_key(|(_, volume)| volume.directory.trim_end_matches('/').len()).map(|(at, _)| at)
+    }
+
+    /// The file at `path`, made now if there is none: empty, or laid out with `bytes`. One that is there and
+    /// smaller is no larger by this.
+    pub(crate) fn file(&self, path: &str, bytes: u64) -> Result<Arc<WorkFile>, String> {
+        let mut files = lock(&self.files);
+        if let Some(file) = files.get(path) {
+            return Ok(Arc::clone(file));
+        }
+        let volume = self.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
+        let Volume { disk, device, .. } = &self.volumes[volume];
+        let disk_file = disk.create_file();
+        let number = files.len() as u64;
+        let mut laid_out = Vec::new();
+        let contents: Option<Box<dyn FileContents>> = match self.kind {
+            Contents::Exact => {
+                let version = number * VERSIONS_EACH + 1;
+                laid_out = vec![0; bytes as usize];
+                crate::model::pattern(version, 0, &mut laid_out);
+                Some(Box::new(Exact::new(bytes, version)))
+            }
+            Contents::Stamped => Some(Box::new(Stamped::new(number as u32 + 1, bytes))),
+            Contents::Unchecked => None,
+        };
+        if bytes > 0 {
+            disk.change_behind(disk_file, bytes, 0, &laid_out);
+        }
+        let file = Arc::new(WorkFile {
+            path: path.to_owned(),
+            file: self.engine.open(*device, disk.backing(disk_file), bytes),
+            volume,
+            disk_file,
+            contents: contents.map(Mutex::new),
+            used: AtomicBool::new(false),
+        });
+        files.insert(path.to_owned(), Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// All files, in the order of their paths.
+    pub(crate) fn files(&self) -> Vec<Arc<WorkFile>> {
+        lock(&self.files).values().cloned().collect()
+    }
+
+    /// Writes `buffer` at `offset`, with bytes of a new version where contents are kept.
+    #[inline]
+    pub(crate) async fn write(&self, to: &WorkFile, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+        let mark = to.contents.as_ref().map(|contents| lock(contents).begin_write(offset, buffer));
+        let result = self.engine.write(&to.file, offset, buffer).await;
+        if let (Some(contents), Some(mark)) = (&to.contents, mark) {
+            lock(contents).end_write(mark, if result.is_ok() { Ending::Done } else { Ending::Failed });
+        }
+        if result.is_ok() {
+            let volume = &self.volumes[to.volume];
+            add(&volume.accepted_bytes, buffer.len() as u64);
+            volume.last_accepted_ns.store(self.now_ns(), Ordering::Relaxed);
+            add(&self.moved_bytes, buffer.len() as u64);
+        }
+        result
+    }
+
+    /// Reads into `buffer`; returns how many bytes.
+    #[inline]
+    pub(crate) async fn read(&self, from: &WorkFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        let mark = from.contents.as_ref().map(|contents| lock(contents).begin_read());
+        let result = self.engine.read(&from.file, offset, buffer).await;
+        if let (Some(contents), Some(mark)) = (&from.contents, mark) {
+            let got = result.as_ref().ok().map(|count| &buffer[..*count]);
+            let checked = lock(contents).end_read(mark, offset, buffer.len() as u64, got);
+            self.note(from, checked);
+        }
+        add(&self.moved_bytes, result.unwrap_or(0) as u64);
+        result
+    }
+
+    /// Makes the file durable.
+    pub(crate) async fn sync(&self, file: &WorkFile) -> Result<(), Error> {
+        let mark = file.contents.as_ref().map(|contents| lock(contents).begin_sync());
+        let result = self.engine.sync(&file.file, 0..u64::MAX).await;
+        if let (Some(contents), Some(mark)) = (&file.contents, mark) {
+            lock(contents).end_sync(mark, result.is_ok());
+        }
+        result
+    }
+
+    /// Forgets the file's clean pages, as a job asks the kernel to before it reads.
+    pub(crate) async fn forget_clean(&self, file: &WorkFile) {
+        let seen = file.file.change_count();
+        self.engine.invalidate(&file.file, file.file.size(), seen).await;
+    }
+
+    /// With everything durable: whether the disks hold what they should.
+    pub(crate) fn check_disks(&self) {
+        for file in self.files() {
+            if let Some(contents) = &file.contents {
+                let disk = &self.volumes[file.volume].disk;
+                let checked = lock(contents).check_disk(disk, file.disk_file);
+                self.note(&file, checked);
+            }
+        }
+    }
+
+    fn note(&self, file: &WorkFile, checked: Result<(), Mismatch>) {
+        if let Err(mismatch) = checked {
+            self.fail(format!("{}: {mismatch}", file.path));
+        }
+    }
+}
+
+/// One thread adds, so this need not be one instruction.
+fn add(to: &AtomicU64, amount: u64) {
+    to.store(to.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
+}

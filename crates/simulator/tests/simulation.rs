@@ -1,0 +1,295 @@
+//! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
+
+use engine::{DeviceError, Nanos};
+use simulator::simulation::{Contents, DeviceChoice, FaultAction, FaultEvent, Outcome, Simulation, SimulationError};
+use simulator::workload::fio::{Surroundings, parse};
+use simulator::workload::{Readers, Workload};
+use simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
+
+struct Nothing;
+
+impl Surroundings for Nothing {
+    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
+        Err("there is none".to_owned())
+    }
+
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+fn jobs(text: &str) -> Vec<Workload> {
+    let file = parse("test.fio", text, &mut Nothing).unwrap_or_else(|complaint| panic!("{complaint}"));
+    file.jobs.into_iter().map(Workload::Job).collect()
+}
+
+/// A small machine with one disk of 10 MB/s, and exact contents.
+fn small(text: &str) -> Simulation {
+    let disk = DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() };
+    let mut simulation = Simulation::new(7, DeviceChoice::plain(disk));
+    simulation.memory_bytes = 4 << 20;
+    simulation.contents = Contents::Exact;
+    simulation.workloads = jobs(text);
+    simulation
+}
+
+fn run(simulation: &Simulation) -> Outcome {
+    simulation.run(&mut |_| ()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn failure(simulation: &Simulation) -> String {
+    simulation.run(&mut |_| ()).expect_err("the run fails").to_string()
+}
+
+fn counter(outcome: &Outcome, name: &str) -> u64 {
+    outcome.engine.counters.iter().find(|counter| counter.0 == name).map(|counter| counter.1).expect(name)
+}
+
+#[test]
+fn a_stream_moves_its_bytes_at_the_rate_of_the_disk() {
+    let outcome = run(&small("[x]\nrw=write\nbs=64k\nsize=16m\nend_fsync=1\n"));
+    let job = &outcome.jobs[0];
+    assert_eq!((job.name.as_str(), job.device.as_str(), job.clones), ("x", "disk", 1));
+    assert_eq!((job.write.bytes, job.write.ops, job.read.ops, job.sync.ops), (16 << 20, 256, 0, 0));
+    assert_eq!(job.closing_sync.ops, 1);
+    assert!(job.errors.is_empty());
+    // 16 MiB at 10 MB/s, and the latency of the requests that cannot overlap.
+    assert!((1_677_000_000..1_800_000_000).contains(&job.elapsed_ns), "{}", job.elapsed_ns);
+    assert!(outcome.virtual_ns >= job.elapsed_ns && outcome.settle_ns > 0);
+    let device = &outcome.devices[0];
+    assert_eq!((device.bytes.1, counter(&outcome, "pgpgout")), (16 << 20, 16 << 20));
+    assert!((200..=2001).contains(&device.samples.len()), "{} samples", device.samples.len());
+    let sum = |of: fn(&simulator::simulation::DeviceSample) -> u64| device.samples.iter().map(of).sum::<u64>();
+    assert_eq!(sum(|sample| sample.accepted_bytes), 16 << 20);
+    assert_eq!(sum(|sample| sample.moved_bytes.1), 16 << 20);
+    let dirty = device.samples.iter().map(|sample| sample.dirty_bytes + sample.writeback_bytes).max().unwrap_or(0);
+    assert!(dirty > 1 << 20 && dirty <= 2 << 20, "at most half of the cache is dirty: {dirty}");
+    assert!(outcome.at_risk_bytes_max > dirty, "the disk's own cache is at risk too");
+    assert!(outcome.engine.pauses[0].1 > 0);
+}
+
+#[test]
+fn each_kind_of_job_moves_what_it_should_and_reads_what_was_written() {
+    let text = "[global]\nsize=256k\n[a]\nrw=write\nbs=4k,4k\nfilename=shared\n[b]\nstonewall\nrw=read\nfilename=shared\n\
+                [c]\nrw=randrw\nbs=8k\nfsync=8\n[d]\nrw=randwrite\nioengine=mmap\nfdatasync=5\n\
+                [e]\nrw=randread\nnumjobs=3\nrandom_distribution=zipf:1.2\n[f]\nrw=rw\nbsrange=512-8k\nnrfiles=3\nioengine=sync\n\
+                [g]\nrw=randwrite\nbs=512\nsize=32k\nioengine=mmap\nend_fsync=1\n";
+    let outcome = run(&small(text));
+    let names: Vec<_> = outcome.jobs.iter().map(|job| job.name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "d", "e", "e", "e", "f", "g"]);
+    for job in &outcome.jobs {
+        let (moved, size) = (job.read.bytes + job.write.bytes, if job.name == "g" { 32 << 10 } else { 256 << 10 });
+        // Of mixed blocks the last may be more than what was left, as with fio.
+        let exact = job.name != "f";
+        assert!(moved == size || !exact && moved.abs_diff(size) < 8192, "{}: {moved}", job.name);
+        assert!(job.errors.is_empty(), "{job:?}");
+    }
+    assert_eq!(outcome.jobs[3].sync.ops, 12);
+    assert!(outcome.jobs[2].sync.ops >= 1 && outcome.jobs[2].sync.latency.max_ns > 0);
+}
+
+#[test]
+fn stamps_are_checked_as_bytes_are() {
+    let mut simulation = small(
+        "[x]\nrw=randrw\nsize=1m\nnumjobs=3\nfilename=shared\nfsync=20\n[y]\nrw=randrw\nbsrange=512-16k\nsize=1m\n",
+    );
+    simulation.contents = Contents::Stamped;
+    let outcome = run(&simulation);
+    assert_eq!(outcome.jobs.iter().filter(|job| job.errors.is_empty()).count(), 4);
+    simulation.workloads = jobs("[x]\nrw=read\nsize=64k\n");
+    break_page_1(&mut simulation);
+    let told = failure(&simulation);
+    assert!(told.contains("x.0.0: file 1: page 1 holds version"), "{told}");
+}
+
+/// Puts bytes into the second page of the first file, behind the engine's back.
+fn break_page_1(simulation: &mut Simulation) {
+    let make = simulation.devices[0].make.clone();
+    simulation.devices[0].make = std::sync::Arc::new(move |world, number| {
+        let disk = make(world, number)?;
+        let broken = std::sync::Arc::clone(&disk);
+        world.spawn("breaks the disk", async move {
+            broken.change_behind(simulator::DiskFileId(0), 64 << 10, 4100, &[1]);
+        });
+        Ok(disk)
+    });
+}
+
+#[test]
+fn a_group_is_one_line() {
+    let outcome = run(&small(
+        "[x]\nrw=write\nsize=64k\nnumjobs=3\ngroup_reporting\n[y]\nsize=64k\ngroup_reporting\n[z]\nsize=64k\nstonewall\n",
+    ));
+    let lines: Vec<_> = outcome
+        .jobs
+        .iter()
+        .map(|job| (job.name.as_str(), job.clones, job.read.bytes >> 10, job.write.bytes >> 10))
+        .collect();
+    assert_eq!(lines, [("x", 4, 64, 192), ("z", 1, 64, 0)]);
+}
+
+#[test]
+fn rates_pauses_delays_and_time_are_kept() {
+    let elapsed = |text: &str| run(&small(text)).jobs.iter().map(|job| job.elapsed_ns / 1_000_000).collect::<Vec<_>>();
+    // As fio: the first block goes at once, and a pause follows the last.
+    let near = |ms: u64, wanted: u64| ms.abs_diff(wanted) <= wanted / 100 + 1;
+    let seen = elapsed("[x]\nrw=write\nsize=1m\nrate=1m\n");
+    assert!(near(seen[0], 996), "{seen:?}");
+    let seen = elapsed("[x]\nrw=write\nsize=40k\nrate_iops=20\n");
+    assert!(near(seen[0], 450), "{seen:?}");
+    let seen = elapsed("[x]\nrw=write\nsize=40k\nthinktime=50ms\n");
+    assert!(near(seen[0], 450), "{seen:?}");
+    let outcome = run(&small("[x]\nrw=rw\nsize=1m\nrate=512k\n"));
+    assert_eq!((outcome.jobs[0].read.bytes, outcome.jobs[0].write.bytes), (512 << 10, 512 << 10));
+    let outcome = run(&small("[x]\nrw=write\nsize=1m\nruntime=1\ntime_based\nrate=2m\n"));
+    assert!((511..=513).contains(&outcome.jobs[0].write.ops), "{}", outcome.jobs[0].write.ops);
+    let outcome = run(&small("[x]\nrw=read\nsize=1m\nruntime=1\ntime_based\nrate=2m\n"));
+    assert_eq!(outcome.jobs[0].read.ops, 512);
+    let asked = counter(&outcome, "pgpgin");
+    assert!(asked >= 2 << 20, "each round is read from the disk again: {asked}");
+    let outcome = run(&small(
+        "[x]\nrw=write\nsize=64k\n[y]\nrw=write\nsize=64k\nstartdelay=3\n[z]\nrw=write\nsize=64k\nstonewall\n",
+    ));
+    assert!(outcome.virtual_ns > 3_000_000_000);
+}
+
+#[test]
+fn a_stonewall_waits_for_all_above() {
+    // Each takes 15/16 of a second.
+    let text = "[global]\nrw=write\nsize=64k\nrate=64k\n[x]\n[y]\nstonewall\n[z]\n";
+    let together = run(&small(&text.replace("stonewall\n", ""))).virtual_ns;
+    let after = run(&small(text)).virtual_ns;
+    assert!((937_500_000..1_100_000_000).contains(&together), "{together}");
+    assert!((1_875_000_000..2_000_000_000).contains(&after), "{after}: what comes after it waits too");
+}
+
+#[test]
+fn readers_start_evenly_and_read_everything() {
+    let mut simulation = small("[x]\nsize=4k\n");
+    simulation.workloads = vec![Workload::Readers(Readers {
+        name: "readers".to_owned(),
+        directory: "/srv".to_owned(),
+        count: 20,
+        block_bytes: 512,
+        file_bytes: 64 << 10,
+        start_over_ns: 2 * Nanos::SECOND,
+    })];
+    let outcome = run(&simulation);
+    let job = &outcome.jobs[0];
+    assert_eq!((job.clones, job.read.bytes, job.read.ops), (20, 20 << 16, 20 * 128));
+    assert!(job.elapsed_ns > 2 * Nanos::SECOND && job.elapsed_ns < 3 * Nanos::SECOND, "{}", job.elapsed_ns);
+    assert_eq!(outcome.jobs.len(), 1);
+}
+
+#[test]
+fn the_same_description_gives_the_same_outcome() {
+    let text = "[x]\nrw=randrw\nsize=1m\nnumjobs=4\nfsync=9\n[y]\nrw=write\nsize=2m\nbs=64k\nrate=3m\n";
+    let mut simulation = small(text);
+    let first = run(&simulation);
+    let second = run(&simulation);
+    assert_eq!(format!("{first:?}"), format!("{second:?}"));
+    simulation.seed = 8;
+    assert_ne!(run(&simulation).trace_hash, first.trace_hash);
+}
+
+#[test]
+fn a_full_disk_fails_the_write_that_does_not_fit() {
+    let disk = DiskOptions { capacity_bytes: 1 << 20, ..DiskOptions::default() };
+    let mut simulation = small("[x]\nrw=write\nsize=4m\nbs=64k\n");
+    simulation.devices = vec![DeviceChoice::plain(disk.clone())];
+    let outcome = run(&simulation);
+    let job = &outcome.jobs[0];
+    assert_eq!(job.errors, [("write: no space left on the device".to_owned(), 1)]);
+    assert_eq!(job.write.bytes, 1 << 20, "everything that fits was taken, and the job ended");
+    let mut simulation = small("[x]\nrw=read\nsize=4m\n");
+    simulation.devices = vec![DeviceChoice::plain(disk)];
+    let told = failure(&simulation);
+    assert_eq!(told, "the files that jobs read need 4194304 bytes, and disk has 1048576: no space");
+}
+
+#[test]
+fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
+    let mut simulation = small("[stream]\nrw=write\nsize=8m\nend_fsync=1\n");
+    simulation.faults = vec![FaultEvent { at_ns: 100_000_000, device: 0, what: FaultAction::Hang }];
+    let told = failure(&simulation);
+    assert!(
+        told.starts_with("deadlock: nothing has moved for an hour; jobs: stream (0): write of 4096 bytes at"),
+        "{told}"
+    );
+    assert!(told.contains("stream.0.0 since") && told.contains("devices that hang: disk"), "{told}");
+    assert!(told.contains("job #") && told.contains("seed 7"), "{told}");
+    // With an end to the faults it goes on, and everything is there.
+    simulation.faults.push(FaultEvent { at_ns: 60_000_000_000, device: 0, what: FaultAction::Release });
+    let outcome = run(&simulation);
+    assert_eq!(outcome.jobs[0].write.bytes, 8 << 20);
+    assert!(outcome.jobs[0].write.latency.max_ns > 50 * Nanos::SECOND);
+    // So it does when the jobs are stopped: faults end with them.
+    simulation.faults.truncate(1);
+    simulation.until_ns = Some(10 * Nanos::SECOND);
+    let outcome = run(&simulation);
+    assert!(outcome.jobs[0].write.bytes < 8 << 20 && outcome.virtual_ns < 20 * Nanos::SECOND);
+}
+
+#[test]
+fn errors_of_the_device_are_counted_by_what_they_are() {
+    let mut simulation = small("[x]\nrw=write\nsize=64k\nfsync=4\n");
+    let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(DeviceError::Io { errno: 5 })).times(1);
+    simulation.faults = vec![FaultEvent { at_ns: 0, device: 0, what: FaultAction::Begin(fault) }];
+    let outcome = run(&simulation);
+    assert_eq!(outcome.jobs[0].errors, [("sync: input/output error (errno 5)".to_owned(), 1)]);
+}
+
+#[test]
+fn files_are_on_the_device_with_the_longest_directory_above() {
+    let mut simulation = small(
+        "[a]\nsize=64k\nrw=write\ndirectory=/srv\n[b]\nsize=64k\nrw=write\ndirectory=/srv/fast/x\n\
+                                [c]\nsize=64k\nrw=write\ndirectory=/srv/faster\n[d]\nsize=64k\nrw=write\nnumjobs=2\ndirectory=/srv/fast:/\n",
+    );
+    let mut fast = DeviceChoice::plain(DiskOptions::default());
+    fast.directory = Some("/srv/fast/".to_owned());
+    simulation.devices.push(fast.clone());
+    let outcome = run(&simulation);
+    let devices: Vec<_> = outcome.jobs.iter().map(|job| (job.name.as_str(), job.device.as_str())).collect();
+    let fast_name = "/srv/fast/";
+    assert_eq!(devices, [("a", "disk"), ("b", fast_name), ("c", "disk"), ("d", fast_name), ("d", "disk")]);
+    let written: Vec<_> = outcome.devices.iter().map(|device| device.bytes.1 >> 10).collect();
+    assert_eq!(written, [192, 128]);
+    simulation.devices.push(fast);
+    assert_eq!(failure(&simulation), "two devices are for '/srv/fast/'");
+    simulation.devices = vec![simulation.devices[1].clone()];
+    assert_eq!(failure(&simulation), "'/d.1.0' is on no device");
+}
+
+#[test]
+fn wrong_descriptions_are_refused() {
+    let mut simulation = small("[x]\nsize=64k\n");
+    simulation.knobs = vec!["dirty_ratio=95".to_owned()];
+    assert!(failure(&simulation).contains("dirty_ratio: 95 is out of range (1 to 90 percent"));
+    simulation.knobs = vec!["dirty_ratio=20".to_owned()];
+    assert_eq!(run(&simulation).devices[0].samples[0].dirty_limit_bytes, (4 << 20) / 5 / 4096 * 4096);
+    simulation.memory_bytes = 4096;
+    assert!(failure(&simulation).starts_with("memory: "));
+    simulation.memory_bytes = 4 << 20;
+    simulation.devices.clear();
+    assert_eq!(failure(&simulation), "there is no device");
+}
+
+#[test]
+fn contents_that_change_behind_a_reader_are_found() {
+    let mut simulation = small("[x]\nrw=read\nsize=64k\n");
+    break_page_1(&mut simulation);
+    match simulation.run(&mut |_| ()) {
+        Err(SimulationError::Run { what, .. }) => assert!(what.contains("x.0.0: byte 4100"), "{what}"),
+        other => panic!("not found: {other:?}"),
+    }
+}
+
+#[test]
+fn progress_is_told() {
+    let mut seen = Vec::new();
+    let simulation = small("[x]\nrw=write\nsize=1m\n");
+    simulation.run(&mut |progress| seen.push(progress)).expect("runs");
+    assert!(seen.len() > 10);
+    assert!(seen.is_sorted_by_key(|progress| progress.virtual_ns) && seen.is_sorted_by_key(|progress| progress.bytes));
+    assert_eq!(seen[0].bytes_total, Some(1 << 20));
+}
