@@ -6,10 +6,12 @@
 
 #![forbid(unsafe_code)]
 
+mod balance;
 mod control;
 mod jiffies;
 mod limits;
+mod pdflush;
 mod proportions;
 mod registry;
 
-pub use registry::{NAMES, Policy, UnknownPolicy, policy};
+pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, policy, policy_with};

@@ -8,12 +8,35 @@
 use std::sync::Arc;
 
 use engine::settings::{Knob, KnobError, Settings};
-use engine::throttle::{Driver, Policies, Throttle};
+use engine::throttle::{Driver, Policies, Throttle, WokenBy};
 
+use crate::balance::{Balance, Form};
 use crate::control::{Control, Era};
+use crate::pdflush::Pdflush;
 
 /// All names.
-pub const NAMES: &[&str] = &["linux-3.6", "linux-6.1"];
+pub const NAMES: &[&str] = &[
+    "linux-2.6.31-rc1",
+    "linux-2.6.31",
+    "s0-july",
+    "s0-seed",
+    "s0-august",
+    "s0-september",
+    "s0-merged",
+    "linux-2.6.32",
+    "linux-3.6",
+    "linux-6.1",
+];
+
+/// What ends a wait for congestion in the policies of 2.6.31.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionWaits {
+    /// A queue that clears, or 100 ms: as in the kernel.
+    #[default]
+    WokenOnClear,
+    /// 100 ms, whatever happens.
+    Plain,
+}
 
 /// There is no such policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,10 +78,35 @@ impl Policy {
 /// # Errors
 /// When there is none; the error lists the names.
 pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
+    policy_with(name, CongestionWaits::default())
+}
+
+/// [`policy`], with a choice that only the policies of 2.6.31 look at.
+///
+/// # Errors
+/// When there is none; the error lists the names.
+pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, UnknownPolicy> {
+    let woken_on_clear = waits == CongestionWaits::WokenOnClear;
+    let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };
+    let pool = |form| Policies {
+        throttle: Throttle::Law(Arc::new(Balance { form, woken_by })),
+        driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
+    };
     let flushers = |law| Policies { throttle: Throttle::Law(law), driver: Driver::FlusherEach };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let name = *NAMES.iter().find(|known| **known == name).ok_or_else(unknown)?;
     let (about, policies) = match name {
+        "linux-2.6.31-rc1" => ("writers over the limit write back themselves; a pdflush pool", pool(Form::Rc1)),
+        "linux-2.6.31" => ("the same, but only if the device's dirty pages exceed its share", pool(Form::Final)),
+        "s0-july" => ("linux-2.6.31 with S0's patch as first posted", pool(Form::July)),
+        "s0-seed" => ("linux-2.6.31 with S0's patch as its author meant it in the seed", pool(Form::Seed)),
+        "s0-august" => ("linux-2.6.31 with S0's patch of August 2009", pool(Form::August)),
+        "s0-september" => ("linux-2.6.31 with S0's patch of September 2009", pool(Form::September)),
+        "s0-merged" => ("linux-2.6.31 with S0's patch as merged in 2.6.36", pool(Form::Merged)),
+        "linux-2.6.32" => (
+            "one flusher a device, slices of 1,024 pages; writers still write back themselves",
+            flushers(Arc::new(Balance { form: Form::V2_6_32, woken_by })),
+        ),
         "linux-3.6" => (
             "position control, rate limits and bandwidth estimates; with dirty_background_centisecs",
             flushers(Arc::new(Control(Era::V3_6))),

@@ -52,16 +52,23 @@ impl Account {
         let exceeded = device.exceeded.load(Ordering::Relaxed);
         if exceeded { self.task_pages.min(EXCEEDED_PAGES) } else { self.task_pages }
     }
+
+    /// What all writers of a CPU may dirty; where that is the only account it knows of devices that are over.
+    fn cpu_allowance(&self, ruling: &Ruling, device: &DeviceState) -> u64 {
+        let alone = self.task_pages == u64::MAX;
+        if alone { ruling.cpu_pages().min(self.allowance(device)) } else { ruling.cpu_pages() }
+    }
 }
 
 impl<P: Platform> Engine<P> {
     /// How many pages a writer may dirty before the law is asked, at least 1.
     pub(crate) fn allowance_pages(&self, file: &FileInner) -> u64 {
         let account = lock(&file.payer.0);
-        let left = account
-            .as_ref()
-            .map_or(PIECE_PAGES_MAX, |account| account.allowance(&file.device).saturating_sub(account.unpaid_pages));
-        left.clamp(1, PIECE_PAGES_MAX)
+        let (Some(account), Some(ruling)) = (account.as_ref(), &self.cache().ruling) else {
+            return PIECE_PAGES_MAX;
+        };
+        let left = account.allowance(&file.device).saturating_sub(account.unpaid_pages);
+        left.min(account.cpu_allowance(ruling, &file.device)).clamp(1, PIECE_PAGES_MAX)
     }
 
     /// The writer has dirtied so many pages more. Asks the law if that is due, and does what it says.
@@ -116,7 +123,8 @@ impl<P: Platform> Engine<P> {
         let account =
             account.get_or_insert_with(|| Account::new(ruling, memory_pages, self.platform().counters().threads()));
         account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied);
-        let due = account.unpaid_pages >= account.allowance(&file.device) || of_cpu >= ruling.cpu_pages();
+        let due = account.unpaid_pages >= account.allowance(&file.device)
+            || of_cpu >= account.cpu_allowance(ruling, &file.device);
         if due {
             local.pay();
         }

@@ -37,10 +37,6 @@ impl Progress {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn longest_ns(&self) -> u64 {
-        self.longest_ns.load(Ordering::Relaxed)
-    }
-
     pub(crate) fn ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
