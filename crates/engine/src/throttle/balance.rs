@@ -29,6 +29,10 @@ use crate::writeback::schedule::FlushReason;
 /// Most pages that are written between two questions to the law, whatever it allows.
 const PIECE_PAGES_MAX: u64 = 64;
 
+/// Least limit in bytes that a law is told of: two pages, as in the kernel; with one there is no
+/// background below it.
+const DIRTY_BYTES_MIN: u64 = 8192;
+
 /// What is kept of a writer: an open file is one.
 #[derive(Default)]
 pub(crate) struct Payer(Mutex<Option<Account>>);
@@ -202,7 +206,10 @@ impl<P: Platform> Engine<P> {
         let knob = |knob| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
         KnobValues {
             dirty_ratio: settings.get(Knob::DirtyRatio),
-            dirty_bytes: settings.get(Knob::DirtyBytes),
+            dirty_bytes: match settings.get(Knob::DirtyBytes) {
+                0 => 0,
+                bytes => bytes.max(DIRTY_BYTES_MIN),
+            },
             // A kernel has one for all devices.
             background_ratio: settings.get(Knob::BackgroundRatio),
             background_bytes: settings.get(Knob::BackgroundBytes),

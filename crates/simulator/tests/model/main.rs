@@ -2,7 +2,8 @@
 //! that fail, checked against a reference model of every byte of every file.
 //!
 //! `cargo test` runs a fixed number of short seeds and all kept scenarios. `AFFLUX_SEEDS=5000` runs so
-//! many (from `AFFLUX_FIRST_SEED`), `AFFLUX_SCENARIO=FILE` one scenario file with its trace.
+//! many (from `AFFLUX_FIRST_SEED`), `AFFLUX_SCENARIO=FILE` one scenario file with its trace;
+//! `AFFLUX_POLICY=linux-6.1` runs them under a kernel's policy.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
