@@ -6,6 +6,7 @@ mod background_time;
 mod dirty_limits;
 mod errors;
 mod lab;
+mod laws;
 mod reading;
 mod reclaiming;
 mod syncing;
