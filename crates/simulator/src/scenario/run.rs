@@ -245,7 +245,13 @@ impl Bench {
             }
         }
         let frames = Frames::new(scenario.frames * 4096).map_err(|error| error.to_string())?;
-        let engine = Engine::new(Arc::clone(world.platform()), settings, frames);
+        let engine = match std::env::var("AFFLUX_POLICY") {
+            Err(_) => Engine::new(Arc::clone(world.platform()), settings, frames),
+            Ok(name) => {
+                let policies = linux_policies::policy(&name).map_err(|error| error.to_string())?.policies;
+                Engine::with_policies(Arc::clone(world.platform()), settings, frames, policies)
+            }
+        };
         let mut bench = Self {
             platform: Arc::clone(world.platform()),
             engine,
