@@ -58,8 +58,10 @@ impl Sizes {
     fn begin(&mut self, change: usize, effect: Effect, now: Stamp) {
         let slot = self.under_way.iter().position(Option::is_none);
         assert!(slot.is_some(), "at most {UNDER_WAY_MAX} changes of a file's size are under way");
-        self.under_way[slot.unwrap_or(0)] = Some((change, effect));
-        self.close(now);
+        let slot = slot.unwrap_or(0);
+        self.under_way[slot] = Some((change, effect));
+        self.close(slot);
+        self.note(now);
     }
 
     pub(super) fn end(&mut self, change: usize, ending: Ending, now: Stamp) {
@@ -74,35 +76,43 @@ impl Sizes {
             .filter(|(_, had)| ending == Ending::Failed || had & bit != 0)
             .map(|(size, had)| (size, had & !bit))
             .collect();
+        // What is left of a set that was closed is closed.
         self.under_way[slot] = None;
-        self.close(now);
+        self.note(now);
     }
 
-    /// Adds all states that the changes under way may lead to.
-    fn close(&mut self, now: Stamp) {
-        let mut open: Vec<(u64, u64)> = self.states.iter().copied().collect();
-        while let Some((size, had)) = open.pop() {
-            for (slot, entry) in self.under_way.iter().enumerate() {
-                let bit = 1_u64 << slot;
-                let Some((_, effect)) = entry else { continue };
-                if had & bit != 0 {
-                    continue;
-                }
-                let (first, whole): (&[u64], u64) = match effect {
-                    Effect::Set(to) => (&[], *to),
-                    Effect::Grow(sizes) => {
-                        let (last, first) = sizes.split_last().unwrap_or((&size, &[]));
-                        (first, size.max(*last))
-                    }
-                };
-                let partly = first.iter().filter(|at| **at > size).map(|at| (*at, had));
-                for state in partly.chain([(whole, had | bit)]) {
-                    if self.states.insert(state) {
-                        open.push(state);
-                    }
-                }
+    /// Adds all states that the changes under way may lead to now that there is the one of `slot`.
+    fn close(&mut self, slot: usize) {
+        let slots: Vec<usize> = (0..UNDER_WAY_MAX).filter(|slot| self.under_way[*slot].is_some()).collect();
+        let mut open = Vec::new();
+        for state in self.states.clone() {
+            self.follow(state, slot, &mut open);
+        }
+        while let Some(state) = open.pop() {
+            slots.iter().for_each(|slot| self.follow(state, *slot, &mut open));
+        }
+    }
+
+    /// Adds the states that one change leads to from a state; those that are new are to be followed.
+    fn follow(&mut self, (size, had): (u64, u64), slot: usize, open: &mut Vec<(u64, u64)>) {
+        let bit = 1_u64 << slot;
+        let Some((_, effect)) = self.under_way[slot].as_ref().filter(|_| had & bit == 0) else { return };
+        let (first, whole): (&[u64], u64) = match effect {
+            Effect::Set(to) => (&[], *to),
+            Effect::Grow(sizes) => {
+                let (last, first) = sizes.split_last().unwrap_or((&size, &[]));
+                (first, size.max(*last))
+            }
+        };
+        let partly = first.iter().filter(|at| **at > size).map(|at| (*at, had));
+        for state in partly.chain([(whole, had | bit)]) {
+            if self.states.insert(state) {
+                open.push(state);
             }
         }
+    }
+
+    fn note(&mut self, now: Stamp) {
         self.history.push((now, self.states.iter().map(|state| state.0).collect()));
     }
 
