@@ -75,7 +75,7 @@ impl Cache {
             memory_queue: WaitQueue::new(),
             pinned_pages: AtomicU64::new(0),
             lost_epoch: AtomicU64::new(0),
-            rare: Switches::default(),
+            rare: Switches::new(),
         }
     }
 
