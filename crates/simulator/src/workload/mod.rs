@@ -7,6 +7,7 @@
 mod blocks;
 pub mod fio;
 mod job;
+pub mod nfs_client;
 mod sequence;
 mod zipf;
 
