@@ -21,6 +21,7 @@ pub mod catalogue;
 mod costs;
 mod directory;
 mod disk;
+mod link;
 mod model;
 mod random;
 pub mod scenario;
@@ -35,6 +36,8 @@ pub use disk::{
     Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultScript, FaultTarget, FaultWhat, FaultWindow,
     ScriptedFault, ScriptedWhat,
 };
+pub use disk::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat};
+pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
 pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;
