@@ -7,6 +7,7 @@
 
 mod args;
 mod cache_size;
+mod calibrate;
 mod configuration;
 mod control;
 mod drain;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Stat(stat) => stat::run(stat),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),
+        Command::Calibrate(calibrate) => calibrate::run(calibrate),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
