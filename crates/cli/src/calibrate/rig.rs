@@ -113,7 +113,7 @@ pub(super) fn cpu_ns() -> f64 {
 /// The pages from 0 to `count - 1` in an order without runs, the same each time: a walk by a step that
 /// has no divisor in common with `count`.
 pub(super) fn scattered(count: u64) -> impl Iterator<Item = u64> {
-    let mut step = count * 5 / 13 | 1;
+    let mut step = (count * 5 / 13) | 1;
     while divisor(step, count) != 1 {
         step += 2;
     }
