@@ -86,6 +86,8 @@ pub(crate) enum Command {
     Devices(Devices),
     /// Measure what the engine's work costs a CPU of this machine, for the simulator
     Calibrate(Calibrate),
+    /// Repeat the experiments that started this, beside what was published
+    Lab(Lab),
 }
 
 #[derive(Debug, Args)]
@@ -239,4 +241,50 @@ pub(crate) struct Calibrate {
     /// Say the costs as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  afflux lab list\n  afflux lab run s4 --html pages\n  afflux lab run s4 --quick --json"
+)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    pub(crate) what: LabWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabWhat {
+    /// List the experiments and their options
+    List(LabList),
+    /// Run one
+    Run(LabRun),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabList {
+    /// One JSON object an experiment
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRun {
+    /// A name of `afflux lab list`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// One JSON object a row, as they come
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with tables and plots to DIR/NAME.html
+    #[arg(long, value_name = "DIR")]
+    pub(crate) html: Option<PathBuf>,
+    /// Less of everything: for a look, not for a figure
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// On this machine's hardware, too; needs root where a disk or a network must be slowed
+    #[arg(long)]
+    pub(crate) measured: bool,
+    /// Options of the experiment itself, as `lab list` shows them
+    #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) options: Vec<String>,
 }

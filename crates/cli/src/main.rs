@@ -13,6 +13,7 @@ mod control;
 mod devices;
 mod drain;
 mod failure;
+mod lab;
 mod output;
 mod progress;
 mod serve;
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Simulate(simulate) => simulate::run(simulate),
         Command::Devices(devices) => devices::run(devices),
         Command::Calibrate(calibrate) => calibrate::run(calibrate),
+        Command::Lab(lab) => lab::run(lab),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,0 +1,32 @@
+//! Experiment s2.
+//!
+//! Owns: what is run and what was published.
+//! Does not own: the engine, the simulator.
+//! Invariants: rows come from runs.
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+
+/// The experiment.
+pub(crate) struct S2;
+
+impl Experiment for S2 {
+    fn name(&self) -> &'static str {
+        "s2"
+    }
+
+    fn about(&self) -> &'static str {
+        "A page allocator whose fast path searches nothing, and its drain"
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        &[]
+    }
+
+    fn can_measure(&self) -> bool {
+        false
+    }
+
+    fn run(&self, _: &Request, _: &mut dyn Watch) -> Result<Findings, LabError> {
+        Err(LabError::Failed("not there yet".to_owned()))
+    }
+}
