@@ -17,6 +17,7 @@ cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-
                   [--out DIR]
 cargo xtask soak --scopes OPERATIONS [--keep-going]
 cargo xtask soak --sweeps
+cargo xtask soak --scenario FILE
 
   --seeds N      random scenarios to run (1000)
   --minutes M    stop after so long, whatever is left
@@ -27,6 +28,7 @@ cargo xtask soak --sweeps
   --out DIR      where reduced scenarios go (target/soak)
   --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
                  a power loss after each step; 1 to 4
+  --scenario F   instead: one scenario from a file
   --sweeps       instead: each request and each allocation of the swept scenarios failing in turn";
 
 struct Arguments {
@@ -39,6 +41,7 @@ struct Arguments {
     out: PathBuf,
     scopes: Option<u32>,
     sweeps: bool,
+    scenario: Option<PathBuf>,
 }
 
 fn arguments() -> Result<Arguments, String> {
@@ -53,6 +56,7 @@ fn arguments() -> Result<Arguments, String> {
         out: PathBuf::from("target/soak"),
         scopes: None,
         sweeps: false,
+        scenario: None,
     };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
@@ -70,6 +74,7 @@ fn arguments() -> Result<Arguments, String> {
             "--no-reduce" => arguments.reduce = false,
             "--out" => arguments.out = value()?.into(),
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
+            "--scenario" => arguments.scenario = Some(value()?.into()),
             "--sweeps" => arguments.sweeps = true,
             "--help" | "-h" => return Err(HELP.to_owned()),
             _ => return Err(format!("'{word}' is no option\n{HELP}")),
@@ -199,6 +204,16 @@ impl Soak {
         }
     }
 
+    fn one(&self, path: &std::path::Path) -> Result<(), String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let scenario = Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        run(&scenario).or_else(|failure| {
+            self.failed(&scenario, &failure);
+            Ok(())
+        })
+    }
+
     fn sweeps(&self) -> Result<(), String> {
         for (name, base) in sweep::scenarios()? {
             let mut sweep = Sweep::default();
@@ -233,8 +248,9 @@ fn main() -> ExitCode {
     };
     if let Some(operations) = soak.arguments.scopes {
         soak.scopes(operations);
-    } else if soak.arguments.sweeps {
-        if let Err(error) = soak.sweeps() {
+    } else if soak.arguments.sweeps || soak.arguments.scenario.is_some() {
+        let outcome = soak.arguments.scenario.as_ref().map_or_else(|| soak.sweeps(), |path| soak.one(path));
+        if let Err(error) = outcome {
             eprintln!("{error}");
             return ExitCode::FAILURE;
         }

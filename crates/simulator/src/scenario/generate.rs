@@ -140,7 +140,19 @@ fn draw_op(
 
 fn draw_trouble(random: &mut Random, scenario: &Scenario) -> Op {
     let device = random.below(scenario.devices.len() as u64);
-    match random.below(12) {
+    match random.below(14) {
+        12 | 13 => Op::Fault {
+            // A flush that takes with it what it should have made durable.
+            device,
+            target: 2,
+            file: 0,
+            offset: 0,
+            len: u64::MAX,
+            times: random.pick(&[1, 1, 3]),
+            per_mille: random.pick(&[1000, 300]),
+            what: 5,
+            arg: 0,
+        },
         0 => Op::Hang { device },
         1 => Op::Release { device },
         2 | 3 => Op::ClearFaults { device },
