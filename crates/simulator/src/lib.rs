@@ -25,6 +25,7 @@ pub use costs::{COST_NS_MAX, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
+pub use model::conservation::Conservation;
 pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;
