@@ -25,7 +25,7 @@ pub mod throttle;
 mod write;
 mod writeback;
 
-pub use cache::PinnedPages;
+pub use cache::{Census, PinnedPages};
 pub use engine::{Engine, EngineStatus, File};
 pub use error::{DeviceError, Error};
 pub use platform::{Backing, Device, Limits, Nanos, Platform, WallNanos};

@@ -30,6 +30,7 @@ pub use disk::{
     ScriptedFault, ScriptedWhat,
 };
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
+pub use model::conservation::Conservation;
 pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;

@@ -5,6 +5,7 @@
 //! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states
 //! change with the file's lock held; hits take no lock.
 
+mod census;
 pub(crate) mod copy;
 pub(crate) mod file;
 pub(crate) mod hit;
@@ -28,6 +29,7 @@ use crate::reclaim::lru::Lru;
 use crate::settings::{Knob, Settings};
 use crate::throttle::Ruling;
 use crate::writeback::device::DeviceState;
+pub use census::Census;
 use file::FileInner;
 use nodes::Nodes;
 pub use pins::PinnedPages;

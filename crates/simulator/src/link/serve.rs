@@ -3,7 +3,7 @@
 //! Owns: received bytes not yet taken, output not yet sent.
 //! Does not own: the protocol (the machine), the stream.
 //! Invariants: nothing is received while the machine wants no input, and no output is asked for while
-//! [`OUTPUT_BYTES_MAX`] wait to be sent. A piece that arrives whole is handed over without a copy.
+//! [`OUTPUT_BYTES_MAX`] wait to be sent.
 
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -67,7 +67,7 @@ impl<M: Machine> Serving<M> {
         let Poll::Ready(piece) = self.end.poll_receive(cx) else { return Ok(false) };
         match piece {
             None => self.ended = true,
-            Some(piece) if self.input.is_empty() => self.input = BytesMut::from(piece),
+            // Into the same memory again, once what was received before has been dropped.
             Some(piece) => self.input.extend_from_slice(&piece),
         }
         self.machine.receive(&mut self.input)?;

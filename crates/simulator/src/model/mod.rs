@@ -11,6 +11,7 @@
 //! Invariants: a checker never rejects what an engine may do; contents are patterns that name their
 //! version, so that bytes of another file, place or time are told from right ones.
 
+pub(crate) mod conservation;
 mod runs;
 mod size;
 pub(crate) mod stamps;

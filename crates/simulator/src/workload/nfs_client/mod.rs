@@ -29,7 +29,7 @@ use crate::model::{Ending, Mismatch};
 use crate::world::SimPlatform;
 
 use window::{Action, Range, Window};
-use wire::{Malformed, Procedure, Reply};
+use wire::{Malformed, Procedure, Records, Reply};
 
 /// How often a lost connection is made anew.
 const DIALS_MAX: u32 = 60;
@@ -223,6 +223,7 @@ pub struct NfsClient {
     end: Option<LinkEnd>,
     received: BytesMut,
     outgoing: Bytes,
+    records: Records,
     in_flight: BTreeMap<u32, InFlight>,
     outcome: NfsClientOutcome,
     begun_ns: u64,
@@ -255,6 +256,7 @@ impl NfsClient {
             end: None,
             received: BytesMut::new(),
             outgoing: Bytes::new(),
+            records: Records::default(),
             in_flight: BTreeMap::new(),
             outcome: NfsClientOutcome::default(),
             begun_ns: 0,
@@ -369,7 +371,7 @@ impl NfsClient {
     fn write(&mut self, range: Range) {
         let xid = self.next_xid();
         let write = self.with_model(|model| model.begin_write(range.offset, range.len.into()));
-        self.outgoing = wire::write(xid, &self.file, range.offset, range.len, |data| write.stamp(0, data));
+        self.outgoing = self.records.write(xid, &self.file, range.offset, range.len, |data| write.stamp(0, data));
         self.outcome.writes += 1;
         let sent_ns = self.platform.now().0;
         self.in_flight.insert(xid, InFlight::Write { range, write, sent_ns });

@@ -6,6 +6,8 @@
 //! Does not own: when calls are made (`window`), who waits for which reply (`mod`).
 //! Invariants: reading checks every length against what is there.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 const LAST_FRAGMENT: u32 = 1 << 31;
@@ -94,19 +96,56 @@ pub(super) fn create(xid: u32, directory: &[u8], name: &str) -> Bytes {
     marked(record)
 }
 
-/// WRITE, UNSTABLE, of bytes that `fill` puts into zeros.
-pub(super) fn write(xid: u32, file: &[u8], offset: u64, len: u32, fill: impl FnOnce(&mut [u8])) -> Bytes {
-    let data_len = len as usize;
-    let mut record = call(xid, Procedure::Write, 32 + padded(file.len()) + padded(data_len));
-    opaque(&mut record, file);
-    record.put_u64(offset);
-    record.put_u32(len);
-    record.put_u32(0);
-    record.put_u32(len);
-    let at = record.len();
-    record.put_bytes(0, padded(data_len));
-    fill(&mut record[at..at + data_len]);
-    marked(record)
+/// Records of WRITEs that were sent and dropped: to be filled anew, without zeroing them again.
+#[derive(Clone, Default)]
+pub(super) struct Records(Arc<Mutex<Vec<Vec<u8>>>>);
+
+/// Most records kept.
+const RECORDS_MAX: usize = 256;
+
+struct Kept {
+    record: Vec<u8>,
+    records: Records,
+}
+
+impl AsRef<[u8]> for Kept {
+    fn as_ref(&self) -> &[u8] {
+        &self.record
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let mut records = self.records.lock();
+        if records.len() < RECORDS_MAX {
+            records.push(std::mem::take(&mut self.record));
+        }
+    }
+}
+
+impl Records {
+    fn lock(&self) -> MutexGuard<'_, Vec<Vec<u8>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// WRITE, UNSTABLE, of bytes that are zero but where `fill` changes them: the same places each time.
+    pub(super) fn write(&self, xid: u32, file: &[u8], offset: u64, len: u32, fill: impl FnOnce(&mut [u8])) -> Bytes {
+        let data_len = len as usize;
+        let mut header = call(xid, Procedure::Write, 32 + padded(file.len()));
+        opaque(&mut header, file);
+        header.put_u64(offset);
+        for word in [len, 0, len] {
+            header.put_u32(word);
+        }
+        let total = header.len() + padded(data_len);
+        let mark = LAST_FRAGMENT | (total - 4) as u32;
+        header[..4].copy_from_slice(&mark.to_be_bytes());
+        let kept = self.lock().pop().filter(|record| record.len() == total);
+        let mut record = kept.unwrap_or_else(|| vec![0; total]);
+        record[..header.len()].copy_from_slice(&header);
+        fill(&mut record[header.len()..header.len() + data_len]);
+        Bytes::from_owner(Kept { record, records: self.clone() })
+    }
 }
 
 /// COMMIT of the whole file.
