@@ -4,7 +4,7 @@ use engine::{DeviceError, Nanos};
 use simulator::simulation::{Contents, DeviceChoice, FaultAction, FaultEvent, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
 use simulator::workload::{Readers, Workload};
-use simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
+use simulator::{CostTable, DiskOptions, Fault, FaultTarget, FaultWhat};
 
 struct Nothing;
 
@@ -113,6 +113,27 @@ fn break_page_1(simulation: &mut Simulation) {
         });
         Ok(disk)
     });
+}
+
+#[test]
+fn a_job_that_never_waits_goes_on_for_as_long_as_it_likes() {
+    // Where nothing costs anything a call still takes a nanosecond, or this would never end.
+    let text = "[global]\nfilename=file\nsize=16k\nioengine=mmap\n[fill]\nrw=write\n\
+                [x]\nstonewall\nrw=write\nruntime=200us\ntime_based\n";
+    let mut simulation = small(text);
+    (simulation.contents, simulation.cpus, simulation.costs) = (Contents::Stamped, 1, CostTable::free());
+    let outcome = run(&simulation);
+    assert!((199_000..=200_000).contains(&outcome.jobs[1].write.ops), "{}", outcome.jobs[1].write.ops);
+    assert!((200_000..210_000).contains(&outcome.engine.cpu_busy_ns), "{}", outcome.engine.cpu_busy_ns);
+}
+
+#[test]
+fn a_call_takes_its_time() {
+    let mut simulation = small("[x]\nrw=write\nsize=64k\n[y]\nrw=write\nsize=64k\nioengine=sync\nstonewall\n");
+    (simulation.costs, simulation.call_ns) = (CostTable::free(), 1000);
+    let outcome = run(&simulation);
+    assert_eq!(outcome.jobs.iter().map(|job| job.elapsed_ns).collect::<Vec<_>>(), [16_000, 32_000]);
+    assert_eq!(outcome.jobs[1].write.latency.mean_ns, 2000);
 }
 
 #[test]

@@ -151,7 +151,8 @@ impl Simulation {
                 last_accepted_ns: Default::default(),
             });
         }
-        Ok(Machine::new(platform, engine, volumes, self.contents, self.until_ns.unwrap_or(u64::MAX)))
+        let stop_ns = self.until_ns.unwrap_or(u64::MAX);
+        Ok(Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns))
     }
 
     fn schedule_faults(&self, world: &World, machine: &Arc<Machine>) -> Result<(), SimulationError> {

@@ -48,6 +48,8 @@ pub(crate) struct Machine {
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) kind: Contents,
+    /// CPU time of a call, in nanoseconds.
+    pub(crate) call_ns: u64,
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
     pub(crate) moved_bytes: AtomicU64,
     /// When jobs are to stop.
@@ -73,6 +75,7 @@ impl Machine {
         engine: Arc<Engine<SimPlatform>>,
         volumes: Vec<Volume>,
         kind: Contents,
+        call_ns: u64,
         stop_ns: u64,
     ) -> Self {
         Self {
@@ -80,6 +83,7 @@ impl Machine {
             engine,
             volumes,
             kind,
+            call_ns,
             files: Mutex::default(),
             moved_bytes: AtomicU64::new(0),
             stop_ns: AtomicU64::new(stop_ns),
