@@ -1,9 +1,9 @@
 //! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
 //!
-//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with its faults (`disk`), the
-//! reference model that says what the engine may answer (`model`), whole runs (`simulation`).
-//! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
-//! which live with the tests that run them.
+//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with
+//! its faults (`disk`), the models that say what the engine may answer (`model`), fio's jobs (`workload`),
+//! whole runs (`simulation`).
+//! Does not own: the engine, which is the same code that runs on real disks.
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
 //! order of a hash table. The same seed and the same calls give the same trace hash.
 

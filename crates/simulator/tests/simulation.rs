@@ -1,6 +1,6 @@
 //! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
 
-use engine::{DeviceError, Nanos};
+use engine::{DeviceError, Nanos, Platform};
 use simulator::simulation::{Contents, DeviceChoice, FaultAction, FaultEvent, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
 use simulator::workload::{Readers, Workload};
@@ -249,6 +249,34 @@ fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
     simulation.until_ns = Some(10 * Nanos::SECOND);
     let outcome = run(&simulation);
     assert!(outcome.jobs[0].write.bytes < 8 << 20 && outcome.virtual_ns < 20 * Nanos::SECOND);
+}
+
+#[test]
+fn after_a_power_loss_what_was_synced_is_there() {
+    let text = "[x]\nrw=randwrite\nfilesize=256k\nsize=4m\nfsync=7\nnumjobs=2\ntime_based\nruntime=5\n[y]\nrw=write\nsize=8m\n";
+    for (at_ms, contents) in
+        (1..=20).flat_map(|at| [(400 + at * 37, Contents::Exact), (400 + at * 41, Contents::Stamped)])
+    {
+        let mut simulation = small(text);
+        (simulation.contents, simulation.seed) = (contents, at_ms);
+        simulation.power_loss_ns = Some(at_ms * Nanos::MILLISECOND);
+        let outcome = run(&simulation);
+        assert_eq!(outcome.virtual_ns / Nanos::MILLISECOND, at_ms);
+        assert!(outcome.jobs[0].sync.ops > 0 && outcome.at_risk_bytes_max > 0, "{at_ms} ms");
+        // A disk whose syncs do nothing is found out, unless little had been synced.
+        let make = simulation.devices[0].make.clone();
+        simulation.devices[0].make = std::sync::Arc::new(move |world, number| {
+            let disk = make(world, number)?;
+            let (wiped, platform) = (std::sync::Arc::clone(&disk), std::sync::Arc::clone(world.platform()));
+            world.spawn("wipes the disk", async move {
+                platform.sleep_until(Nanos(at_ms * Nanos::MILLISECOND - 1)).await;
+                wiped.change_behind(simulator::DiskFileId(0), 256 << 10, 0, &[0; 256 << 10]);
+            });
+            Ok(disk)
+        });
+        let told = failure(&simulation);
+        assert!(told.contains("x.0.0: "), "{told}");
+    }
 }
 
 #[test]

@@ -54,6 +54,9 @@ pub struct Simulation {
     pub faults: Vec<FaultEvent>,
     /// Virtual time at which jobs that still run are stopped; what they wrote is then written out.
     pub until_ns: Option<u64>,
+    /// Virtual time at which all devices lose power, if jobs still run then. The run ends there: what the
+    /// disks have is checked against what was synced, and nothing is written out.
+    pub power_loss_ns: Option<u64>,
     /// What files hold, and how it is checked.
     pub contents: Contents,
     /// Keep the last events in words, in [`Outcome::trace_lines`].
@@ -169,6 +172,7 @@ impl Simulation {
             workloads: Vec::new(),
             faults: Vec::new(),
             until_ns: None,
+            power_loss_ns: None,
             contents: Contents::default(),
             keep_trace: false,
         }

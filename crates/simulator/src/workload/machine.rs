@@ -206,12 +206,16 @@ impl Machine {
         self.engine.invalidate(&file.file, file.file.size(), seen).await;
     }
 
-    /// With everything durable: whether the disks hold what they should.
-    pub(crate) fn check_disks(&self) {
+    /// Whether the disks hold what they should: everything, or, `crashed`, what survives a power loss.
+    pub(crate) fn check_disks(&self, crashed: bool) {
         for file in self.files() {
             if let Some(contents) = &file.contents {
                 let disk = &self.volumes[file.volume].disk;
-                let checked = lock(contents).check_disk(disk, file.disk_file);
+                let mut contents = lock(contents);
+                let checked = match crashed {
+                    false => contents.check_disk(disk, file.disk_file),
+                    true => contents.check_crashed(disk, file.disk_file),
+                };
                 self.note(&file, checked);
             }
         }

@@ -26,7 +26,7 @@ use super::sequence::{Block, Direction, Sequence};
 const PAGE_BYTES: u64 = 4096;
 /// Calls and pages after which a clone that never had to wait lets the executor have its turn: it takes a
 /// step that goes on and on for one that never ends.
-const UNBROKEN_MAX: u64 = 4096;
+const UNBROKEN_MAX: u64 = 65_536;
 
 /// What a clone is doing, for a report of one that never ends.
 #[derive(Default)]
