@@ -18,7 +18,15 @@ struct Tool(&'static str, &'static str);
 const CLIENT_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils")];
 
 /// What the tests run.
-const TEST_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind"), Tool("fio", "fio")];
+const TEST_TOOLS: &[Tool] = &[
+    Tool("nfs-cp", "libnfs-utils"),
+    Tool("valgrind", "valgrind"),
+    Tool("fio", "fio"),
+    Tool("chromium", "chromium"),
+];
+
+/// What looking at pages takes.
+const PAGE_TOOLS: &[Tool] = &[Tool("chromium", "chromium")];
 
 /// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -37,6 +45,27 @@ pub(crate) fn all() -> Result<()> {
 pub(crate) fn test() -> Result<()> {
     install_missing(TEST_TOOLS, "The tests that need them are skipped")?;
     step("cargo", &["test", "--workspace"])
+}
+
+/// Makes sure that there is a browser.
+pub(crate) fn browser() -> Result<()> {
+    install_missing(PAGE_TOOLS, "Pages are looked at in it")
+}
+
+/// Runs the tests that look at pages; their pictures go to `pictures`.
+pub(crate) fn test_pages(pictures: &str) -> Result<()> {
+    let line = "cargo test -p afflux-report -p afflux-cli a_reader_finds_no_fault";
+    eprintln!("+ {line}");
+    let status = Command::new("cargo")
+        .args(line.split(' ').skip(1))
+        .env("AFFLUX_PICTURES", pictures)
+        .current_dir(repository::root())
+        .status()
+        .context(line)?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
 }
 
 /// Makes sure that there is a client and the directories, builds, and becomes `afflux serve`.

@@ -171,7 +171,7 @@ pub(crate) struct Simulate {
     /// fio job files; their jobs run together on one machine
     #[arg(value_name = "JOB.fio", required = true)]
     pub(crate) jobs: Vec<PathBuf>,
-    /// The disk: a name of `afflux devices`, or a parameter file; DIR=NAME for one directory
+    /// The disk: a name of `afflux devices`, or a file; DIR=NAME for one directory
     #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
     pub(crate) devices: Vec<String>,
     /// Memory for the cache, such as 512MiB or 2GiB
@@ -207,9 +207,16 @@ pub(crate) struct Simulate {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  afflux devices\n  afflux devices --json | jq .name")]
+#[command(
+    after_help = "Examples:\n  afflux devices\n  afflux devices usb2-disk\n  afflux devices --json | jq .name\n\n\
+    A disk like one of these with another number: --device usb2-disk,write_cache_bytes=0. One of your own: a\n\
+    TOML file with the same keys, as --device ./mine.toml."
+)]
 pub(crate) struct Devices {
-    /// One JSON object a model, one a line
+    /// Show these with the source of each number
+    #[arg(value_name = "NAME")]
+    pub(crate) names: Vec<String>,
+    /// One JSON object a disk, one a line, with all parameters and sources
     #[arg(long)]
     pub(crate) json: bool,
 }

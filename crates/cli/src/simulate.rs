@@ -8,10 +8,12 @@
 
 mod curves;
 mod description;
+mod disks;
 mod html;
 mod json;
-mod machine;
 mod progress;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::fs;
@@ -30,8 +32,6 @@ use progress::RunDisplay;
 struct Run {
     /// The job files, as the user named them.
     jobs: String,
-    /// How much work there was to describe the machine.
-    cpus: u32,
     figures: Figures,
     /// How long it took here.
     real: Duration,
@@ -74,7 +74,7 @@ fn carry_out(jobs: String, simulation: &Simulation) -> Outcome<Run> {
     let outcome = simulation.run(&mut |progress| display.show(progress));
     display.finish();
     match outcome {
-        Ok(figures) => Ok(Run { jobs, cpus: simulation.cpus, figures, real: start.elapsed() }),
+        Ok(figures) => Ok(Run { jobs, figures, real: start.elapsed() }),
         Err(SimulationError::Knob(error)) => Err(Failure::wrong_use(format!("--set: {error}"))),
         Err(SimulationError::Description(what)) => Err(Failure::wrong_use(what)),
         Err(error) => Err(Failure::failed(error.to_string())),

@@ -189,6 +189,11 @@ impl Axis {
         self.log
     }
 
+    /// Whether a value has a place of its own on the axis.
+    pub(crate) fn has(&self, value: f64) -> bool {
+        !self.log || value > 0.0
+    }
+
     /// The scale for finite values from `low` to `high`.
     pub(crate) fn scale(&self, (low, high): (f64, f64), ticks_wanted: usize) -> Scale {
         if self.log {

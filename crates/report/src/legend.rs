@@ -65,7 +65,7 @@ fn sample(sheet: &mut Sheet, entry: &Entry<'_>, x: f64, y: f64) {
         Sample::Dots | Sample::Ticks => {
             let spots: String =
                 [6.0, 14.0, 22.0].iter().map(|dx| spot(entry.sample == Sample::Ticks, x + dx, y)).collect();
-            sheet.path(&Look { class: &format!("dots {class}"), dash: "" }, &spots);
+            sheet.path(&Look { class: &format!("dots sample {class}"), dash: "" }, &spots);
         }
         Sample::Bar => sheet.rectangle(&format!("bar {class}"), (x + 4.0, y - 5.0), (20.0, 10.0)),
     }

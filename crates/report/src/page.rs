@@ -67,10 +67,10 @@ impl Page {
     }
 
     /// Names and values, one a line.
-    pub fn facts<'a>(&mut self, facts: impl IntoIterator<Item = (&'a str, String)>) {
+    pub fn facts<N: AsRef<str>>(&mut self, facts: impl IntoIterator<Item = (N, String)>) {
         self.body.push_str("<dl>\n");
         for (name, value) in facts {
-            let _ = writeln!(self.body, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(&value));
+            let _ = writeln!(self.body, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name.as_ref()), escape(&value));
         }
         self.body.push_str("</dl>\n");
     }

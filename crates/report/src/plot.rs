@@ -107,8 +107,8 @@ impl Plot {
         };
         // Decades may stand closer: they say more than steps between them would.
         let wanted = (wanted.0, if self.y.is_log() { 8 } else { wanted.1 });
-        let x = self.x.scale(extent(self.finite().map(|(x, _)| x)), wanted.0);
-        let y = self.y.scale(extent(self.finite().map(|(_, y)| y)), wanted.1);
+        let x = self.x.scale(extent(self.finite().map(|(x, _)| x).filter(|x| self.x.has(*x))), wanted.0);
+        let y = self.y.scale(extent(self.finite().map(|(_, y)| y).filter(|y| self.y.has(*y))), wanted.1);
         let (y_ticks, y_text) = self.y.ticks(&y, wanted.1);
         let inside = width.total() - width.left() - width.right();
         let (x_ticks, x_text) = fitting(&self.x, &x, wanted.0, inside, width.font());

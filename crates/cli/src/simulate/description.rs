@@ -14,11 +14,12 @@ use std::{env, fs};
 
 use bytesize::ByteSize;
 use engine::settings::Settings;
+use simulator::CostTable;
 use simulator::simulation::Simulation;
 use simulator::workload::Workload;
 use simulator::workload::fio::{self, Surroundings};
 
-use super::machine;
+use super::disks;
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::units;
@@ -41,8 +42,8 @@ pub(super) struct Described {
 }
 
 pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
-    let mut devices = machine::devices(&args.devices)?.into_iter();
-    let first = devices.next().ok_or_else(machine::none_named)?;
+    let mut devices = disks::devices(&args.devices)?.into_iter();
+    let first = devices.next().ok_or_else(disks::none_named)?;
     let mut simulation = Simulation::new(args.seed, first);
     simulation.devices.extend(devices);
     simulation.cpus = args.cpus;
@@ -50,11 +51,17 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
     simulation.knobs = knobs(&args.knobs)?;
     simulation.keep_trace = args.trace.is_some();
-    machine::apply(args, &mut simulation)?;
+    if let Some(path) = &args.faults {
+        disks::add_faults(path, &mut simulation.devices)?;
+    }
+    if let Some(text) = &args.costs {
+        simulation.costs = costs(text)?;
+    }
     let mut warnings = Vec::new();
     for path in &args.jobs {
         let name = path.display().to_string();
-        let file = fio::parse(&name, &text_of(path)?, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
+        let file =
+            fio::parse(&name, &text_of(path)?, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
         warnings.extend(file.warnings.iter().map(ToString::to_string));
         simulation.workloads.extend(file.jobs.into_iter().map(Workload::Job));
     }
@@ -122,6 +129,20 @@ fn until(text: &str) -> Outcome<u64> {
         Some(_) => Err(Failure::wrong_use(format!("--until: '{text}' is out of range (above 0, up to 8,760h)"))),
         None => Err(Failure::wrong_use(format!("--until: '{text}' is not a time such as 500ms, 30s, 5min or 2h"))),
     }
+}
+
+/// A table that comes along, or a file of one.
+fn costs(text: &str) -> Outcome<CostTable> {
+    if let Some(table) = CostTable::named(text) {
+        return Ok(table);
+    }
+    let path = Path::new(text);
+    if !path.exists() && !text.contains(['/', '.']) {
+        let names: Vec<&str> = CostTable::names().collect();
+        let known = names.join(", ");
+        return Err(Failure::wrong_use(format!("--costs: there is no table '{text}'; there are {known}; or a file")));
+    }
+    CostTable::parse(text, &text_of(path)?).map_err(|error| Failure::wrong_use(format!("--costs: {error}")))
 }
 
 /// Checked against the knob table here, so that the error says which flag it was.

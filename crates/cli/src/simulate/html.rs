@@ -11,22 +11,18 @@ use report::{Axis, Page, Plot, Quantity, Series, Shape};
 use simulator::simulation::{DeviceOutcome, Outcome as Figures};
 
 use super::curves::{self, seconds};
-use super::{Run, machine, text};
-use crate::units;
-
+use super::{Run, text};
 pub(super) fn page(run: &Run) -> String {
     let figures = &run.figures;
-    let mut page = Page::new(format!("{} on {}", run.jobs, names(figures)), "simulated");
+    let mut page = Page::new(format!("{} on {}", run.jobs, text::disks(figures)), "simulated");
     page.paragraph(&format!("{}.", text::headline(run)));
     page.paragraph(
         "Times are virtual, data and rates decimal (MB = 1,000,000 bytes), memory binary (MiB = 1,048,576 bytes).",
     );
-    page.facts([
-        ("all on disk after the last write", units::latency(figures.settle_ns)),
-        ("lost if the power failed at the worst moment", units::data(figures.at_risk_bytes_max)),
-        ("seed", figures.seed.to_string()),
-        ("trace", format!("{:016x}", figures.trace_hash)),
-    ]);
+    let mut facts = text::facts(figures);
+    facts.push(("seed".to_owned(), figures.seed.to_string()));
+    facts.push(("trace".to_owned(), format!("{:016x}", figures.trace_hash)));
+    page.facts(facts);
     page.section("Jobs");
     page.table(&text::jobs(figures));
     for line in text::errors(&figures.jobs).lines().skip(1) {
@@ -36,20 +32,15 @@ pub(super) fn page(run: &Run) -> String {
     if let Some(plot) = latencies(figures) {
         page.figure(plot);
     }
-    page.section("Engine");
+    page.section("Disks");
     page.table(&text::devices(figures));
-    page.table(&text::waiting(run));
     for device in &figures.devices {
         page.section(&format!("{} over time", text::title(device)));
         for plot in plots(device, seconds(figures.virtual_ns)) {
             page.figure(plot);
         }
     }
-    page.html(&format!("afflux simulate on {}; {}", machine(run), text::identity(figures)))
-}
-
-fn names(figures: &Figures) -> String {
-    figures.devices.iter().map(text::title).collect::<Vec<_>>().join(", ")
+    page.html(&format!("afflux simulate on {}; {}", text::machine(run), text::identity(figures)))
 }
 
 /// How slow the slowest are: one in ten, in a hundred, ...
@@ -62,8 +53,7 @@ fn latencies(figures: &Figures) -> Option<Plot> {
         for (call, operation) in text::calls(job) {
             let percentiles = &operation.latency.percentiles_ns;
             let points = percentiles.iter().filter(|(percentile, _)| *percentile >= 50.0 && *percentile < 100.0);
-            let points: Vec<_> =
-                points.map(|&(percentile, ns)| (100.0 / (100.0 - percentile), seconds(ns))).collect();
+            let points: Vec<_> = points.map(|&(percentile, ns)| (100.0 / (100.0 - percentile), seconds(ns))).collect();
             any |= points.len() > 1;
             plot = plot.with(Series::new(format!("{} {call}", job.name), Shape::Line, points));
         }

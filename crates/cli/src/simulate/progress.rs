@@ -41,7 +41,7 @@ impl RunDisplay {
             return;
         }
         self.drawn = Some(now);
-        let bar = self.bar.get_or_insert_with(bar);
+        let bar = self.bar.get_or_insert_with(|| bar(progress.bytes_total.is_some()));
         bar.set_length(progress.bytes_total.unwrap_or(0).max(progress.bytes));
         bar.set_position(progress.bytes);
         bar.set_message(sentence(progress));
@@ -54,10 +54,11 @@ impl RunDisplay {
     }
 }
 
-fn bar() -> ProgressBar {
-    let style = ProgressStyle::with_template("Simulating  {bar:24}  {msg}")
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("━╸─");
+/// A bar, or only the words where nobody knows how much there is to do.
+fn bar(end_known: bool) -> ProgressBar {
+    let template = if end_known { "Simulating  {bar:24}  {msg}" } else { "Simulating  {msg}" };
+    let style =
+        ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()).progress_chars("━╸─");
     ProgressBar::new(0).with_style(style)
 }
 

@@ -14,8 +14,8 @@ use report::terminal::{Paint, Terminal, sparkline};
 use report::{Align, Table};
 use simulator::simulation::{DeviceOutcome, JobOutcome, OperationOutcome, Outcome as Figures};
 
+use super::Run;
 use super::curves::{self, Curve};
-use super::{Run, machine};
 use crate::units;
 
 /// Percentiles that are shown, where a run has them.
@@ -28,9 +28,20 @@ const CURVE_WIDTH: usize = 40;
 pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     let figures = &run.figures;
     let mut text = format!("{}\n", terminal.paint(Paint::Strong, &headline(run)));
-    let parts = [jobs(figures).text(terminal), errors(&figures.jobs), latencies(figures).text(terminal)];
-    let more = [devices(figures).text(terminal), over_time(figures).text(terminal), waiting(run).text(terminal)];
-    for part in parts.iter().chain(&more).filter(|part| !part.is_empty()) {
+    let mut waiting = Table::new("Waiting", &[("", Align::Left), ("", Align::Left)]);
+    for (name, value) in facts(figures) {
+        waiting.row([name, value]);
+    }
+    let table = |table: &Table| if table.is_empty() { String::new() } else { table.text(terminal) };
+    let parts = [
+        table(&jobs(figures)),
+        errors(&figures.jobs),
+        table(&latencies(figures)),
+        table(&devices(figures)),
+        table(&over_time(figures)),
+        table(&waiting),
+    ];
+    for part in parts.iter().filter(|part| !part.is_empty()) {
         let _ = write!(text, "\n{part}");
     }
     let _ = writeln!(text, "\n{}", identity(figures));
@@ -42,6 +53,19 @@ pub(super) fn headline(run: &Run) -> String {
     let virtual_time = units::time(Duration::from_nanos(run.figures.virtual_ns));
     let real = units::time(run.real);
     format!("Simulated {virtual_time} in {real}: {} on {}", run.jobs, machine(run))
+}
+
+/// `usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+pub(super) fn machine(run: &Run) -> String {
+    let engine = &run.figures.engine;
+    let (cache, cpus) = (units::memory(engine.cache_bytes), engine.cpus);
+    let several = if cpus == 1 { "" } else { "s" };
+    format!("{}, {cache} of cache, {cpus} CPU{several}", disks(&run.figures))
+}
+
+/// The names of all disks.
+pub(super) fn disks(figures: &Figures) -> String {
+    figures.devices.iter().map(title).collect::<Vec<_>>().join(", ")
 }
 
 /// What ran it all: the line at the end, with which the run can be had again.
@@ -59,8 +83,8 @@ fn name(job: &JobOutcome) -> String {
     if job.clones > 1 { format!("{} ×{}", job.name, job.clones) } else { job.name.clone() }
 }
 
-/// Rows of a table with each job's name in the first of its own.
-fn by_call(figures: &Figures, table: &mut Table, row: impl Fn(&str, &OperationOutcome) -> Vec<String>) {
+/// Rows of a table with each job's name in the first of its own; of `idle` jobs a row that says so.
+fn by_call(figures: &Figures, table: &mut Table, idle: bool, row: impl Fn(&str, &OperationOutcome) -> Vec<String>) {
     for job in &figures.jobs {
         let mut name = name(job);
         for (call, operation) in calls(job) {
@@ -68,8 +92,8 @@ fn by_call(figures: &Figures, table: &mut Table, row: impl Fn(&str, &OperationOu
             cells.extend(row(call, operation));
             table.row(cells);
         }
-        if !name.is_empty() {
-            table.row([name, "nothing done".to_owned()]);
+        if idle && !name.is_empty() {
+            table.row([name, "none".to_owned()]);
         }
     }
 }
@@ -83,15 +107,15 @@ pub(super) fn jobs(figures: &Figures) -> Table {
         ("calls", Align::Right),
         ("IOPS", Align::Right),
     ];
-    let mut table = Table::new("Jobs", &columns);
-    by_call(figures, &mut table, |call, operation| {
+    let mut table = Table::new("Throughput", &columns);
+    by_call(figures, &mut table, true, |call, operation| {
         let elapsed = Duration::from_nanos(operation.elapsed_ns);
         let moved = |text: String| if call == "fsync" { String::new() } else { text };
         vec![
             moved(units::data(operation.bytes)),
             moved(units::rate(operation.bytes, elapsed)),
             units::count(operation.ops),
-            units::frequency(operation.ops, elapsed),
+            units::frequency(operation.ops, elapsed).trim_end_matches("/s").to_owned(),
         ]
     });
     table
@@ -114,7 +138,7 @@ pub(super) fn latencies(figures: &Figures) -> Table {
     columns.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
     columns.push(("max", Align::Right));
     let mut table = Table::new("Latency", &columns);
-    by_call(figures, &mut table, |_, operation| {
+    by_call(figures, &mut table, false, |_, operation| {
         let latency = &operation.latency;
         let mut cells = vec![units::latency(latency.mean_ns)];
         cells.extend(PERCENTILES.map(|wanted| {
@@ -138,7 +162,7 @@ pub(super) fn devices(figures: &Figures) -> Table {
         ("seeks", Align::Right),
         ("file switches", Align::Right),
     ];
-    let mut table = Table::new("Disks", &columns);
+    let mut table = Table::new("Work of the disks", &columns);
     for device in &figures.devices {
         let requests = device.requests.0 + device.requests.1;
         let bytes = device.bytes.0 + device.bytes.1;
@@ -169,7 +193,9 @@ pub(super) fn title(device: &DeviceOutcome) -> String {
 /// A curve a line: what moved and what was waiting.
 fn over_time(figures: &Figures) -> Table {
     let columns = [("disk", Align::Left), ("", Align::Left), ("over time", Align::Left), ("at most", Align::Right)];
-    let mut table = Table::new("Over time", &columns);
+    let letters = figures.devices.iter().map(|device| device.samples.len().min(CURVE_WIDTH)).max().unwrap_or(0);
+    let each = units::latency(figures.virtual_ns.checked_div(letters as u64).unwrap_or(0));
+    let mut table = Table::new(format!("Over time, {each} a letter"), &columns);
     for device in &figures.devices {
         let limit = curves::largest(&curves::level(device, |sample| sample.dirty_limit_bytes));
         let rate = |value: f64| units::rate(value as u64, Duration::from_secs(1));
@@ -198,26 +224,22 @@ fn over_time(figures: &Figures) -> Table {
     table
 }
 
-/// Who waited for what, and what was at risk.
-pub(super) fn waiting(run: &Run) -> Table {
-    let figures = &run.figures;
-    let mut table = Table::new("Waiting", &[("", Align::Left), ("", Align::Left)]);
+/// Who waited for what, what was at risk, what it took: names and values.
+pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
+    let mut facts = Vec::new();
     for (cause, count, total_ns) in &figures.engine.pauses {
-        let mean = total_ns.checked_div(*count).unwrap_or(0);
+        let mean = units::latency(total_ns.checked_div(*count).unwrap_or(0));
         let (times, total) = (units::count(*count), units::latency(*total_ns));
-        table.row([
-            format!("writers paused: {cause}"),
-            format!("{times} times, {total} in sum, {} on average", units::latency(mean)),
-        ]);
+        facts.push((format!("writers paused: {cause}"), format!("{times} times, {total} in sum, {mean} on average")));
     }
     if figures.engine.pauses.is_empty() {
-        table.row(["writers paused", "never"]);
+        facts.push(("writers paused".to_owned(), "never".to_owned()));
     }
-    table.row(["all on disk after the last write".to_owned(), units::latency(figures.settle_ns)]);
-    let risk = format!("{} accepted and not yet durable", units::data(figures.at_risk_bytes_max));
-    table.row(["lost if the power failed at the worst moment".to_owned(), risk]);
     let engine = &figures.engine;
     let all = figures.virtual_ns.saturating_mul(engine.cpus.into());
-    table.row(["CPUs busy".to_owned(), format!("{} of {}", units::share(engine.cpu_busy_ns, all), engine.cpus)]);
-    table
+    let busy = format!("{} of {}", units::share(engine.cpu_busy_ns, all), engine.cpus);
+    facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
+    facts.push(("lost if the power failed at the worst moment".to_owned(), units::data(figures.at_risk_bytes_max)));
+    facts.push(("CPUs busy".to_owned(), busy));
+    facts
 }

@@ -118,3 +118,12 @@ fn names_are_inert_in_drawings() {
     let svg = svg.svg(Width::Wide, "f");
     assert!(!svg.contains("<b>") && svg.contains("&lt;b&gt;") && svg.contains("&quot;&amp;"));
 }
+
+#[test]
+fn a_zero_does_not_set_the_range_of_a_logarithmic_axis() {
+    let points = vec![(1.0, 0.0), (2.0, 2e-6), (3.0, 0.9)];
+    let y = Axis::new("Latency", Quantity::Time).log();
+    let plot = Plot::new("t", Axis::new("x", Quantity::Count), y).with(Series::new("a", Shape::Line, points));
+    let svg = plot.svg(Width::Wide, "f");
+    assert!(svg.contains(">1 µs</text>") && svg.contains(">1 s</text>"), "{svg}");
+}

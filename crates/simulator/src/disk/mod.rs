@@ -1,34 +1,47 @@
-//! A simulated disk: a fixed latency, a fixed rate, a volatile write cache, and faults.
+//! A simulated disk: files on a medium, a volatile write cache, and faults.
 //!
-//! The model: a request waits for the latency; then, one request at a time, its bytes pass at the
-//! rate. Which of the requests that have waited is taken next is drawn from the seed, so requests in
-//! flight end in any order. What a request does to the file happens as it ends. A write's bytes are
-//! fetched in pieces, some when its transfer starts and the others when it ends, and a read's memory
-//! holds rubbish in between, as with a real disk's DMA.
+//! When a request starts and ends is a model's business (`timing`): by default a latency, a rate and
+//! an order drawn from the seed; or one of the devices in the catalogue. What a request does to the
+//! file happens as it ends. A write's bytes are fetched in pieces, some when its transfer starts and
+//! the others when it ends, and a read's memory holds rubbish in between, as with a real disk's DMA.
 //!
-//! Owns: the files' bytes (live and durable), the requests in flight, space, timing, the faults.
-//! Does not own: names (`directory`), the engine's view of any file.
+//! Owns: the files' bytes (live and durable), the requests in flight, space, the faults.
+//! Does not own: names (`directory`), the engine's view of any file; when things happen (`timing`),
+//! where on the medium a file is (`layout`).
 //! Invariants: each request is answered once, with no lock held, or dropped where a fault says so. A
 //! request that breaks the contract of `engine::Request`, or whose memory changes while it is being
 //! written, fails the world's run with a message.
 
 mod fault;
+mod fault_script;
+
 mod file;
 mod image;
+mod layout;
+mod service;
 mod state;
+mod statistics;
+pub(crate) mod timing;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use engine::{Backing, Device, DeviceError, Limits, Nanos, Operation, Request};
+use engine::{Backing, Device, DeviceError, Limits, Operation, Request};
 
+use crate::simulation::OffsetSample;
 use crate::world::{Shared, World};
 
 use fault::Faults;
-pub use fault::{Fault, FaultTarget, FaultWhat};
+pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
+pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 use file::DiskFile;
 use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
-use state::{Ended, Outcome, Phase, State, conflict, is_data};
+pub use layout::Allocation;
+pub(crate) use layout::Layout;
+use service::Service;
+use state::{Ended, Outcome, Pending, Phase, State, conflict, is_data};
+pub use statistics::DiskFigures;
+use timing::{AnyOrder, Event, Timing};
 
 /// What a disk is made from.
 #[derive(Clone, Debug)]
@@ -77,6 +90,9 @@ struct SimFile {
     file: DiskFileId,
 }
 
+/// What begins or ends at an instant.
+type Step = fn(&Disk);
+
 /// A disk with files on it.
 pub struct Disk {
     shared: Arc<Shared>,
@@ -105,6 +121,18 @@ impl Disk {
     /// # Panics
     /// When the options name sizes that no device may have.
     pub fn new(world: &World, number: u64, options: DiskOptions) -> Arc<Self> {
+        let timing = Timing::AnyOrder(AnyOrder::new(options.latency_ns, options.bytes_per_second));
+        Self::with_timing(world, number, options, timing, None)
+    }
+
+    /// As [`Disk::new`], with another model and a medium that files have places on.
+    pub(crate) fn with_timing(
+        world: &World,
+        number: u64,
+        options: DiskOptions,
+        timing: Timing,
+        layout: Option<Layout>,
+    ) -> Arc<Self> {
         assert!(options.block_bytes == 512 || options.block_bytes == 4096, "{options:?}");
         assert!(options.request_bytes_max >= 4096 && options.request_bytes_max.is_multiple_of(4096), "{options:?}");
         assert!(options.depth > 0 && options.bytes_per_second > 0, "{options:?}");
@@ -122,8 +150,7 @@ impl Disk {
             files_made: 0,
             pending: BTreeMap::new(),
             requests: 0,
-            busy: false,
-            hung: false,
+            service: Service::new(timing, layout),
             faults: Faults::default(),
             capacity_bytes: options.capacity_bytes,
             failures: 0,
@@ -176,6 +203,7 @@ impl Disk {
     pub fn remove_file(&self, file: DiskFileId) {
         let mut state = self.lock();
         state.files.remove(&file.0);
+        state.service.remove_file(file);
         state.count_blocks();
     }
 
@@ -220,15 +248,38 @@ impl Disk {
     /// Changes a file behind the engine's back, as a program on the host would: durable at once.
     pub fn change_behind(&self, file: DiskFileId, size: u64, offset: u64, bytes: &[u8]) {
         let mut state = self.lock();
+        state.service.lay_out(file, 0, size);
         if let Some(file) = state.files.get_mut(&file.0) {
             file.change_behind(size, offset, bytes);
         }
         state.count_blocks();
     }
 
+    /// Gives the first `bytes` of a file their place on the medium, in one piece if there is one, as
+    /// files have it that were there before. Nothing is read, written or counted as space.
+    pub fn lay_out(&self, file: DiskFileId, bytes: u64) {
+        self.lock().service.lay_out(file, 0, bytes);
+    }
+
+    /// What it did so far.
+    pub fn figures(&self) -> DiskFigures {
+        let now_ns = self.shared.now_ns();
+        self.lock().service.figures(now_ns)
+    }
+
+    /// Where on the medium it worked: at most 20,000 requests, evenly thinned.
+    pub fn offsets(&self) -> Vec<OffsetSample> {
+        self.lock().service.offsets().to_vec()
+    }
+
     /// Adds a fault; those added before come first.
     pub fn add_fault(&self, fault: Fault) {
-        self.lock().faults.add(fault);
+        self.add_fault_within(fault, FaultWindow::default());
+    }
+
+    /// Adds a fault that holds at times or in places only; those added before come first.
+    pub fn add_fault_within(&self, fault: Fault, window: FaultWindow) {
+        self.lock().faults.add(fault, window);
     }
 
     /// Ends all faults, but not what they have done to requests already submitted.
@@ -250,27 +301,26 @@ impl Disk {
     /// made hang.
     pub fn is_hung(&self) -> bool {
         let state = self.lock();
-        state.hung || state.pending.values().any(|pending| pending.phase == Phase::Held)
+        state.service.is_hung() || state.pending.values().any(|pending| pending.phase == Phase::Held)
     }
 
-    /// Ends nothing any more until [`Disk::release`].
+    /// Ends nothing any more until [`Disk::release`]. Its own time stands still meanwhile.
     pub fn hang(&self) {
-        self.lock().hung = true;
+        let now_ns = self.shared.now_ns();
+        self.lock().service.hang(now_ns);
     }
 
     /// Goes on, with requests that a fault made hang too.
     pub fn release(&self) {
-        {
-            let mut state = self.lock();
-            state.hung = false;
-            let ready_ns = self.shared.now_ns();
-            for pending in state.pending.values_mut() {
-                if pending.phase == Phase::Held {
-                    pending.phase = Phase::Waiting { ready_ns };
-                }
-            }
+        let mut state = self.lock();
+        let now_ns = self.shared.now_ns();
+        state.service.release(now_ns);
+        let held: Vec<u64> =
+            (state.pending.iter()).filter(|(_, pending)| pending.phase == Phase::Held).map(|(id, _)| *id).collect();
+        for id in held {
+            self.hand_over(&mut state, id);
         }
-        self.pump();
+        self.wake_at(&mut state, now_ns);
     }
 
     /// Changes how many bytes all files together may take up.
@@ -302,11 +352,47 @@ impl Disk {
                 file.lose_power(self.options.block_bytes.into(), &mut state.random);
             }
             state.count_blocks();
-            (state.busy, state.data_in_flight) = (false, 0);
+            state.data_in_flight = 0;
+            state.service.clear(self.shared.now_ns());
             lost
         };
         self.shared.trace("crash", &[self.number]);
         drop(lost);
+    }
+
+    /// Sets up what a script's entry asks of this disk, at the times it says. `file` is the entry's
+    /// file, if it names one. What is the machine's or a link's is none of a disk's business.
+    pub fn arm(&self, entry: &ScriptedFault, file: Option<DiskFileId>) {
+        let (begin, end): (Step, Step) = match &entry.what {
+            ScriptedWhat::Requests { fault, window } => {
+                return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
+            }
+            ScriptedWhat::Hang => (Disk::hang, Disk::release),
+            ScriptedWhat::NoSpace => {
+                (|disk| disk.set_capacity(0), |disk| disk.set_capacity(disk.options.capacity_bytes))
+            }
+            ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
+        };
+        self.call_at(entry.from_ns, begin);
+        if entry.until_ns != u64::MAX {
+            self.call_at(entry.until_ns, end);
+        }
+    }
+
+    /// The process that submitted all requests in flight is gone: they are carried out, and answered
+    /// to nobody. Faults they were dealt still hold.
+    pub fn kill_process(&self) {
+        let orphans = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let orphans = std::mem::take(&mut state.pending);
+            let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
+            state.data_in_flight = 0;
+            state.service.clear(self.shared.now_ns());
+            ended
+        };
+        self.shared.trace("kill", &[self.number]);
+        drop(orphans);
     }
 
     /// The world ends: what is in flight is dropped.
@@ -331,62 +417,64 @@ impl Disk {
         );
     }
 
-    fn transfer_ns(&self, operation: Operation) -> u64 {
-        match operation {
-            Operation::Read { len, .. } | Operation::Write { len, .. } => {
-                u64::from(len) * Nanos::SECOND / self.options.bytes_per_second
-            }
-            _ => 0,
-        }
-    }
-
-    /// Starts the transfer of one request that has waited long enough, if none is under way.
-    fn pump(&self) {
+    /// Gives a request to the timing.
+    fn hand_over(&self, state: &mut State, id: u64) {
+        let Some(pending) = state.pending.get_mut(&id) else { return };
         let now_ns = self.shared.now_ns();
-        let mut state = self.lock();
-        let state = &mut *state;
-        if state.busy || state.hung {
-            return;
-        }
-        let ready: Vec<u64> = state
-            .pending
-            .iter()
-            .filter(|(_, pending)| matches!(pending.phase, Phase::Waiting { ready_ns } if ready_ns <= now_ns))
-            .map(|(id, _)| *id)
-            .collect();
-        if ready.is_empty() {
-            return;
-        }
-        let id = state.random.pick(&ready);
-        state.busy = true;
-        let random = &mut state.random;
-        if let Some(pending) = state.pending.get_mut(&id) {
-            pending.phase = Phase::Transfer;
-            pending.fetch_some(random);
-            let end_ns = now_ns + self.transfer_ns(pending.operation);
-            self.call_at(end_ns, move |disk| disk.finish(id));
+        pending.phase = Phase::Queued;
+        let (file, operation) = (pending.file, pending.operation);
+        state.service.locate(file, operation);
+        state.service.accept(now_ns, id, file, operation, self.options.volatile_cache);
+        self.wake_at(state, now_ns);
+    }
+
+    /// Sees to it that the timing runs at this instant.
+    fn wake_at(&self, state: &mut State, at_ns: u64) {
+        if state.service.wants_wake(at_ns) {
+            self.call_at(at_ns, move |disk| disk.pump(at_ns));
         }
     }
 
-    /// A transfer has ended: the request's effect happens, and it is answered.
-    fn finish(&self, id: u64) {
-        let finished = {
+    /// Runs the timing: requests start, and end with their effects, and are answered.
+    fn pump(&self, woken_ns: u64) {
+        let mut ended = Vec::new();
+        {
             let mut state = self.lock();
             let state = &mut *state;
-            state.busy = false;
-            let now_ns = self.shared.now_ns();
-            if state.hung {
-                if let Some(pending) = state.pending.get_mut(&id) {
-                    pending.phase = Phase::Waiting { ready_ns: now_ns };
-                }
+            if !state.service.woken(woken_ns) {
                 return;
             }
-            state.pending.remove(&id).map(|pending| state.end(pending, &self.options))
-        };
-        if let Some(ended) = finished {
+            let now_ns = self.shared.now_ns();
+            let next_ns = state.service.run(now_ns, &mut state.random);
+            while let Some(event) = state.service.pop_event() {
+                match event {
+                    Event::Started(id) => {
+                        let Some(pending) = state.pending.get_mut(&id) else { continue };
+                        pending.phase = Phase::Transfer;
+                        pending.fetch_some(&mut state.random);
+                    }
+                    Event::Ended(id) => {
+                        let Some(pending) = state.pending.remove(&id) else { continue };
+                        ended.push((id, self.end(state, pending, now_ns)));
+                    }
+                }
+            }
+            if let Some(next_ns) = next_ns {
+                self.wake_at(state, next_ns);
+            }
+        }
+        for (id, ended) in ended {
             self.answer(id, ended);
         }
-        self.pump();
+    }
+
+    /// A request's effect happens and is counted. It is not among those in flight any more.
+    fn end(&self, state: &mut State, pending: Pending, now_ns: u64) -> Ended {
+        let (file, operation) = (pending.file, pending.operation);
+        let ended = state.end(pending, &self.options);
+        let in_flight = state.pending.len() as u64;
+        state.service.ended(now_ns, file, operation, ended.outcome == Outcome::Done, in_flight);
+        ended
     }
 
     fn answer(&self, id: u64, ended: Ended) {
@@ -469,21 +557,30 @@ impl Device for Disk {
         self.shared.trace("submit", &[self.number, id, file.0, kind, offset, len]);
         let (pending, inline) = {
             let state = &mut *state;
-            (state.accept(request, file, now_ns, &self.options), state.random.chance(self.options.inline_per_mille))
+            state.service.allocate(file, operation);
+            state.service.locate(file, operation);
+            (state.accept(request, file, now_ns), state.random.chance(self.options.inline_per_mille))
         };
         if is_data(operation) {
             state.data_in_flight += 1;
             state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
         }
-        if inline && !state.hung && pending.phase != Phase::Held {
-            let ended = state.end(pending, &self.options);
+        if inline && !state.service.is_hung() && pending.phase != Phase::Held {
+            let ended = self.end(&mut state, pending, now_ns);
             drop(state);
             return self.answer(id, ended);
         }
-        if let Phase::Waiting { ready_ns } = pending.phase {
-            self.call_at(ready_ns, Disk::pump);
-        }
+        let phase = pending.phase;
         state.pending.insert(id, pending);
+        let in_flight = state.pending.len() as u64;
+        state.service.in_flight(now_ns, in_flight);
+        match phase {
+            Phase::Waiting { ready_ns } if ready_ns > now_ns => {
+                self.call_at(ready_ns, move |disk| disk.hand_over(&mut disk.lock(), id));
+            }
+            Phase::Waiting { .. } => self.hand_over(&mut state, id),
+            _ => {}
+        }
     }
 
     fn free_bytes_hint(&self) -> u64 {

@@ -11,6 +11,7 @@ use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 use super::fault::{FaultWhat, Faults};
 use super::file::{Change, DiskFile, torn};
 use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
+use super::service::Service;
 use super::{Disk, DiskFileId, DiskOptions};
 use crate::random::Random;
 
@@ -21,8 +22,10 @@ const PIECE_BYTES: u64 = 512;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// The latency has not passed before this instant.
+    /// It is not handed to the timing before this instant.
     Waiting { ready_ns: u64 },
+    /// The timing has it.
+    Queued,
     /// Its bytes pass.
     Transfer,
     /// Not before a release.
@@ -74,9 +77,7 @@ pub(super) struct State {
     pub(super) files_made: u64,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) requests: u64,
-    /// A request's bytes pass now.
-    pub(super) busy: bool,
-    pub(super) hung: bool,
+    pub(super) service: Service,
     pub(super) faults: Faults,
     pub(super) capacity_bytes: u64,
     /// Requests that did not succeed.
@@ -246,20 +247,20 @@ impl State {
 
 impl State {
     /// Draws a request's fate and notes what it is to be compared with.
-    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, options: &DiskOptions) -> Pending {
+    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64) -> Pending {
         let operation = request.operation();
-        let mut phase = Phase::Waiting { ready_ns: now_ns + options.latency_ns };
+        let mut phase = Phase::Waiting { ready_ns: now_ns };
         let mut outcome = Outcome::Done;
         if !self.files.contains_key(&file.0) {
             outcome = Outcome::Error(DeviceError::Stale);
         }
-        match self.faults.strike(file, operation, &mut self.random) {
+        match self.faults.strike(now_ns, file, operation, self.service.spans(), &mut self.random) {
             None => {}
             Some(FaultWhat::Error(error)) => outcome = Outcome::Error(error),
             Some(FaultWhat::ErrorLosing(error)) => outcome = Outcome::Losing(error),
             Some(FaultWhat::Lost) => outcome = Outcome::Lost,
             Some(FaultWhat::Delay { ns }) => {
-                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(options.latency_ns).saturating_add(ns) };
+                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(ns) };
             }
             Some(FaultWhat::Hang) => phase = Phase::Held,
         }

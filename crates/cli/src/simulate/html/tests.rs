@@ -1,0 +1,42 @@
+use std::path::PathBuf;
+use std::{env, fs};
+
+use super::super::tests::run;
+use super::page;
+
+#[test]
+fn every_plot_is_there_under_its_heading() {
+    let page = page(&run());
+    for title in ["Throughput", "Dirty memory", "Queue depth", "Where the disk worked", "Latency of the slowest calls"]
+    {
+        assert!(page.contains(&format!("<figcaption><b>{title}</b>")), "{title}");
+    }
+    assert!(page.contains("<span class=\"origin\">simulated</span>"));
+    assert!(page.contains("&lt;desktop&gt;: read: Input/output error (EIO), once"));
+    assert!(page.contains("seed 7, trace 00abcdef01234567"));
+}
+
+#[test]
+fn a_run_without_samples_makes_a_page() {
+    let mut run = run();
+    run.figures.devices[0].samples.clear();
+    run.figures.devices[0].offsets.clear();
+    run.figures.jobs.clear();
+    assert!(page(&run).contains("no data"));
+}
+
+#[test]
+fn a_reader_finds_no_fault_with_the_page() {
+    if page_check::installed().is_none() {
+        eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
+        return;
+    }
+    let directory = env::temp_dir().join(format!("afflux-cli-pages-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("simulate.html");
+    fs::write(&path, page(&run())).unwrap();
+    let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
+    let faults = page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(faults, Vec::<String>::new());
+}
