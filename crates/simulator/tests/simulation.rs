@@ -253,7 +253,7 @@ fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
 
 #[test]
 fn after_a_power_loss_what_was_synced_is_there() {
-    let text = "[x]\nrw=randwrite\nfilesize=256k\nsize=4m\nfsync=7\nnumjobs=2\ntime_based\nruntime=5\n[y]\nrw=write\nsize=8m\n";
+    let text = "[x]\nrw=randwrite\nfilesize=256k\nsize=4m\nfsync=7\nnumjobs=2\ntime_based\nruntime=5\n[y]\nrw=write\nsize=8m\nrate=2m\n";
     for (at_ms, contents) in
         (1..=20).flat_map(|at| [(400 + at * 37, Contents::Exact), (400 + at * 41, Contents::Stamped)])
     {
