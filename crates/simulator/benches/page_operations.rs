@@ -26,7 +26,7 @@ const RUNS: &[(&str, &str, u64, u64)] = &[
     (
         "cached, half reads and half overwrites",
         "[global]\nsize=16m\nfilename=file\n[fill]\nrw=write\nbs=64k\n\
-         [x]\nstonewall\nrw=randrw\nruntime=300ms\ntime_based\n",
+         [x]\nstonewall\nrw=randrw\nruntime=1\ntime_based\n",
         512 << 20,
         10_000_000_000,
     ),

@@ -1,10 +1,10 @@
 //! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
 
-use engine::{DeviceError, Nanos};
+use engine::{DeviceError, Nanos, Platform};
 use simulator::simulation::{Contents, DeviceChoice, FaultAction, FaultEvent, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
 use simulator::workload::{Readers, Workload};
-use simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
+use simulator::{CostTable, DiskOptions, Fault, FaultTarget, FaultWhat};
 
 struct Nothing;
 
@@ -113,6 +113,27 @@ fn break_page_1(simulation: &mut Simulation) {
         });
         Ok(disk)
     });
+}
+
+#[test]
+fn a_job_that_never_waits_goes_on_for_as_long_as_it_likes() {
+    // Where nothing costs anything a call still takes a nanosecond, or this would never end.
+    let text = "[global]\nfilename=file\nsize=16k\nioengine=mmap\n[fill]\nrw=write\n\
+                [x]\nstonewall\nrw=write\nruntime=200us\ntime_based\n";
+    let mut simulation = small(text);
+    (simulation.contents, simulation.cpus, simulation.costs) = (Contents::Stamped, 1, CostTable::free());
+    let outcome = run(&simulation);
+    assert!((199_000..=200_000).contains(&outcome.jobs[1].write.ops), "{}", outcome.jobs[1].write.ops);
+    assert!((200_000..210_000).contains(&outcome.engine.cpu_busy_ns), "{}", outcome.engine.cpu_busy_ns);
+}
+
+#[test]
+fn a_call_takes_its_time() {
+    let mut simulation = small("[x]\nrw=write\nsize=64k\n[y]\nrw=write\nsize=64k\nioengine=sync\nstonewall\n");
+    (simulation.costs, simulation.call_ns) = (CostTable::free(), 1000);
+    let outcome = run(&simulation);
+    assert_eq!(outcome.jobs.iter().map(|job| job.elapsed_ns).collect::<Vec<_>>(), [16_000, 32_000]);
+    assert_eq!(outcome.jobs[1].write.latency.mean_ns, 2000);
 }
 
 #[test]
@@ -228,6 +249,34 @@ fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
     simulation.until_ns = Some(10 * Nanos::SECOND);
     let outcome = run(&simulation);
     assert!(outcome.jobs[0].write.bytes < 8 << 20 && outcome.virtual_ns < 20 * Nanos::SECOND);
+}
+
+#[test]
+fn after_a_power_loss_what_was_synced_is_there() {
+    let text = "[x]\nrw=randwrite\nfilesize=256k\nsize=4m\nfsync=7\nnumjobs=2\ntime_based\nruntime=5\n[y]\nrw=write\nsize=8m\nrate=2m\n";
+    for (at_ms, contents) in
+        (1..=20).flat_map(|at| [(400 + at * 37, Contents::Exact), (400 + at * 41, Contents::Stamped)])
+    {
+        let mut simulation = small(text);
+        (simulation.contents, simulation.seed) = (contents, at_ms);
+        simulation.power_loss_ns = Some(at_ms * Nanos::MILLISECOND);
+        let outcome = run(&simulation);
+        assert_eq!(outcome.virtual_ns / Nanos::MILLISECOND, at_ms);
+        assert!(outcome.jobs[0].sync.ops > 0 && outcome.at_risk_bytes_max > 0, "{at_ms} ms");
+        // A disk whose syncs do nothing is found out, unless little had been synced.
+        let make = simulation.devices[0].make.clone();
+        simulation.devices[0].make = std::sync::Arc::new(move |world, number| {
+            let disk = make(world, number)?;
+            let (wiped, platform) = (std::sync::Arc::clone(&disk), std::sync::Arc::clone(world.platform()));
+            world.spawn("wipes the disk", async move {
+                platform.sleep_until(Nanos(at_ms * Nanos::MILLISECOND - 1)).await;
+                wiped.change_behind(simulator::DiskFileId(0), 256 << 10, 0, &[0; 256 << 10]);
+            });
+            Ok(disk)
+        });
+        let told = failure(&simulation);
+        assert!(told.contains("x.0.0: "), "{told}");
+    }
 }
 
 #[test]

@@ -61,6 +61,7 @@ struct Run<'a> {
     /// What had moved when something last did, and when that was.
     moved: (u64, u64),
     bytes_total: Option<u64>,
+    power_loss_ns: Option<u64>,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -101,6 +102,7 @@ impl Simulation {
             started: Vec::new(),
             moved: (0, 0),
             bytes_total: plan.bytes,
+            power_loss_ns: self.power_loss_ns,
             progress,
             machine: Arc::clone(&machine),
         };
@@ -151,7 +153,8 @@ impl Simulation {
                 last_accepted_ns: Default::default(),
             });
         }
-        Ok(Machine::new(platform, engine, volumes, self.contents, self.until_ns.unwrap_or(u64::MAX)))
+        let stop_ns = self.until_ns.unwrap_or(u64::MAX);
+        Ok(Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns))
     }
 
     fn schedule_faults(&self, world: &World, machine: &Arc<Machine>) -> Result<(), SimulationError> {
@@ -187,15 +190,19 @@ impl Simulation {
         let counters = machine.platform.counters().sum();
         let status = machine.engine.status();
         let count = |counter: Counter| counters[counter as usize];
-        let devices = self.devices.iter().zip(&machine.volumes).zip(&status.devices).enumerate();
-        let devices = devices.map(|(at, ((choice, volume), device))| DeviceOutcome {
-            name: volume.name.clone(),
-            model: choice.model.clone(),
-            busy_ns: device.busy_ns,
-            requests: (count(Counter::ReadRequests), count(Counter::WriteRequests)),
-            bytes: (count(Counter::PageIn), device.written_bytes),
-            samples: ended.sampler.samples(at),
-            ..DeviceOutcome::default()
+        let devices = self.devices.iter().zip(&machine.volumes).enumerate().map(|(at, (choice, volume))| {
+            let figures = volume.disk.figures();
+            DeviceOutcome {
+                name: volume.name.clone(),
+                model: choice.model.clone(),
+                busy_ns: figures.busy_ns,
+                requests: figures.requests,
+                bytes: figures.bytes,
+                seeks: figures.seeks,
+                file_switches: figures.file_switches,
+                samples: ended.sampler.samples(at),
+                offsets: volume.disk.offsets(),
+            }
         });
         Outcome {
             seed: self.seed,
@@ -220,15 +227,19 @@ impl Simulation {
 impl Run<'_> {
     async fn finish(mut self, starts: Vec<Start>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
+        let crash_ns = self.power_loss_ns.unwrap_or(u64::MAX);
         for start in starts {
             if start.stonewall {
-                self.wait(stop_ns).await?;
+                self.wait(stop_ns.min(crash_ns)).await?;
             }
-            if self.machine.now_ns() < stop_ns {
+            if self.machine.now_ns() < stop_ns.min(crash_ns) {
                 start.clones.into_iter().for_each(|clone| self.start(clone));
             }
         }
-        self.wait(stop_ns).await?;
+        self.wait(stop_ns.min(crash_ns)).await?;
+        if self.machine.now_ns() >= crash_ns {
+            return Ok(self.crash());
+        }
         // Jobs stop; what they are in the middle of must end now.
         self.machine.stop_ns.store(0, Ordering::Relaxed);
         for volume in &self.machine.volumes {
@@ -243,9 +254,21 @@ impl Run<'_> {
         let accepted = self.machine.volumes.iter().map(|volume| volume.last_accepted_ns.load(Ordering::Relaxed));
         let settle_ns = accepted.max().filter(|ns| *ns > 0).map_or(0, |ns| virtual_ns - ns);
         settle::check_clean(&self.machine)?;
-        self.machine.check_disks();
+        self.machine.check_disks(false);
         settle::check_frames(&self.machine).await?;
         Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns })
+    }
+
+    /// Power is lost in the middle of everything.
+    fn crash(mut self) -> Ended {
+        let virtual_ns = self.machine.now_ns();
+        self.sampler.look(&self.machine);
+        for volume in &self.machine.volumes {
+            volume.disk.crash();
+        }
+        self.machine.check_disks(true);
+        let cpu_busy_ns = self.world.cpu_usage().busy_ns();
+        Ended { sampler: self.sampler, virtual_ns, settle_ns: 0, cpu_busy_ns }
     }
 
     fn start(&mut self, clone: runner::Clone) {

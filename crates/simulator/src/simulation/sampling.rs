@@ -7,8 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use engine::counters::Counter;
-use engine::{Device, EngineStatus, Platform};
+use engine::{Device, EngineStatus};
 
 use super::DeviceSample;
 use crate::workload::machine::Machine;
@@ -26,6 +25,7 @@ struct Totals {
     accepted_bytes: u64,
     busy_ns: u64,
     syncs: u64,
+    queue_depth: u32,
 }
 
 #[derive(Default)]
@@ -84,7 +84,7 @@ impl Sampler {
 
     /// Adds a sample; returns the bytes that a power loss might take now.
     fn look_at(&mut self, machine: &Machine, at: usize, status: &EngineStatus, now_ns: u64, since_ns: u64) -> u64 {
-        let totals = totals(machine, at, status);
+        let totals = totals(machine, at);
         let device = &status.devices[at];
         let series = &mut self.series[at];
         let last = std::mem::replace(&mut series.last, totals);
@@ -94,7 +94,7 @@ impl Sampler {
             dirty_bytes: device.dirty_bytes - device.writeback_bytes.min(device.dirty_bytes),
             writeback_bytes: device.writeback_bytes,
             dirty_limit_bytes: device.dirty_limit_bytes,
-            queue_depth: device.in_flight,
+            queue_depth: totals.queue_depth,
             moved_bytes: (totals.read_bytes - last.read_bytes, totals.written_bytes - last.written_bytes),
             accepted_bytes: totals.accepted_bytes - last.accepted_bytes,
             busy_per_mille: busy_per_mille.min(1000) as u32,
@@ -130,16 +130,15 @@ impl Series {
     }
 }
 
-/// The engine counts reads and flushes for all devices together: with several, reads are not told apart, and
-/// a flush of one counts as a flush of each.
-fn totals(machine: &Machine, at: usize, status: &EngineStatus) -> Totals {
-    let counters = machine.platform.counters();
-    let device = &status.devices[at];
+fn totals(machine: &Machine, at: usize) -> Totals {
+    let volume = &machine.volumes[at];
+    let figures = volume.disk.figures();
     Totals {
-        read_bytes: if status.devices.len() == 1 { counters.get(Counter::PageIn) } else { 0 },
-        written_bytes: device.written_bytes,
-        accepted_bytes: machine.volumes[at].accepted_bytes.load(Ordering::Relaxed),
-        busy_ns: device.busy_ns,
-        syncs: counters.get(Counter::SyncRequests),
+        read_bytes: figures.bytes.0,
+        written_bytes: figures.bytes.1,
+        accepted_bytes: volume.accepted_bytes.load(Ordering::Relaxed),
+        busy_ns: figures.busy_ns,
+        syncs: figures.syncs,
+        queue_depth: figures.depth as u32,
     }
 }

@@ -50,6 +50,21 @@ pub(crate) trait FileContents: Send {
 
     /// Everything is said to be on the disk and nothing is under way: whether the disk has what was written.
     fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch>;
+
+    /// Power was lost: whether the disk has all that was synced, and of the rest nothing that nobody wrote.
+    fn check_crashed(&self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch>;
+}
+
+/// The ranges of a size that are compared at a time.
+fn ranges(size: u64) -> impl Iterator<Item = (u64, u64)> {
+    (0..size).step_by(CHECK_BYTES as usize).map(move |offset| (offset, (size - offset).min(CHECK_BYTES)))
+}
+
+/// Puts the stamps that a disk kept where they belong in the bytes of a range of whole pages.
+fn spread(kept: &[u8], into: &mut [u8]) {
+    for (page, stamp) in into.chunks_mut(PAGE_BYTES).zip(kept.chunks(STAMP_BYTES)) {
+        page[..stamp.len()].copy_from_slice(stamp);
+    }
 }
 
 /// Every byte against all that it may be.
@@ -111,6 +126,17 @@ impl FileContents for Exact {
         }
         Ok(())
     }
+
+    fn check_crashed(&self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
+        self.model.check_crashed_size(disk.size(file))?;
+        for (start, end) in self.model.written_ranges() {
+            for offset in (start..end).step_by(CHECK_BYTES as usize) {
+                let len = (end - offset).min(CHECK_BYTES) as usize;
+                self.model.check_crashed(offset, &disk.live_bytes(file, offset, len))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Each page's stamp against all that it may be.
@@ -166,16 +192,20 @@ impl FileContents for Stamped {
     }
 
     fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
-        let size = disk.size(file);
         let mut bytes = vec![0; CHECK_BYTES as usize];
-        for offset in (0..size).step_by(CHECK_BYTES as usize) {
-            let len = (size - offset).min(CHECK_BYTES);
-            let kept = disk.kept_bytes(file, offset, len);
-            for (page, stamp) in bytes.chunks_mut(PAGE_BYTES).zip(kept.chunks(STAMP_BYTES)) {
-                page[..stamp.len()].copy_from_slice(stamp);
-            }
+        for (offset, len) in ranges(disk.size(file)) {
+            spread(&disk.kept_bytes(file, offset, len), &mut bytes);
             let look = self.model.begin_read();
             self.model.end_read(look, offset, len, &bytes[..len as usize])?;
+        }
+        Ok(())
+    }
+
+    fn check_crashed(&self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
+        let mut bytes = vec![0; CHECK_BYTES as usize];
+        for (offset, len) in ranges(disk.size(file)) {
+            spread(&disk.kept_bytes(file, offset, len), &mut bytes);
+            self.model.check_crashed(offset, &bytes[..len as usize])?;
         }
         Ok(())
     }

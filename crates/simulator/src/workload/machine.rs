@@ -48,6 +48,8 @@ pub(crate) struct Machine {
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) kind: Contents,
+    /// CPU time of a call, in nanoseconds.
+    pub(crate) call_ns: u64,
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
     pub(crate) moved_bytes: AtomicU64,
     /// When jobs are to stop.
@@ -73,6 +75,7 @@ impl Machine {
         engine: Arc<Engine<SimPlatform>>,
         volumes: Vec<Volume>,
         kind: Contents,
+        call_ns: u64,
         stop_ns: u64,
     ) -> Self {
         Self {
@@ -80,6 +83,7 @@ impl Machine {
             engine,
             volumes,
             kind,
+            call_ns,
             files: Mutex::default(),
             moved_bytes: AtomicU64::new(0),
             stop_ns: AtomicU64::new(stop_ns),
@@ -202,12 +206,16 @@ impl Machine {
         self.engine.invalidate(&file.file, file.file.size(), seen).await;
     }
 
-    /// With everything durable: whether the disks hold what they should.
-    pub(crate) fn check_disks(&self) {
+    /// Whether the disks hold what they should: everything, or, `crashed`, what survives a power loss.
+    pub(crate) fn check_disks(&self, crashed: bool) {
         for file in self.files() {
             if let Some(contents) = &file.contents {
                 let disk = &self.volumes[file.volume].disk;
-                let checked = lock(contents).check_disk(disk, file.disk_file);
+                let mut contents = lock(contents);
+                let checked = match crashed {
+                    false => contents.check_disk(disk, file.disk_file),
+                    true => contents.check_crashed(disk, file.disk_file),
+                };
                 self.note(&file, checked);
             }
         }

@@ -10,8 +10,10 @@
 //! no time is charged for a call. What is smaller than a page is written back by its sectors, where a kernel
 //! would write the page.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 
 use engine::{Error, Nanos, Platform};
 
@@ -22,6 +24,9 @@ use super::sequence::{Block, Direction, Sequence};
 
 /// Bytes in a page.
 const PAGE_BYTES: u64 = 4096;
+/// Calls and pages after which a clone that never had to wait lets the executor have its turn: it takes a
+/// step that goes on and on for one that never ends.
+const UNBROKEN_MAX: u64 = 65_536;
 
 /// What a clone is doing, for a report of one that never ends.
 #[derive(Default)]
@@ -102,6 +107,8 @@ struct Running {
     moved: [u64; 2],
     /// Bytes a second of each; 0: no limit.
     rates: [u64; 2],
+    /// Calls and pages since the executor last had its turn.
+    unbroken: u64,
 }
 
 /// Runs a clone to its end.
@@ -117,6 +124,7 @@ pub(crate) async fn run(machine: Arc<Machine>, clone: Clone) {
         end_ns: u64::MAX,
         moved: [0; 2],
         rates: [rate(0), rate(1)],
+        unbroken: 0,
         clone,
         machine,
     };
@@ -174,6 +182,7 @@ impl Running {
                         return Stop::Done;
                     }
                     let Some(block) = self.clone.sequence.block(direction) else { return Stop::Done };
+                    self.unbroken += 1 + block.len / PAGE_BYTES;
                     self.rewind().await;
                     let result = self.block(direction, block).await;
                     if self.clone.job.think_ns > 0 && result.is_ok() {
@@ -184,6 +193,10 @@ impl Running {
             };
             if result.is_err() {
                 return Stop::Failed;
+            }
+            if self.unbroken >= UNBROKEN_MAX {
+                self.unbroken = 0;
+                next_step().await;
             }
             self.machine.platform.preemption_point().await;
         }
@@ -230,6 +243,9 @@ impl Running {
         let file = &self.clone.files[number];
         let began_ns = self.machine.now_ns();
         let what = if direction == Direction::Read { 2 } else { 3 };
+        let call_ns = self.machine.call_ns * calls(self.clone.job.engine);
+        // At least something, or a job that goes by time would never end where nothing costs any.
+        self.machine.platform.charge_ns(call_ns.max(1));
         self.clone.doing.begin(what, number, (offset, len), began_ns);
         let buffer = &mut self.buffer[..len as usize];
         let result = match (self.clone.job.engine, direction) {
@@ -277,6 +293,28 @@ impl Running {
             }
         }
     }
+}
+
+/// Calls that one operation takes: `sync` seeks first.
+fn calls(engine: Engine) -> u64 {
+    match engine {
+        Engine::Psync => 1,
+        Engine::Sync => 2,
+        Engine::Mmap => 0,
+    }
+}
+
+/// Ends the step; the task goes on in another.
+async fn next_step() {
+    let mut over = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut over, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// Loads or stores through a mapping, page by page.

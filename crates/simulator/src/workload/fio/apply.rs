@@ -15,7 +15,7 @@ const CLONES_MAX: u64 = 4096;
 /// Most files of a clone.
 const FILES_MAX: u64 = 1 << 20;
 /// Largest block.
-const BLOCK_BYTES_MAX: u64 = 64 << 20;
+const BLOCK_BYTES_MAX: u64 = 16 << 20;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MICROSECOND_NS: u64 = 1_000;
