@@ -187,15 +187,21 @@ impl Simulation {
         let counters = machine.platform.counters().sum();
         let status = machine.engine.status();
         let count = |counter: Counter| counters[counter as usize];
-        let devices = self.devices.iter().zip(&machine.volumes).zip(&status.devices).enumerate();
-        let devices = devices.map(|(at, ((choice, volume), device))| DeviceOutcome {
-            name: volume.name.clone(),
-            model: choice.model.clone(),
-            busy_ns: device.busy_ns,
-            requests: (count(Counter::ReadRequests), count(Counter::WriteRequests)),
-            bytes: (count(Counter::PageIn), device.written_bytes),
-            samples: ended.sampler.samples(at),
-            ..DeviceOutcome::default()
+        let devices = self.devices.iter().zip(&machine.volumes).enumerate();
+        // The disk's own figures, not the engine's: they are of each device, and after merging.
+        let devices = devices.map(|(at, (choice, volume))| {
+            let figures = volume.disk.figures();
+            DeviceOutcome {
+                name: volume.name.clone(),
+                model: choice.model.clone(),
+                busy_ns: figures.busy_ns,
+                requests: figures.requests,
+                bytes: figures.bytes,
+                seeks: figures.seeks,
+                file_switches: figures.file_switches,
+                samples: ended.sampler.samples(at),
+                offsets: volume.disk.offsets(),
+            }
         });
         Outcome {
             seed: self.seed,
