@@ -1,5 +1,10 @@
 //! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
 //!
+//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with
+//! its faults (`disk`) and the devices that it can be (`catalogue`), what runs (`workload`), the reference
+//! models that say what the engine may answer (`model`), whole runs for figures (`simulation`) and for
+//! finding faults (`scenario`).
+//! Does not own: the engine, which is the same code that runs on real disks; how figures are shown.
 //! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the devices
 //! that it can be (`catalogue`), the reference model that says what the engine may answer (`model`),
 //! whole runs (`simulation`).

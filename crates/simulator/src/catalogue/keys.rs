@@ -72,7 +72,7 @@ const ROTATING: &[Key] = &[
     key("rotations_per_minute", Count, (1000, 20_000), "speed of rotation"),
     key("heads", Count, (1, 64), "tracks in a cylinder"),
     key("seek_settle_ns", Nanoseconds, (0, SECOND), "seek: what even the shortest takes"),
-    key("seek_sqrt_ns", Nanoseconds, (0, SECOND), "seek: times the root of the cylinders"),
+    key("seek_sqrt_ns", Nanoseconds, (0, SECOND / 1000), "seek: times the root of the cylinders"),
     key("seek_linear_from_cylinders", Count, (0, u32::MAX as u64), "seek: where the curve turns linear"),
     key("seek_linear_ns", Nanoseconds, (0, SECOND / 1000), "seek: for each cylinder from there on"),
     key("command_ns", Nanoseconds, (0, SECOND), "overhead of each command on the interface"),

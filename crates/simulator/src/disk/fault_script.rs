@@ -108,6 +108,13 @@ const TIMES: [&str; 2] = ["from", "until"];
 const REQUESTS: [&str; 9] =
     ["target", "file", "offset", "len", "medium", "skip", "times", "probability_per_mille", "every"];
 
+impl ScriptedFault {
+    /// Whether it is about the device of this name, as far as it is about devices.
+    pub fn is_for(&self, device: &str) -> bool {
+        self.device.as_deref().is_none_or(|own| own == device)
+    }
+}
+
 impl FaultScript {
     /// Reads a script. `file` is for messages.
     ///

@@ -101,27 +101,31 @@ impl Geometry {
     /// When in a revolution a position passes under the head.
     fn angle_ns(&self, position: u64) -> u64 {
         let zone = self.zone(position);
-        let inside = u128::from((position - zone.start) % zone.track_bytes);
-        (inside * u128::from(self.parameters.rotation_ns) / u128::from(zone.track_bytes)) as u64
+        (position - zone.start) % zone.track_bytes * self.parameters.rotation_ns / zone.track_bytes
     }
 
-    fn seek_ns(&self, from: u64, to: u64) -> u64 {
-        let cylinders = self.cylinder(from).abs_diff(self.cylinder(to));
+    fn target(&self, position: u64) -> Target {
+        Target { position, cylinder: self.cylinder(position), angle_ns: self.angle_ns(position) }
+    }
+
+    fn seek_ns(&self, from_cylinder: u64, to_cylinder: u64) -> u64 {
+        let cylinders = from_cylinder.abs_diff(to_cylinder);
         if cylinders == 0 {
             return 0;
         }
         let parameters = &self.parameters;
         let curved = cylinders.min(parameters.seek_linear_from);
-        let square = u128::from(parameters.seek_sqrt_ns).pow(2) * u128::from(curved);
-        parameters.seek_settle_ns + square.isqrt() as u64 + (cylinders - curved) * parameters.seek_linear_ns
+        let root = (parameters.seek_sqrt_ns * parameters.seek_sqrt_ns).checked_mul(curved).map(u64::isqrt);
+        let sqrt_ns = root.unwrap_or_else(|| parameters.seek_sqrt_ns * curved.isqrt());
+        parameters.seek_settle_ns + sqrt_ns + (cylinders - curved) * parameters.seek_linear_ns
     }
 
-    /// How long until the head that is at `from` is where `to` begins, if it sets off now.
-    fn positioning_ns(&self, now_ns: u64, from: u64, to: u64) -> u64 {
+    /// How long until the head that is at a cylinder is where `to` begins, if it sets off now.
+    fn positioning_ns(&self, now_ns: u64, from_cylinder: u64, to: &Target) -> u64 {
         let rotation_ns = self.parameters.rotation_ns;
-        let seek_ns = self.seek_ns(from, to);
+        let seek_ns = self.seek_ns(from_cylinder, to.cylinder);
         let arrives_ns = (now_ns + seek_ns) % rotation_ns;
-        seek_ns + (self.angle_ns(to) + rotation_ns - arrives_ns) % rotation_ns
+        seek_ns + (to.angle_ns + rotation_ns - arrives_ns) % rotation_ns
     }
 
     /// How long bytes take to pass under the head.
@@ -175,9 +179,18 @@ impl Ranges {
     }
 }
 
+/// A place that the head may go to.
+#[derive(Clone, Copy)]
+struct Target {
+    position: u64,
+    cylinder: u64,
+    angle_ns: u64,
+}
+
 #[derive(Clone, Copy)]
 struct Inside {
     command: Command,
+    target: Target,
     since_ns: u64,
 }
 
@@ -239,7 +252,8 @@ impl Rotating {
             self.blocked.push_back(command);
             self.admit(now_ns);
         } else {
-            self.queue.push(Inside { command, since_ns: now_ns });
+            let target = self.geometry.target(self.physical(command.span.position));
+            self.queue.push(Inside { command, target, since_ns: now_ns });
         }
         self.start(now_ns);
     }
@@ -319,9 +333,12 @@ impl Rotating {
         if self.queue.len() == 1 || now_ns.saturating_sub(self.queue[oldest].since_ns) > PASSED_OVER_NS_MAX {
             return oldest;
         }
-        let cost = |inside: &Inside| {
-            let position = self.physical(inside.command.span.position);
-            if self.follows(now_ns, position) { 0 } else { self.geometry.positioning_ns(now_ns, self.head, position) }
+        let head_cylinder = self.geometry.cylinder(self.head);
+        let cost = |Inside { target, .. }: &Inside| {
+            if self.follows(now_ns, target.position) {
+                return 0;
+            }
+            self.geometry.positioning_ns(now_ns, head_cylinder, target)
         };
         (0..self.queue.len()).min_by_key(|at| (cost(&self.queue[*at]), self.queue[*at].command.token)).unwrap_or(oldest)
     }
@@ -354,9 +371,9 @@ impl Rotating {
         let mut from_ns = now_ns;
         if !self.follows(now_ns, span.position) {
             self.seeks += u64::from(self.head != span.position);
-            let seek_ns = self.geometry.seek_ns(self.head, span.position);
-            let ready_ns = now_ns + after_ns.saturating_sub(seek_ns);
-            from_ns = ready_ns + self.geometry.positioning_ns(ready_ns, self.head, span.position);
+            let (from, to) = (self.geometry.cylinder(self.head), self.geometry.target(span.position));
+            let ready_ns = now_ns + after_ns.saturating_sub(self.geometry.seek_ns(from, to.cylinder));
+            from_ns = ready_ns + self.geometry.positioning_ns(ready_ns, from, &to);
         }
         self.head = span.position + span.len;
         self.head_ns = from_ns + self.geometry.transfer_ns(span);
