@@ -18,12 +18,8 @@ struct Tool(&'static str, &'static str);
 const CLIENT_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils")];
 
 /// What the tests run.
-const TEST_TOOLS: &[Tool] = &[
-    Tool("nfs-cp", "libnfs-utils"),
-    Tool("valgrind", "valgrind"),
-    Tool("fio", "fio"),
-    Tool("chromium", "chromium"),
-];
+const TEST_TOOLS: &[Tool] =
+    &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind"), Tool("fio", "fio"), Tool("chromium", "chromium")];
 
 /// What looking at pages takes.
 const PAGE_TOOLS: &[Tool] = &[Tool("chromium", "chromium")];
