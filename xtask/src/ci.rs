@@ -40,7 +40,17 @@ pub(crate) fn all() -> Result<()> {
 /// Makes sure that the tools are there, then runs every test of the workspace.
 pub(crate) fn test() -> Result<()> {
     install_missing(TEST_TOOLS, "The tests that need them are skipped")?;
-    step("cargo", &["test", "--workspace"])
+    let first = fresh_seed();
+    eprintln!("+ AFFLUX_FIRST_SEED={first}");
+    step_with("cargo", &["test", "--workspace"], &[("AFFLUX_FIRST_SEED", &first.to_string())])
+}
+
+/// The first of the random scenarios that the tests run: another for each commit, the same for each run
+/// of one commit.
+fn fresh_seed() -> u64 {
+    let output = Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).current_dir(repository::root()).output();
+    let hash = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    u64::from_str_radix(&hash, 16).unwrap_or(0)
 }
 
 /// Makes sure that there is a browser.
@@ -115,10 +125,18 @@ fn is_root() -> Result<bool> {
 }
 
 fn step(program: &str, arguments: &[&str]) -> Result<()> {
+    step_with(program, arguments, &[])
+}
+
+fn step_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let line = format!("{program} {}", arguments.join(" "));
     eprintln!("+ {line}");
-    let status =
-        Command::new(program).args(arguments).current_dir(repository::root()).status().with_context(|| line.clone())?;
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(repository::root())
+        .status()
+        .with_context(|| line.clone())?;
     if !status.success() {
         bail!("failed: {line}");
     }

@@ -84,6 +84,8 @@ pub(crate) enum Command {
     Simulate(Simulate),
     /// List the disks that can be simulated, with their parameters and sources
     Devices(Devices),
+    /// Measure what the engine's work costs a CPU of this machine, for the simulator
+    Calibrate(Calibrate),
 }
 
 #[derive(Debug, Args)]
@@ -217,6 +219,24 @@ pub(crate) struct Devices {
     #[arg(value_name = "NAME")]
     pub(crate) names: Vec<String>,
     /// One JSON object a disk, one a line, with all parameters and sources
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux calibrate --output here.toml\n\n\
+    Takes a few seconds and one CPU; leave the machine otherwise idle. Nothing touches a disk.")]
+pub(crate) struct Calibrate {
+    /// Write the costs as a table for the simulator
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The machine's name in the table [default: its CPU model]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: Option<String>,
+    /// Fewer and shorter rounds
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Say the costs as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
 }

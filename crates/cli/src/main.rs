@@ -7,6 +7,7 @@
 
 mod args;
 mod cache_size;
+mod calibrate;
 mod configuration;
 mod control;
 mod devices;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Drain(drain) => drain::run(drain),
         Command::Simulate(simulate) => simulate::run(simulate),
         Command::Devices(devices) => devices::run(devices),
+        Command::Calibrate(calibrate) => calibrate::run(calibrate),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -52,7 +52,7 @@ impl File {
 
     /// Whether nothing is dirty or being written, and no change of size or hole is under way, not even
     /// one whose caller went away. Takes no lock; a write that is running may or may not count. Only a
-    /// clean file may be dropped and opened anew.
+    /// clean file that was synced since may be dropped and opened anew: a flush may be owed to it.
     pub fn is_clean(&self) -> bool {
         !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
     }

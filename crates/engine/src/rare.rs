@@ -63,6 +63,10 @@ mod on {
     }
 
     impl Switches {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
         /// Whether the path is to be taken now.
         pub(crate) fn strikes(&self, path: Rare) -> bool {
             let per_mille = self.per_mille[path as usize].load(Ordering::Relaxed);
@@ -109,10 +113,13 @@ mod off {
     use super::Rare;
 
     /// Nothing is ever forced.
-    #[derive(Default)]
     pub(crate) struct Switches;
 
     impl Switches {
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+
         #[inline(always)]
         pub(crate) const fn strikes(&self, _: Rare) -> bool {
             false

@@ -69,7 +69,7 @@ knobs! {
     BackgroundRatio "dirty_background_ratio" "percent" Device 10 0 100
         "Share of a device's part of the dirty limit at which its flusher starts to write.";
     DirtyBytes "dirty_bytes" "bytes" Engine 0 0 1099511627776
-        "The dirty limit of all devices together in bytes, in place of dirty_ratio. 0 leaves it to the ratio.";
+        "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
     BackgroundBytes "dirty_background_bytes" "bytes" Device 0 0 1099511627776
         "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together.";
     BackgroundCentisecs "dirty_background_centisecs" "centiseconds" Device 0 0 360000
@@ -252,10 +252,14 @@ impl Settings {
         by_law: bool,
         get: &dyn Fn(Knob) -> u64,
     ) -> Result<(), KnobError> {
+        use Knob::{BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio};
+        if !matches!(knob, BackgroundBytes | BackgroundRatio | DirtyBytes | DirtyRatio) {
+            return Ok(());
+        }
         let with = |other: Knob| if other == knob { value } else { get(other) };
-        below_limit(Knob::BackgroundBytes, Knob::DirtyBytes, &with)?;
-        let by_ratio = with(Knob::BackgroundBytes) == 0 && with(Knob::DirtyBytes) == 0;
-        if by_law && by_ratio { below_limit(Knob::BackgroundRatio, Knob::DirtyRatio, &with) } else { Ok(()) }
+        below_limit(BackgroundBytes, DirtyBytes, &with)?;
+        let by_ratio = with(BackgroundBytes) == 0 && with(DirtyBytes) == 0;
+        if by_law && by_ratio { below_limit(BackgroundRatio, DirtyRatio, &with) } else { Ok(()) }
     }
 
     /// Refuses settings whose background threshold is not below the limit, for an engine that is still to

@@ -13,7 +13,8 @@ use simulator::scenario::sweep::{self, Sweep};
 use simulator::scenario::{Scenario, generate, kind, run, scopes, shrink};
 
 const HELP: &str = "\
-cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going] [--out DIR]
+cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
+                  [--out DIR]
 cargo xtask soak --scopes OPERATIONS [--keep-going]
 cargo xtask soak --sweeps
 
@@ -22,6 +23,7 @@ cargo xtask soak --sweeps
   --first SEED   the first seed (0); the same seed is the same scenario in one version of the code
   --threads N    worlds at once (one a core)
   --keep-going   count failures by kind instead of stopping at the first
+  --no-reduce    with it: do not reduce the first of each kind either
   --out DIR      where reduced scenarios go (target/soak)
   --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
                  a power loss after each step; 1 to 4
@@ -33,6 +35,7 @@ struct Arguments {
     minutes: Option<u64>,
     threads: usize,
     keep_going: bool,
+    reduce: bool,
     out: PathBuf,
     scopes: Option<u32>,
     sweeps: bool,
@@ -46,6 +49,7 @@ fn arguments() -> Result<Arguments, String> {
         minutes: None,
         threads: cores,
         keep_going: false,
+        reduce: true,
         out: PathBuf::from("target/soak"),
         scopes: None,
         sweeps: false,
@@ -63,6 +67,7 @@ fn arguments() -> Result<Arguments, String> {
             "--minutes" => arguments.minutes = Some(number(value()?, 1..=100_000)?),
             "--threads" => arguments.threads = number(value()?, 1..=1024)? as usize,
             "--keep-going" => arguments.keep_going = true,
+            "--no-reduce" => arguments.reduce = false,
             "--out" => arguments.out = value()?.into(),
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
             "--sweeps" => arguments.sweeps = true,
@@ -146,6 +151,9 @@ impl Soak {
         eprintln!("seed {} fails: {failure}", scenario.seed);
         if !self.arguments.keep_going {
             eprintln!("{}", scenario.to_text());
+        }
+        if !self.arguments.reduce {
+            return;
         }
         let shrunk = shrink(scenario, failure);
         let words = kind(failure).to_lowercase();

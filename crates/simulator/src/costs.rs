@@ -102,7 +102,8 @@ pub struct CostTable {
 
 impl CostTable {
     /// A table of these costs.
-    pub fn new(machine: &str, costs: Vec<Cost>) -> Self {
+    pub fn new(machine: &str, mut costs: Vec<Cost>) -> Self {
+        costs.sort_by_key(|cost| CostOf::all().position(|of| of == cost.of));
         let whole = |of| costs.iter().find(|cost| cost.of == of).map_or(0, |cost| cost.ps / 1000);
         let counters = costs.iter().filter_map(|cost| match cost.of {
             CostOf::Counter(counter) if cost.ps > 0 => Some((counter, cost.ps)),
@@ -156,7 +157,7 @@ impl CostTable {
         &self.machine
     }
 
-    /// Each cost with its source, in the order of the file.
+    /// Each cost with its source, in the order of [`CostOf::all`].
     pub fn costs(&self) -> &[Cost] {
         &self.costs
     }

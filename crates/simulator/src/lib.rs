@@ -1,17 +1,10 @@
 //! The deterministic world: the engine runs here in virtual time, on disks described by a few numbers.
 //!
 //! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with
-//! its faults (`disk`) and the devices that it can be (`catalogue`), what runs (`workload`), the reference
-//! models that say what the engine may answer (`model`), whole runs for figures (`simulation`) and for
-//! finding faults (`scenario`).
+//! its faults (`disk`) and the devices that it can be (`catalogue`), links, what runs (`workload`), the
+//! reference models that say what the engine may answer (`model`), whole runs for figures (`simulation`)
+//! and for finding faults (`scenario`).
 //! Does not own: the engine, which is the same code that runs on real disks; how figures are shown.
-//! Owns: the virtual-time executor (`world`), the simulated disk with its faults (`disk`), the devices
-//! that it can be (`catalogue`), the reference model that says what the engine may answer (`model`),
-//! whole runs (`simulation`).
-//! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with its faults (`disk`), the
-//! reference model that says what the engine may answer (`model`), whole runs (`simulation`).
-//! Does not own: the engine, which is the same code that runs on real disks; workloads and scenarios,
-//! which live with the tests that run them.
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
 //! order of a hash table. The same seed and the same calls give the same trace hash.
 
@@ -21,6 +14,7 @@ pub mod catalogue;
 mod costs;
 mod directory;
 mod disk;
+mod link;
 mod model;
 mod random;
 pub mod scenario;
@@ -35,6 +29,7 @@ pub use disk::{
     Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultScript, FaultTarget, FaultWhat, FaultWindow,
     ScriptedFault, ScriptedWhat,
 };
+pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
 pub use model::stamps::{PageStamp, StampLook, StampModel, StampWrite};
 pub use model::{ChangeId, Ending, FileModel, Mismatch, Stamp, pattern};
 pub use random::Random;

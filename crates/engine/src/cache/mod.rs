@@ -86,7 +86,7 @@ impl Cache {
             memory_queue: WaitQueue::new(),
             pinned_pages: AtomicU64::new(0),
             lost_epoch: AtomicU64::new(0),
-            rare: Switches::default(),
+            rare: Switches::new(),
             dirty: Arc::default(),
             ruling,
             min_ratio_sum: AtomicU64::new(0),

@@ -29,6 +29,10 @@ use crate::writeback::schedule::FlushReason;
 /// Most pages that are written between two questions to the law, whatever it allows.
 const PIECE_PAGES_MAX: u64 = 64;
 
+/// Least limit in bytes that a law is told of: two pages, as in the kernel; with one there is no
+/// background below it.
+const DIRTY_BYTES_MIN: u64 = 8192;
+
 /// What is kept of a writer: an open file is one.
 #[derive(Default)]
 pub(crate) struct Payer(Mutex<Option<Account>>);
@@ -52,16 +56,31 @@ impl Account {
         let exceeded = device.exceeded.load(Ordering::Relaxed);
         if exceeded { self.task_pages.min(EXCEEDED_PAGES) } else { self.task_pages }
     }
+
+    /// What all writers of a CPU may dirty; where that is the only account it knows of devices that are over.
+    fn cpu_allowance(&self, ruling: &Ruling, device: &DeviceState) -> u64 {
+        let alone = self.task_pages == u64::MAX;
+        if alone { ruling.cpu_pages().min(self.allowance(device)) } else { ruling.cpu_pages() }
+    }
 }
 
 impl<P: Platform> Engine<P> {
     /// How many pages a writer may dirty before the law is asked, at least 1.
     pub(crate) fn allowance_pages(&self, file: &FileInner) -> u64 {
-        let account = lock(&file.payer.0);
-        let left = account
-            .as_ref()
-            .map_or(PIECE_PAGES_MAX, |account| account.allowance(&file.device).saturating_sub(account.unpaid_pages));
-        left.clamp(1, PIECE_PAGES_MAX)
+        let Some(ruling) = &self.cache().ruling else { return PIECE_PAGES_MAX };
+        self.with_account(ruling, file, |account| {
+            let left = account.allowance(&file.device).saturating_sub(account.unpaid_pages);
+            left.min(account.cpu_allowance(ruling, &file.device)).clamp(1, PIECE_PAGES_MAX)
+        })
+    }
+
+    /// The writer's account, opened when it is first asked for.
+    fn with_account<T>(&self, ruling: &Ruling, file: &FileInner, look: impl FnOnce(&mut Account) -> T) -> T {
+        let open = || {
+            let memory_pages = u64::from(self.cache().frames.total());
+            Account::new(ruling, memory_pages, self.platform().counters().threads())
+        };
+        look(lock(&file.payer.0).get_or_insert_with(open))
     }
 
     /// The writer has dirtied so many pages more. Asks the law if that is due, and does what it says.
@@ -109,14 +128,13 @@ impl<P: Platform> Engine<P> {
     /// Adds to the writer's account; whether the law is to be asked now. A CPU's account is settled
     /// whenever any writer's is.
     fn is_due(&self, ruling: &Ruling, file: &FileInner, dirtied: u64) -> bool {
-        let memory_pages = u64::from(self.cache().frames.total());
         let local = self.local();
         let of_cpu = local.owe(dirtied);
-        let mut account = lock(&file.payer.0);
-        let account =
-            account.get_or_insert_with(|| Account::new(ruling, memory_pages, self.platform().counters().threads()));
-        account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied);
-        let due = account.unpaid_pages >= account.allowance(&file.device) || of_cpu >= ruling.cpu_pages();
+        let due = self.with_account(ruling, file, |account| {
+            account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied);
+            account.unpaid_pages >= account.allowance(&file.device)
+                || of_cpu >= account.cpu_allowance(ruling, &file.device)
+        });
         if due {
             local.pay();
         }
@@ -127,26 +145,26 @@ impl<P: Platform> Engine<P> {
     fn decide(&self, ruling: &Ruling, file: &FileInner, so_far: &TaskCounts) -> (Decision, Pace) {
         let device = &file.device;
         let mut view = self.view_of(Some(device));
-        let mut account = lock(&file.payer.0);
-        let Some(account) = account.as_mut() else {
-            unreachable!("the account was opened when the writer's pages were added to it")
-        };
-        view.task = TaskCounts { dirtied: account.unpaid_pages, ..*so_far };
-        let mut pace = Pace {
-            task_pages: account.task_pages,
-            cpu_pages: ruling.cpu_pages(),
-            exceeded: device.exceeded.load(Ordering::Relaxed),
-            unpaid_pages: account.unpaid_pages,
-            start_background: false,
-        };
-        let task = &mut *account.task;
-        let decision = ruling.ask(&device.law_memory, |law, device, shared| {
-            law.decide(&view, task, &mut **device, &mut **shared, &mut pace)
+        let exceeded = device.exceeded.load(Ordering::Relaxed);
+        let (decision, pace) = self.with_account(ruling, file, |account| {
+            view.task = TaskCounts { dirtied: account.unpaid_pages, ..*so_far };
+            let mut pace = Pace {
+                task_pages: account.task_pages,
+                cpu_pages: ruling.cpu_pages(),
+                exceeded,
+                unpaid_pages: account.unpaid_pages,
+                start_background: false,
+            };
+            let task = &mut *account.task;
+            let decision = ruling.ask(&device.law_memory, |law, device, shared| {
+                law.decide(&view, task, &mut **device, &mut **shared, &mut pace)
+            });
+            account.task_pages = pace.task_pages;
+            account.unpaid_pages = pace.unpaid_pages;
+            (decision, pace)
         });
-        account.task_pages = pace.task_pages;
-        account.unpaid_pages = pace.unpaid_pages;
         ruling.set_cpu_pages(pace.cpu_pages);
-        if pace.exceeded != device.exceeded.load(Ordering::Relaxed) {
+        if pace.exceeded != exceeded {
             device.exceeded.store(pace.exceeded, Ordering::Relaxed);
         }
         let (reads, local) = (view.reads(), self.local());
@@ -194,7 +212,10 @@ impl<P: Platform> Engine<P> {
         let knob = |knob| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
         KnobValues {
             dirty_ratio: settings.get(Knob::DirtyRatio),
-            dirty_bytes: settings.get(Knob::DirtyBytes),
+            dirty_bytes: match settings.get(Knob::DirtyBytes) {
+                0 => 0,
+                bytes => bytes.max(DIRTY_BYTES_MIN),
+            },
             // A kernel has one for all devices.
             background_ratio: settings.get(Knob::BackgroundRatio),
             background_bytes: settings.get(Knob::BackgroundBytes),

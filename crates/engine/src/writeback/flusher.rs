@@ -159,14 +159,15 @@ impl<P: Platform> Engine<P> {
 
     /// Takes a request to write with if there is one.
     pub(crate) fn try_acquire_request(&self, device: &DeviceState) -> bool {
-        if !device.try_count_write(device.write_depth(self.settings())) {
+        // The slot first: a write that was counted and gets none would look like congestion that clears.
+        if !device.slots.try_take(1) {
             return false;
         }
-        let taken = device.slots.try_take(1);
-        if !taken {
-            self.uncount_write(device);
+        let counted = device.try_count_write(device.write_depth(self.settings()));
+        if !counted {
+            device.slots.give_back(1);
         }
-        taken
+        counted
     }
 
     /// The request has ended, or was not needed.

@@ -112,7 +112,6 @@ pub(super) fn table(file: &str, text: &str) -> Result<CostTable, CostError> {
     }
     let machine =
         machine.ok_or_else(|| reading.error(0..0, "machine: a file says which machine it is of".to_owned()))?;
-    costs.sort_by_key(|cost| CostOf::all().position(|of| of == cost.of));
     Ok(CostTable::new(machine, costs))
 }
 

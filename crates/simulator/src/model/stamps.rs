@@ -443,7 +443,7 @@ impl StampModel {
                 let stamp = PageStamp::from_bytes(bytes);
                 let own = stamp.is_none_or(|stamp| stamp.file == self.file && stamp.page == page && stamp.version > 0);
                 let version = stamp.map_or(0, |stamp| stamp.version);
-                if !(own && right(page, version, cell)) && !self.unknown.contains(&page) {
+                if !(own && right(page, version, cell) || self.unknown.contains(&page)) {
                     return Err(self.mismatch(page, bytes, cell));
                 }
             }

@@ -118,3 +118,81 @@ fn what_was_synced_survives_and_the_rest_is_old_or_new() {
     model.check_crashed_size(0).unwrap_err();
     model.check_crashed_size(1024).unwrap();
 }
+
+/// The states as they are defined: every change has had its effect or not, in every order.
+struct EveryOrder {
+    states: BTreeSet<(u64, BTreeSet<usize>)>,
+    under_way: Vec<(usize, Option<u64>, u64)>,
+    seen: BTreeSet<u64>,
+}
+
+impl EveryOrder {
+    fn close(&mut self) {
+        loop {
+            let mut more = Vec::new();
+            for (size, had) in &self.states {
+                for (change, set, end) in self.under_way.iter().filter(|change| !had.contains(&change.0)) {
+                    let mut had = had.clone();
+                    had.insert(*change);
+                    more.push((set.unwrap_or((*size).max(*end)), had));
+                }
+            }
+            let before = self.states.len();
+            self.states.extend(more);
+            if self.states.len() == before {
+                self.seen.extend(self.states.iter().map(|state| state.0));
+                return;
+            }
+        }
+    }
+
+    fn end(&mut self, change: usize, ending: Ending) {
+        if ending != Ending::Abandoned {
+            self.states.retain(|(_, had)| ending == Ending::Failed || had.contains(&change));
+            self.states = self
+                .states
+                .iter()
+                .cloned()
+                .map(|(size, mut had)| {
+                    (size, {
+                        had.remove(&change);
+                        had
+                    })
+                })
+                .collect();
+            self.under_way.retain(|own| own.0 != change);
+        }
+    }
+}
+
+#[test]
+fn the_sizes_are_those_of_every_order() {
+    for seed in 0..400 {
+        let mut random = crate::Random::new(seed);
+        let mut sizes = size::Sizes::new(20);
+        let mut every =
+            EveryOrder { states: [(20, BTreeSet::new())].into(), under_way: Vec::new(), seen: BTreeSet::new() };
+        let mut going: Vec<usize> = Vec::new();
+        for change in 0..14 {
+            let now = Stamp(change as u64 + 1);
+            if going.len() < 5 && random.chance(600) {
+                let (is_set, to) = (random.chance(350), random.between(1, 6) * 10);
+                if is_set {
+                    sizes.begin_set(change, to, now)
+                } else {
+                    sizes.begin_write(change, 0, to, now)
+                }
+                every.under_way.push((change, is_set.then_some(to), to));
+                every.close();
+                going.push(change);
+            } else if !going.is_empty() {
+                let change = going.swap_remove(random.below(going.len() as u64) as usize);
+                let ending = random.pick(&[Ending::Done, Ending::Done, Ending::Failed, Ending::Abandoned]);
+                sizes.end(change, ending, now);
+                every.end(change, ending);
+            }
+            let current: BTreeSet<u64> = every.states.iter().map(|state| state.0).collect();
+            assert_eq!(sizes.since(now), current, "seed {seed}, step {change}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::random::Random;
 use engine::rare::Rare;
 use engine::settings::KNOBS;
 
-use super::text::{DeviceSpec, FileSpec, Op, Scenario};
+use super::text::{DeviceSpec, FailRequest, FileSpec, Op, Scenario};
 
 const PAGE: u64 = 4096;
 
@@ -154,8 +154,8 @@ fn draw_trouble(random: &mut Random, scenario: &Scenario) -> Op {
             device,
             target: random.below(5),
             file: random.below(scenario.files.len() as u64 + 1),
-            offset: random.below(16) * PAGE,
-            len: random.pick(&[1, 512, 4096, 65536, u64::MAX]),
+            offset: random.pick(&[0, 0, 1, 3, 15]) * PAGE,
+            len: random.pick(&[1, 512, 4096, 65536, u64::MAX, u64::MAX]),
             times: random.pick(&[0, 1, 1, 2, 5]),
             per_mille: random.pick(&[1000, 1000, 300, 50]),
             what: random.below(6),
@@ -179,6 +179,35 @@ fn draw_knob(random: &mut Random) -> (String, u64) {
         }
     };
     (knob.name.to_owned(), value)
+}
+
+/// A task that appends and syncs, as a log does.
+fn draw_log(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+    let (file, sync_per_mille) = (random.below(files), random.pick(&[100, 500, 1000]));
+    let mut offset = places.offset(random);
+    let mut ops = Vec::new();
+    while (ops.len() as u64) < count {
+        let len = places.len(random);
+        ops.push(Op::Write { file, offset, len });
+        offset += len;
+        if random.chance(sync_per_mille) {
+            ops.push(Op::Sync { file, offset: 0, len: 0 });
+        }
+    }
+    ops
+}
+
+/// A task that writes one place again and again, as a header is written.
+fn draw_rewriter(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
+    let (file, offset) = (random.below(files), places.offset(random));
+    let draw = |_| match random.below(8) {
+        0 => Op::Sync { file, offset, len: PAGE },
+        1 => Op::Read { file, offset, len: places.len(random) },
+        2 => Op::Sleep { us: random.below(2_000) },
+        3 | 4 => Op::TryWrite { file, offset, len: places.len(random).min(PAGE) },
+        _ => Op::Write { file, offset, len: places.len(random).min(PAGE) },
+    };
+    (0..count).map(draw).collect()
 }
 
 /// Half of the runs take no rare path but by chance; the others force some of them.
@@ -241,16 +270,30 @@ pub fn generate(seed: u64) -> Scenario {
     for _ in 0..random.between(1, 8) {
         let (count, mut last_end) = (random.between(1, length), 0);
         let there = (scenario.files.len() as u64, scenario.devices.len() as u64);
-        let ops = (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, there)).collect();
+        let ops = match random.below(10) {
+            0 | 1 => draw_log(random, &places, count, there.0),
+            2 => draw_rewriter(random, &places, count, there.0),
+            _ => (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, there)).collect(),
+        };
         scenario.tasks.push(ops);
     }
     if !tame {
         let mut ops = Vec::new();
+        // Most work takes less time than most pauses, so some trouble is there from the start.
+        let mut at_once = random.pick(&[0, 1, 1, 3]);
         for _ in 0..random.between(1, 10) {
-            ops.push(Op::Sleep { us: micros(random) });
+            if at_once == 0 {
+                ops.push(Op::Sleep { us: micros(random) });
+            }
+            at_once = u64::saturating_sub(at_once, 1);
             ops.push(draw_trouble(random, &scenario));
         }
         scenario.tasks.push(ops);
+        for _ in 0..random.pick(&[0, 0, 1, 4]) {
+            let (device, nth_max) = (random.below(scenario.devices.len() as u64), random.pick(&[5, 30, 200]));
+            let what = random.below(6);
+            scenario.fail_requests.push(FailRequest { device, nth: random.between(1, nth_max), what });
+        }
     }
     scenario
 }

@@ -33,7 +33,14 @@ impl Shrunk {
 
 /// The first words of a failure: what kind it is, without the numbers.
 pub fn kind(failure: &str) -> String {
-    failure.chars().map(|char| if char.is_ascii_digit() { '#' } else { char }).take(48).collect()
+    let mut kind = String::new();
+    for char in failure.chars() {
+        let char = if char.is_ascii_digit() { '#' } else { char };
+        if !(char == '#' && kind.ends_with('#')) {
+            kind.push(char);
+        }
+    }
+    kind.chars().take(48).collect()
 }
 
 /// Tries smaller scenarios as long as one fails as `failure` does.

@@ -10,6 +10,7 @@ mod contents;
 pub mod fio;
 mod job;
 pub(crate) mod machine;
+pub mod nfs_client;
 pub(crate) mod recorder;
 pub(crate) mod runner;
 pub(crate) mod sequence;

@@ -208,7 +208,9 @@ impl Cpus {
 
     /// The step that could begin earliest; `busy` is a CPU that cannot.
     fn candidate_without(&self, busy: Option<usize>) -> Option<Candidate> {
-        let (mut held, mut free): (Option<(u64, usize)>, Option<(u64, usize)>) = (None, None);
+        // Clock and number.
+        let mut held: Option<(u64, usize)> = None;
+        let mut free = held;
         for (at, cpu) in self.cpus.iter().enumerate() {
             if Some(at) == busy {
                 continue;

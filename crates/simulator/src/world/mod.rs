@@ -196,6 +196,18 @@ impl Shared {
         self.clock.disturb(at_ns);
     }
 
+    /// Wakes a task at `at_ns`. It is not taken back: who is woken looks whether there is anything to do.
+    pub(crate) fn wake_at(&self, at_ns: u64, waker: Waker) {
+        let mut core = self.lock();
+        if core.ended {
+            drop(core);
+            drop(waker);
+            return;
+        }
+        let tie = core.schedule.bits();
+        core.timers.add(at_ns, tie, Due::Wake(waker));
+    }
+
     pub(crate) fn trace(&self, kind: &str, words: &[u64]) {
         self.lock().trace.event(self.now_ns(), kind, words);
     }

@@ -3,7 +3,7 @@
 //!
 //! `cargo test` runs some seeds, fresh ones for each commit of CI (`AFFLUX_FIRST_SEED`, `AFFLUX_SEEDS`), and
 //! all kept scenarios. `AFFLUX_SCENARIO=FILE` runs one scenario file and prints its trace. Many seeds are
-//! for `cargo xtask soak`.
+//! for `cargo xtask soak`. `AFFLUX_POLICY=linux-6.1` runs them under a kernel's policy.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 

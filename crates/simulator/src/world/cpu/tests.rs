@@ -125,6 +125,25 @@ fn a_task_woken_in_a_step_starts_no_earlier_than_it_was_woken() {
 }
 
 #[test]
+fn the_run_queue_is_in_the_order_in_which_tasks_became_ready() {
+    // The first CPU's step, run whole, spawns a task at 600; only then does the second's spawn one at
+    // 150, which comes first.
+    let noted = Noted::new(2, CostTable::free());
+    for (parent, child, begins, works, ends) in [("long", "late", 0, 600, 300), ("short", "early", 100, 50, 0)] {
+        noted.spawn(parent, |platform, note| {
+            let child = Note { platform: Arc::clone(&platform), log: Arc::clone(&note.log), name: child };
+            async move {
+                platform.sleep_until(Nanos(begins)).await;
+                platform.charge_ns(works);
+                platform.spawn("child", async move { child.now() });
+                platform.charge_ns(ends);
+            }
+        });
+    }
+    assert_eq!(noted.run_until(5000), [("early", 150), ("late", 600)]);
+}
+
+#[test]
 fn a_task_that_is_still_computing_is_not_run_elsewhere() {
     // It sleeps until 100 at 0, by a future it polls once, and computes until 700: it goes on at 700.
     let noted = Noted::new(2, CostTable::free());
