@@ -190,7 +190,9 @@ impl Simulation {
         let counters = machine.platform.counters().sum();
         let status = machine.engine.status();
         let count = |counter: Counter| counters[counter as usize];
-        let devices = self.devices.iter().zip(&machine.volumes).enumerate().map(|(at, (choice, volume))| {
+        let devices = self.devices.iter().zip(&machine.volumes).enumerate();
+        // The disk's own figures, not the engine's: they are of each device, and after merging.
+        let devices = devices.map(|(at, (choice, volume))| {
             let figures = volume.disk.figures();
             DeviceOutcome {
                 name: volume.name.clone(),
