@@ -11,12 +11,23 @@
 
 mod allocator;
 mod arena;
+mod bad_free;
+mod block;
+mod cpu;
+mod frames;
+pub mod linux;
+mod sync;
+pub mod watermarks;
 
 #[cfg(test)]
 mod tests;
 
-pub use allocator::{Effort, Frames, Mobility, Order};
+pub use allocator::Allocator;
 pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking};
+pub use bad_free::BadFree;
+pub use block::{Effort, Mobility, Order};
+pub use cpu::run_as_cpu;
+pub use frames::Frames;
 
 /// Bytes in one frame. The cache's page size.
 pub const FRAME_BYTES: usize = 4096;
