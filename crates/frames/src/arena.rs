@@ -16,7 +16,7 @@ const GUARD_BYTES: usize = HUGE_BYTES;
 
 /// Fewest bytes an arena may have: 64 frames.
 pub const ARENA_BYTES_MIN: u64 = 64 * FRAME_BYTES as u64;
-/// Most bytes an arena may have: frame numbers are 32 bits wide and the last is reserved.
+/// Most bytes an arena may have, on any machine: frame numbers are 32 bits wide and the last is reserved.
 pub const ARENA_BYTES_MAX: u64 = (u32::MAX as u64 - 1) * FRAME_BYTES as u64;
 
 /// Why an arena could not be made.
@@ -26,11 +26,15 @@ pub enum ArenaError {
     /// The size is outside what an arena can be, or not a whole number of frames.
     #[error(
         "an arena of {bytes} bytes cannot be made: the size must be a multiple of 4096 between \
-         {ARENA_BYTES_MIN} and {ARENA_BYTES_MAX}"
+         {min} and {max}"
     )]
     Size {
         /// What was asked for.
         bytes: u64,
+        /// The smallest that the allocator can keep.
+        min: u64,
+        /// The largest that it can, or all of the machine's memory.
+        max: u64,
     },
     /// The kernel refused the mapping.
     #[error("the kernel refused {bytes} bytes for the arena: {source}")]
@@ -67,10 +71,17 @@ unsafe impl Send for Arena {}
 unsafe impl Sync for Arena {}
 
 impl Arena {
-    /// Maps `bytes` (a multiple of 4096) of zeroed memory. Pages are touched on first use.
+    /// Maps `bytes` (a multiple of 4096) of zeroed memory. Pages are touched on first use, or ahead of
+    /// it by [`Arena::prefault`].
     pub fn new(bytes: u64) -> Result<Self, ArenaError> {
-        if !(ARENA_BYTES_MIN..=ARENA_BYTES_MAX).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
-            return Err(ArenaError::Size { bytes });
+        Self::within(bytes, ARENA_BYTES_MIN, ARENA_BYTES_MAX)
+    }
+
+    /// The same with an allocator's limits; the machine's memory is another.
+    pub(crate) fn within(bytes: u64, min: u64, max: u64) -> Result<Self, ArenaError> {
+        let max = max.min(memory_bytes());
+        if !(min..=max).contains(&bytes) || !bytes.is_multiple_of(FRAME_BYTES as u64) {
+            return Err(ArenaError::Size { bytes, min, max });
         }
         let refused = |source: rustix::io::Errno| ArenaError::Mapping { bytes, source: source.into() };
         let usable = bytes as usize;
@@ -128,6 +139,14 @@ impl Arena {
         // SAFETY: the frame lies inside the usable part of the mapping, by the assertion above.
         unsafe { self.first_frame.add(frame.index() * FRAME_BYTES) }
     }
+}
+
+/// All memory of the machine, in whole frames.
+fn memory_bytes() -> u64 {
+    let system = rustix::system::sysinfo();
+    #[allow(clippy::useless_conversion, reason = "as wide as the machine's words")]
+    let bytes = u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit));
+    bytes - bytes % FRAME_BYTES as u64
 }
 
 impl Drop for Arena {

@@ -44,12 +44,12 @@ impl<T> SpinLock<T> {
 
     #[cold]
     fn wait(&self) {
-        let mut spins = 0;
+        let mut spins = 0_u32;
         loop {
             // Looked at before it is written to, so that the waiters share the line.
             while self.held.load(Ordering::Relaxed) {
-                spins += 1;
-                if spins % SPINS_MAX == 0 || cfg!(loom) {
+                spins = spins.wrapping_add(1);
+                if spins.is_multiple_of(SPINS_MAX) || cfg!(loom) {
                     yield_now();
                 } else {
                     hint::spin_loop();

@@ -1,5 +1,6 @@
 use std::collections::HashSet;
 
+use super::linux::{SingleList, Zone};
 use super::*;
 
 fn small() -> Frames {
@@ -8,10 +9,12 @@ fn small() -> Frames {
 
 #[test]
 fn sizes_outside_the_limits_name_the_limits() {
-    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, u64::MAX] {
+    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, 1 << 43, u64::MAX] {
         let error = Frames::new(bytes).err().expect("refused").to_string();
         assert!(error.contains(&bytes.to_string()) && error.contains("262144"), "{error}");
     }
+    let error = Frames::<Zone<SingleList>>::with_allocator(1 << 20).err().expect("below the smallest zone").to_string();
+    assert!(error.contains("between 4194304 and"), "{error}");
 }
 
 #[test]
