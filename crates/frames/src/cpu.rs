@@ -94,7 +94,7 @@ fn claim_any() -> Option<usize> {
     (0..SLOTS).find(|slot| claim(*slot))
 }
 
-fn claim(slot: usize) -> bool {
+pub(crate) fn claim(slot: usize) -> bool {
     TAKEN.fetch_or(1 << slot, Ordering::Acquire) & 1 << slot == 0
 }
 

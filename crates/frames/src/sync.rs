@@ -1,158 +1,118 @@
-//! The atomics and the lock of the allocators: std's, or loom's while a model is checked.
+//! The atomics and the lock of the allocators: std's and a spin lock, or loom's while a model is checked.
 //!
 //! Owns: that choice, made by `--cfg loom`; the spin lock.
 //! Does not own: any protocol; the models are beside what they check, in `loom_models.rs`.
-//! Invariants: the lock is held for a bounded number of steps, never over a call of foreign code.
+//! Invariants: a lock is held for a bounded number of steps, never over a call of foreign code.
 
 #[cfg(not(all(test, loom)))]
-pub(crate) use std::{hint, sync::atomic, thread::yield_now};
+pub(crate) use std::sync::atomic;
 
 #[cfg(all(test, loom))]
-pub(crate) use loom::{hint, sync::atomic, thread::yield_now};
-
-use std::ops::{Deref, DerefMut};
-
-use atomic::{AtomicBool, Ordering};
-
-/// Looks at a held lock before its holder is taken to have been switched out.
-const SPINS_MAX: u32 = 1 << 10;
-
-/// A lock for a few dozen instructions. Who finds it held spins; only when the holder was switched out
-/// in the middle does it give its own turn away.
-#[derive(Debug)]
-#[repr(align(128))]
-pub(crate) struct SpinLock<T> {
-    held: AtomicBool,
-    value: cell::Cell<T>,
-}
-
-// SAFETY: the value is reached by one thread at a time, through the guard.
-unsafe impl<T: Send> Sync for SpinLock<T> {}
-
-impl<T> SpinLock<T> {
-    pub(crate) fn new(value: T) -> Self {
-        Self { held: AtomicBool::new(false), value: cell::Cell::new(value) }
-    }
-
-    #[inline]
-    pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
-        if self.held.swap(true, Ordering::Acquire) {
-            self.wait();
-        }
-        SpinGuard { lock: self, value: self.value.enter() }
-    }
-
-    #[cold]
-    fn wait(&self) {
-        let mut spins = 0_u32;
-        loop {
-            // Looked at before it is written to, so that the waiters share the line.
-            while self.held.load(Ordering::Relaxed) {
-                spins = spins.wrapping_add(1);
-                if spins.is_multiple_of(SPINS_MAX) || cfg!(loom) {
-                    yield_now();
-                } else {
-                    hint::spin_loop();
-                }
-            }
-            if !self.held.swap(true, Ordering::Acquire) {
-                return;
-            }
-        }
-    }
-}
-
-/// The lock, held.
-pub(crate) struct SpinGuard<'a, T> {
-    lock: &'a SpinLock<T>,
-    value: cell::Entered<'a, T>,
-}
-
-impl<T> Deref for SpinGuard<'_, T> {
-    type Target = T;
-
-    #[inline]
-    fn deref(&self) -> &T {
-        // SAFETY: the lock is held, so nobody changes the value.
-        unsafe { &*self.value.pointer() }
-    }
-}
-
-impl<T> DerefMut for SpinGuard<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: the lock is held and the guard borrowed alone, so nobody else reaches the value.
-        unsafe { &mut *self.value.pointer() }
-    }
-}
-
-impl<T> Drop for SpinGuard<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        self.value.leave();
-        self.lock.held.store(false, Ordering::Release);
-    }
-}
+pub(crate) use loom::sync::atomic;
 
 #[cfg(not(all(test, loom)))]
-mod cell {
+pub(crate) use spin::{SpinGuard, SpinLock};
+
+#[cfg(all(test, loom))]
+pub(crate) use modelled::{SpinGuard, SpinLock};
+
+mod spin {
     use std::cell::UnsafeCell;
-    use std::marker::PhantomData;
+    use std::ops::{Deref, DerefMut};
+    use std::sync::atomic::{AtomicBool, Ordering};
 
+    /// Looks at a held lock before its holder is taken to have been switched out.
+    const SPINS_MAX: u32 = 1 << 10;
+
+    /// A lock for a few dozen instructions. Who finds it held spins; only when the holder was switched
+    /// out in the middle does it give its own turn away.
     #[derive(Debug)]
-    pub(super) struct Cell<T>(UnsafeCell<T>);
+    #[repr(align(128))]
+    pub(crate) struct SpinLock<T> {
+        held: AtomicBool,
+        value: UnsafeCell<T>,
+    }
 
-    impl<T> Cell<T> {
-        pub(super) fn new(value: T) -> Self {
-            Self(UnsafeCell::new(value))
+    // SAFETY: the value is reached by one thread at a time, through the guard.
+    unsafe impl<T: Send> Sync for SpinLock<T> {}
+
+    #[allow(dead_code, reason = "a model of the allocators has loom's lock instead")]
+    impl<T> SpinLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
         }
 
         #[inline]
-        pub(super) fn enter(&self) -> Entered<'_, T> {
-            Entered(self.0.get(), PhantomData)
+        pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
+            if self.held.swap(true, Ordering::Acquire) {
+                self.wait();
+            }
+            SpinGuard { lock: self }
+        }
+
+        #[cold]
+        fn wait(&self) {
+            loop {
+                // Looked at before it is written to, so that the waiters share the line.
+                for _ in 0..SPINS_MAX {
+                    if !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire) {
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
+                std::thread::yield_now();
+            }
         }
     }
 
-    pub(super) struct Entered<'a, T>(*mut T, PhantomData<&'a T>);
+    /// The lock, held.
+    pub(crate) struct SpinGuard<'a, T> {
+        lock: &'a SpinLock<T>,
+    }
 
-    impl<T> Entered<'_, T> {
+    impl<T> Deref for SpinGuard<'_, T> {
+        type Target = T;
+
         #[inline]
-        pub(super) fn pointer(&self) -> *mut T {
-            self.0
+        fn deref(&self) -> &T {
+            // SAFETY: the lock is held, so nobody changes the value.
+            unsafe { &*self.lock.value.get() }
         }
+    }
 
+    impl<T> DerefMut for SpinGuard<'_, T> {
         #[inline]
-        pub(super) fn leave(&mut self) {}
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: the lock is held and the guard borrowed alone, so nobody else reaches the value.
+            unsafe { &mut *self.lock.value.get() }
+        }
+    }
+
+    impl<T> Drop for SpinGuard<'_, T> {
+        #[inline]
+        fn drop(&mut self) {
+            self.lock.held.store(false, Ordering::Release);
+        }
     }
 }
 
-/// Loom's cell finds two who are inside at once.
+/// A model cannot follow who spins, so it has loom's lock.
 #[cfg(all(test, loom))]
-mod cell {
-    use std::marker::PhantomData;
+mod modelled {
+    use std::sync::PoisonError;
 
     #[derive(Debug)]
-    pub(super) struct Cell<T>(loom::cell::UnsafeCell<T>);
+    pub(crate) struct SpinLock<T>(loom::sync::Mutex<T>);
 
-    impl<T> Cell<T> {
-        pub(super) fn new(value: T) -> Self {
-            Self(loom::cell::UnsafeCell::new(value))
+    pub(crate) type SpinGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+    impl<T> SpinLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
         }
 
-        pub(super) fn enter(&self) -> Entered<'_, T> {
-            Entered(Some(self.0.get_mut()), PhantomData)
-        }
-    }
-
-    pub(super) struct Entered<'a, T>(Option<loom::cell::MutPtr<T>>, PhantomData<&'a T>);
-
-    impl<T> Entered<'_, T> {
-        pub(super) fn pointer(&self) -> *mut T {
-            self.0.as_ref().map_or(std::ptr::null_mut(), |pointer| pointer.with(|pointer| pointer))
-        }
-
-        pub(super) fn leave(&mut self) {
-            self.0 = None;
+        pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
         }
     }
 }

@@ -45,7 +45,7 @@ impl Backing {
             backing.give_block(chunk * CHUNK_FRAMES, Order::PAGEBLOCK);
         }
         for frame in frames / CHUNK_FRAMES * CHUNK_FRAMES..frames {
-            backing.give(frame);
+            backing.give(&[frame]);
         }
         backing
     }
@@ -91,14 +91,20 @@ impl Backing {
         Some(chunk * CHUNK_FRAMES + at)
     }
 
-    /// Puts one frame back.
-    #[inline]
-    pub(super) fn give(&mut self, frame: u32) {
-        let chunk = frame >> CHUNK_ORDER;
-        let at = frame % CHUNK_FRAMES;
-        self.bits[chunk as usize][at as usize / 64] |= 1 << (at % 64);
-        let before = self.counts[chunk as usize];
-        self.recount(chunk, before, before + 1);
+    /// Puts single frames back.
+    pub(super) fn give(&mut self, frames: &[u32]) {
+        for frame in frames {
+            let chunk = frame >> CHUNK_ORDER;
+            let at = frame % CHUNK_FRAMES;
+            self.bits[chunk as usize][at as usize / 64] |= 1 << (at % 64);
+            let count = &mut self.counts[chunk as usize];
+            *count += 1;
+            if *count == 1 || *count == CHUNK_FRAMES as u16 {
+                let count = *count;
+                self.reset(chunk, count);
+            }
+        }
+        self.free_frames += frames.len() as u32;
     }
 
     /// Puts a block back.
@@ -185,7 +191,11 @@ impl Backing {
     fn reset(&mut self, chunk: u32, count: u16) {
         let class = self.classes[chunk as usize].index();
         let whole = count == CHUNK_FRAMES as u16;
-        if whole { self.whole.insert(chunk) } else { self.whole.remove(chunk) }
+        if whole {
+            self.whole.insert(chunk)
+        } else {
+            self.whole.remove(chunk)
+        }
         if count > 0 && !whole { self.some[class].insert(chunk) } else { self.some[class].remove(chunk) }
     }
 }

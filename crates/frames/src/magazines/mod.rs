@@ -204,16 +204,18 @@ impl Magazines {
     fn take_block(&self, place: Place, order: Order, class: Mobility, effort: Effort) -> Option<u32> {
         let floor = self.marks.floor(effort);
         let take = || self.with_backing(|backing| block_above(backing, floor, order, class));
-        take().or_else(|| {
-            self.empty_own(place);
-            take()
-        }).or_else(|| {
-            if effort == Effort::NoRetry {
-                return None;
-            }
-            self.empty_others(place);
-            take()
-        })
+        take()
+            .or_else(|| {
+                self.empty_own(place);
+                take()
+            })
+            .or_else(|| {
+                if effort == Effort::NoRetry {
+                    return None;
+                }
+                self.empty_others(place);
+                take()
+            })
     }
 
     #[inline(never)]
@@ -256,7 +258,7 @@ impl Magazines {
         if magazine.len() + frames.len() > self.sizes.magazine {
             let leaving = self.sizes.batch.min(magazine.len());
             magazine.take_oldest(leaving, |leaving| {
-                self.with_backing(|backing| leaving.iter().for_each(|frame| backing.give(*frame)));
+                self.with_backing(|backing| backing.give(leaving));
             });
         }
         magazine.extend(frames);
@@ -318,9 +320,8 @@ impl Magazines {
         }
         self.with_backing(|backing| {
             for singles in &mut slot.singles {
-                while let Some(frame) = singles.pop() {
-                    backing.give(frame);
-                }
+                let all = singles.len();
+                singles.take_oldest(all, |frames| backing.give(frames));
             }
             while let Some(first) = slot.huge.pop() {
                 backing.give_block(first, Order::PAGEBLOCK);
@@ -337,7 +338,7 @@ impl Magazines {
         self.with_backing(|backing| {
             for class in Mobility::ALL {
                 while let Some(frame) = hands.of(class).pop() {
-                    backing.give(frame);
+                    backing.give(&[frame]);
                 }
             }
         });
@@ -358,7 +359,7 @@ fn block_above(backing: &mut Backing, floor: u32, order: Order, class: Mobility)
 }
 
 fn give(backing: &mut Backing, first: u32, order: Order) {
-    if order == Order::SINGLE { backing.give(first) } else { backing.give_block(first, order) }
+    if order == Order::SINGLE { backing.give(&[first]) } else { backing.give_block(first, order) }
 }
 
 impl Allocator for Magazines {

@@ -18,7 +18,7 @@ fn single_frames_come_lowest_first_from_begun_chunks() {
     assert_eq!(out, [512, 513, 514, 515], "another class begins another chunk");
     assert_eq!(backing.take(Mobility::Movable, &mut out), 4);
     assert_eq!(out, [4, 5, 6, 7]);
-    backing.give(1);
+    backing.give(&[1]);
     assert_eq!(backing.take(Mobility::Movable, &mut out[..1]), 1);
     assert_eq!(out[0], 1);
 }
@@ -42,12 +42,12 @@ fn neighbours_that_come_back_are_a_block_again() {
     backing.take(Mobility::Movable, &mut out);
     assert_eq!(backing.take_block(order(1), Mobility::Movable), None);
     for frame in out.iter().rev().filter(|frame| **frame != 77) {
-        backing.give(*frame);
+        backing.give(&[*frame]);
     }
     assert_eq!(backing.take_block(order(10), Mobility::Movable), None);
     assert_eq!(backing.take_block(order(9), Mobility::Movable), Some(512));
     backing.give_block(512, order(9));
-    backing.give(77);
+    backing.give(&[77]);
     assert_eq!(backing.take_block(order(10), Mobility::Movable), Some(0));
 }
 
