@@ -1,4 +1,4 @@
-//! The free frames that are in no magazine: a bit each.
+//! The free frames of a zone that are in no magazine: a bit each.
 //!
 //! Owns: the bits, how many each 2 MiB chunk has, its mobility class, which chunks have any or all.
 //! Does not own: the lock, the marks, what is in magazines.
@@ -21,6 +21,8 @@ const WORDS: usize = CHUNK_FRAMES as usize / 64;
 const SEARCH_MAX: usize = 32;
 
 pub(super) struct Backing {
+    /// The number of its first frame, a multiple of the largest block's.
+    base: u32,
     bits: Box<[[u64; WORDS]]>,
     counts: Box<[u16]>,
     classes: Box<[Mobility]>,
@@ -30,10 +32,11 @@ pub(super) struct Backing {
 }
 
 impl Backing {
-    /// All of `frames`.
-    pub(super) fn new(frames: u32) -> Self {
+    /// All of `frames` from `base` on.
+    pub(super) fn new(base: u32, frames: u32) -> Self {
         let chunks = frames.div_ceil(CHUNK_FRAMES);
         let mut backing = Self {
+            base,
             bits: vec![[0; WORDS]; chunks as usize].into_boxed_slice(),
             counts: vec![0; chunks as usize].into_boxed_slice(),
             classes: vec![Mobility::Movable; chunks as usize].into_boxed_slice(),
@@ -42,27 +45,28 @@ impl Backing {
             free_frames: 0,
         };
         for chunk in 0..frames / CHUNK_FRAMES {
-            backing.give_block(chunk * CHUNK_FRAMES, Order::PAGEBLOCK);
+            backing.give_block(base + chunk * CHUNK_FRAMES, Order::PAGEBLOCK);
         }
         for frame in frames / CHUNK_FRAMES * CHUNK_FRAMES..frames {
-            backing.give(&[frame]);
+            backing.give(&[base + frame]);
         }
         backing
     }
 
+    #[cfg(test)]
     pub(super) fn free_frames(&self) -> u32 {
         self.free_frames
     }
 
-    /// Fills `out` with single frames, of other classes' chunks if need be; returns how many.
-    pub(super) fn take(&mut self, class: Mobility, out: &mut [u32]) -> usize {
+    /// Fills `out` with single frames, of other classes' chunks only unless `own_class`; returns how many.
+    pub(super) fn take(&mut self, class: Mobility, own_class: bool, out: &mut [u32]) -> usize {
         let mut taken = 0;
         while taken < out.len() {
-            let Some(chunk) = self.chunk_for(class) else { break };
+            let Some(chunk) = self.chunk_for(class, own_class) else { break };
             let before = self.counts[chunk as usize];
             let mut left = before;
             for (word, bits) in self.bits[chunk as usize].iter_mut().enumerate() {
-                let first = chunk * CHUNK_FRAMES + word as u32 * 64;
+                let first = self.base + chunk * CHUNK_FRAMES + word as u32 * 64;
                 while *bits != 0 && taken < out.len() {
                     out[taken] = first + bits.trailing_zeros();
                     *bits &= *bits - 1;
@@ -75,8 +79,8 @@ impl Backing {
         taken
     }
 
-    /// Takes a block.
-    pub(super) fn take_block(&mut self, order: Order, class: Mobility) -> Option<u32> {
+    /// Takes a block; of other classes' chunks only unless `own_class`.
+    pub(super) fn take_block(&mut self, order: Order, class: Mobility, own_class: bool) -> Option<u32> {
         if order.get() > CHUNK_ORDER {
             return self.take_pair();
         }
@@ -84,31 +88,47 @@ impl Backing {
             let chunk = self.whole.first()?;
             self.classes[chunk as usize] = class;
             self.clear(chunk, 0, order);
-            return Some(chunk * CHUNK_FRAMES);
+            return Some(self.base + chunk * CHUNK_FRAMES);
         }
-        let (chunk, at) = self.find_block(order, class)?;
+        let (chunk, at) = self.find_block(order, class, own_class)?;
         self.clear(chunk, at, order);
-        Some(chunk * CHUNK_FRAMES + at)
+        Some(self.base + chunk * CHUNK_FRAMES + at)
     }
 
     /// Puts single frames back.
     pub(super) fn give(&mut self, frames: &[u32]) {
+        // Neighbours are put back by the word.
+        let (mut word, mut mask) = (usize::MAX, 0);
         for frame in frames {
-            let chunk = frame >> CHUNK_ORDER;
-            let at = frame % CHUNK_FRAMES;
-            self.bits[chunk as usize][at as usize / 64] |= 1 << (at % 64);
-            let count = &mut self.counts[chunk as usize];
-            *count += 1;
-            if *count == 1 || *count == CHUNK_FRAMES as u16 {
-                let count = *count;
-                self.reset(chunk, count);
+            let at = frame - self.base;
+            if at as usize / 64 != word {
+                self.give_word(word, mask);
+                (word, mask) = (at as usize / 64, 0);
             }
+            mask |= 1 << (at % 64);
         }
+        self.give_word(word, mask);
         self.free_frames += frames.len() as u32;
+    }
+
+    #[inline]
+    fn give_word(&mut self, word: usize, mask: u64) {
+        if mask == 0 {
+            return;
+        }
+        let chunk = word / WORDS;
+        self.bits[chunk][word % WORDS] |= mask;
+        let count = self.counts[chunk] + mask.count_ones() as u16;
+        let begun = self.counts[chunk] == 0;
+        self.counts[chunk] = count;
+        if begun || count == CHUNK_FRAMES as u16 {
+            self.reset(chunk as u32, count);
+        }
     }
 
     /// Puts a block back.
     pub(super) fn give_block(&mut self, first: u32, order: Order) {
+        let first = first - self.base;
         for start in (first..first + order.frames()).step_by(CHUNK_FRAMES as usize) {
             let frames = order.frames().min(CHUNK_FRAMES);
             let chunk = start >> CHUNK_ORDER;
@@ -119,7 +139,7 @@ impl Backing {
     }
 
     /// A chunk to take single frames from: begun ones first, then whole ones, then other classes'.
-    fn chunk_for(&mut self, class: Mobility) -> Option<u32> {
+    fn chunk_for(&mut self, class: Mobility, own_class: bool) -> Option<u32> {
         if let Some(chunk) = self.some[class.index()].first() {
             return Some(chunk);
         }
@@ -127,10 +147,13 @@ impl Backing {
             self.classes[chunk as usize] = class;
             return Some(chunk);
         }
+        if own_class {
+            return None;
+        }
         class.fallbacks().into_iter().find_map(|other| self.some[other.index()].first())
     }
 
-    fn find_block(&mut self, order: Order, class: Mobility) -> Option<(u32, u32)> {
+    fn find_block(&mut self, order: Order, class: Mobility, own_class: bool) -> Option<(u32, u32)> {
         if let Some(found) = self.search(order, class, SEARCH_MAX) {
             return Some(found);
         }
@@ -138,8 +161,10 @@ impl Backing {
             self.classes[chunk as usize] = class;
             return Some((chunk, 0));
         }
-        let [second, third] = class.fallbacks();
-        [class, second, third].into_iter().find_map(|class| self.search(order, class, usize::MAX))
+        if own_class {
+            return self.search(order, class, usize::MAX);
+        }
+        class.fallbacks().into_iter().find_map(|other| self.search(order, other, usize::MAX))
     }
 
     /// A block in one of the first begun chunks of a class.
@@ -166,7 +191,7 @@ impl Backing {
             if chunk.is_multiple_of(2) && self.counts.len() as u32 > chunk + 1 && self.whole.contains(chunk + 1) {
                 self.clear(chunk, 0, Order::PAGEBLOCK);
                 self.clear(chunk + 1, 0, Order::PAGEBLOCK);
-                return Some(chunk * CHUNK_FRAMES);
+                return Some(self.base + chunk * CHUNK_FRAMES);
             }
             from = chunk + 1;
         }

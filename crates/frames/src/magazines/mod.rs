@@ -26,18 +26,19 @@ mod slot;
 mod states;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod zones;
 
 use crate::allocator::Allocator;
 use crate::bad_free::BadFree;
 use crate::cpu::{self, Place};
-use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{SpinGuard, SpinLock};
 use crate::watermarks::Watermarks;
 use crate::{Effort, Mobility, Order};
-use backing::Backing;
-use hand::{HAND_BATCH, Hands};
+use hand::{HAND_BATCH, HAND_FRAMES, Hands};
 use slot::{BATCH_MAX, HUGE_BLOCKS, MAGAZINE_FRAMES, Slot};
 use states::States;
+use zones::Zones;
 
 /// Arenas from this size on have hands: those of all slots are then 3 % of it at most.
 const FRAMES_WITH_HANDS: u32 = 1 << 14;
@@ -64,27 +65,24 @@ impl Sizes {
 pub struct Magazines {
     /// Whether nothing is to be kept aside.
     short: AtomicBool,
-    /// What the backing has, to be read without its lock.
-    backing_frames: AtomicU32,
     sizes: Sizes,
     marks: Watermarks,
     states: States,
     hands: Box<[Hands]>,
     slots: Box<[SpinLock<Slot>]>,
-    backing: SpinLock<Backing>,
+    backing: Zones,
 }
 
 impl Magazines {
     fn with_slots(frames: u32, slots: usize, sizes: Sizes) -> Self {
         Self {
             short: AtomicBool::new(false),
-            backing_frames: AtomicU32::new(frames),
             sizes,
             marks: Watermarks::afflux(frames),
             states: States::new(frames),
             hands: (0..slots).map(|_| Hands::new()).collect(),
             slots: (0..slots).map(|_| SpinLock::new(Slot::EMPTY)).collect(),
-            backing: SpinLock::new(Backing::new(frames)),
+            backing: Zones::new(frames, slots),
         }
     }
 
@@ -117,7 +115,7 @@ impl Magazines {
     /// must leave.
     #[inline]
     fn plenty(&self, effort: Effort) -> bool {
-        let enough = || self.backing_frames.load(Ordering::Relaxed) >= self.marks.low;
+        let enough = || self.backing.free_frames() >= self.marks.low;
         !self.short.load(Ordering::Relaxed) && (effort != Effort::NoRetry || enough())
     }
 
@@ -146,7 +144,7 @@ impl Magazines {
                 // What is lacking and a batch to stay here, in one go.
                 let mut brought = [0; BATCH_MAX * 2];
                 let want = (out.len() - taken + self.sizes.batch).min(brought.len());
-                let count = self.with_backing(|backing| take_above(backing, floor, class, &mut brought[..want]));
+                let count = self.take_from_backing(place, floor, class, &mut brought[..want]);
                 // Lowest first, so the last in are the first out.
                 brought[..count].reverse();
                 let rest = count - count.min(out.len() - taken);
@@ -172,11 +170,11 @@ impl Magazines {
     fn gather_rest(&self, place: Place, class: Mobility, effort: Effort, out: &mut [u32]) -> usize {
         let floor = self.marks.floor(effort);
         self.empty_own(place);
-        let mut taken = self.with_backing(|backing| take_above(backing, floor, class, out));
+        let mut taken = self.take_from_backing(place, floor, class, out);
         if taken < out.len() && effort != Effort::NoRetry {
             self.short.store(true, Ordering::Relaxed);
             self.empty_others(place);
-            taken += self.with_backing(|backing| take_above(backing, floor, class, &mut out[taken..]));
+            taken += self.take_from_backing(place, floor, class, &mut out[taken..]);
         }
         taken
     }
@@ -187,14 +185,13 @@ impl Magazines {
             return Some(first);
         }
         let floor = self.marks.floor(effort);
-        let found = self.with_backing(|backing| {
-            let first = block_above(backing, floor, Order::PAGEBLOCK, class)?;
-            for _ in 0..self.sizes.huge / 2 {
-                let Some(first) = block_above(backing, self.marks.low, Order::PAGEBLOCK, class) else { break };
-                slot.huge.push(first);
-            }
-            Some(first)
-        });
+        let mut blocks = [0; HUGE_BLOCKS];
+        let want = 1 + self.sizes.huge / 2;
+        let count = self.backing.take_huge(place.slot(), floor, class, &mut blocks[..want]);
+        self.note();
+        // Lowest first, so the last in are the first out.
+        let found = blocks[..count].first().copied();
+        blocks[..count].iter().skip(1).rev().for_each(|first| slot.huge.push(*first));
         drop(slot);
         found.or_else(|| self.take_block(place, Order::PAGEBLOCK, class, effort))
     }
@@ -203,7 +200,7 @@ impl Magazines {
     /// slot after the other.
     fn take_block(&self, place: Place, order: Order, class: Mobility, effort: Effort) -> Option<u32> {
         let floor = self.marks.floor(effort);
-        let take = || self.with_backing(|backing| block_above(backing, floor, order, class));
+        let take = || self.take_block_from_backing(place, floor, order, class);
         take()
             .or_else(|| {
                 self.empty_own(place);
@@ -221,7 +218,7 @@ impl Magazines {
     #[inline(never)]
     fn free_further(&self, place: Place, first: u32, order: Order, class: Mobility) {
         if self.short.load(Ordering::Relaxed) || (order != Order::SINGLE && order != Order::PAGEBLOCK) {
-            self.with_backing(|backing| give(backing, first, order));
+            self.give_to_backing(first, order);
             if self.short.load(Ordering::Relaxed) {
                 self.empty_own(place);
             }
@@ -230,11 +227,14 @@ impl Magazines {
         let mut slot = self.slot(place);
         if order == Order::PAGEBLOCK {
             if slot.huge.len() >= self.sizes.huge {
-                self.with_backing(|backing| {
-                    backing.give_block(first, order);
-                    let half = slot.huge.len().div_ceil(2);
-                    slot.huge.take_oldest(half, |blocks| blocks.iter().for_each(|at| backing.give_block(*at, order)));
-                });
+                let half = slot.huge.len().div_ceil(2);
+                slot.huge.take_oldest(half, |blocks| self.backing.give_huge(blocks));
+                self.note();
+                if slot.huge.len() < self.sizes.huge {
+                    slot.huge.push(first);
+                } else {
+                    self.give_to_backing(first, order);
+                }
             } else {
                 slot.huge.push(first);
             }
@@ -257,9 +257,7 @@ impl Magazines {
         let magazine = &mut slot.singles[class.index()];
         if magazine.len() + frames.len() > self.sizes.magazine {
             let leaving = self.sizes.batch.min(magazine.len());
-            magazine.take_oldest(leaving, |leaving| {
-                self.with_backing(|backing| backing.give(leaving));
-            });
+            magazine.take_oldest(leaving, |leaving| self.give_singles_to_backing(leaving));
         }
         magazine.extend(frames);
     }
@@ -268,26 +266,40 @@ impl Magazines {
         self.slots[place.slot()].lock()
     }
 
-    fn with_backing<R>(&self, body: impl FnOnce(&mut Backing) -> R) -> R {
-        let mut backing = self.backing.lock();
-        let before = backing.free_frames();
-        let result = body(&mut backing);
-        let after = backing.free_frames();
-        if after != before {
-            self.backing_frames.store(after, Ordering::Relaxed);
-            self.note(after);
-        }
-        result
+    fn take_from_backing(&self, place: Place, floor: u32, class: Mobility, out: &mut [u32]) -> usize {
+        let taken = self.backing.take(place.slot(), floor, class, out);
+        self.note();
+        taken
     }
 
-    /// Sets `short` below the mark, and clears it when a magazine's worth is there above it. Under the
-    /// backing's lock.
-    fn note(&self, backing_frames: u32) {
+    fn take_block_from_backing(&self, place: Place, floor: u32, order: Order, class: Mobility) -> Option<u32> {
+        let first = self.backing.take_block(place.slot(), floor, order, class);
+        self.note();
+        first
+    }
+
+    fn give_to_backing(&self, first: u32, order: Order) {
+        if order == Order::SINGLE {
+            self.backing.give(&[first]);
+        } else {
+            self.backing.give_block(first, order);
+        }
+        self.note();
+    }
+
+    fn give_singles_to_backing(&self, frames: &[u32]) {
+        self.backing.give(frames);
+        self.note();
+    }
+
+    /// Sets `short` below the mark, and clears it when a magazine's worth is there above it.
+    fn note(&self) {
+        let frames = self.backing.free_frames();
         let enough = self.marks.min + self.sizes.magazine as u32;
         let short = self.short.load(Ordering::Relaxed);
-        if !short && backing_frames < self.marks.min {
+        if !short && frames < self.marks.min {
             self.short.store(true, Ordering::Relaxed);
-        } else if short && backing_frames >= enough {
+        } else if short && frames >= enough {
             self.short.store(false, Ordering::Relaxed);
         }
     }
@@ -318,48 +330,28 @@ impl Magazines {
         if slot.frames() == 0 {
             return;
         }
-        self.with_backing(|backing| {
-            for singles in &mut slot.singles {
-                let all = singles.len();
-                singles.take_oldest(all, |frames| backing.give(frames));
-            }
-            while let Some(first) = slot.huge.pop() {
-                backing.give_block(first, Order::PAGEBLOCK);
-            }
-        });
+        for singles in &mut slot.singles {
+            let all = singles.len();
+            singles.take_oldest(all, |frames| self.give_singles_to_backing(frames));
+        }
+        while let Some(first) = slot.huge.pop() {
+            self.give_to_backing(first, Order::PAGEBLOCK);
+        }
     }
 
     /// Empties a slot's hands, as its owner.
     fn empty_hands(&self, slot: usize) {
-        let hands = &self.hands[slot];
-        if hands.len() == 0 {
-            return;
-        }
-        self.with_backing(|backing| {
-            for class in Mobility::ALL {
-                while let Some(frame) = hands.of(class).pop() {
-                    backing.give(&[frame]);
-                }
+        for class in Mobility::ALL {
+            let hand = self.hands[slot].of(class);
+            let mut frames = [0; HAND_FRAMES];
+            let mut count = 0;
+            while let Some(frame) = hand.pop() {
+                frames[count] = frame;
+                count += 1;
             }
-        });
+            self.give_singles_to_backing(&frames[..count]);
+        }
     }
-}
-
-/// Takes single frames as long as the backing keeps `floor`.
-fn take_above(backing: &mut Backing, floor: u32, class: Mobility, out: &mut [u32]) -> usize {
-    let spare = backing.free_frames().saturating_sub(floor) as usize;
-    let want = out.len().min(spare);
-    backing.take(class, &mut out[..want])
-}
-
-/// Takes a block if the backing keeps `floor`.
-fn block_above(backing: &mut Backing, floor: u32, order: Order, class: Mobility) -> Option<u32> {
-    let left = backing.free_frames().checked_sub(order.frames())?;
-    if left >= floor { backing.take_block(order, class) } else { None }
-}
-
-fn give(backing: &mut Backing, first: u32, order: Order) {
-    if order == Order::SINGLE { backing.give(&[first]) } else { backing.give_block(first, order) }
 }
 
 impl Allocator for Magazines {
@@ -404,7 +396,7 @@ impl Allocator for Magazines {
     fn free_count(&self) -> u32 {
         let slots: u32 = self.slots.iter().map(|slot| slot.lock().frames()).sum();
         let hands: usize = self.hands.iter().map(Hands::len).sum();
-        slots + hands as u32 + self.backing.lock().free_frames()
+        slots + hands as u32 + self.backing.free_frames()
     }
 
     fn watermarks(&self) -> Watermarks {

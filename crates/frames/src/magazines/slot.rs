@@ -1,6 +1,6 @@
 //! The middle lists: a slot's magazines, which whoever is short of frames may empty.
 //!
-//! Owns: up to 128 single frames a class and 8 blocks of 2 MiB, last in first out.
+//! Owns: up to 128 single frames a class and 16 blocks of 2 MiB, last in first out.
 //! Does not own: the lock around them.
 //! Invariants: what is given beyond the capacity has to leave first.
 
@@ -10,8 +10,8 @@ use crate::Mobility;
 pub(super) const MAGAZINE_FRAMES: usize = 128;
 /// Most frames that move between a magazine and the backing at a time.
 pub(super) const BATCH_MAX: usize = MAGAZINE_FRAMES / 2;
-/// Most 2 MiB blocks in a slot.
-pub(super) const HUGE_BLOCKS: usize = 8;
+/// Most 2 MiB blocks in a slot; half of them move at a time.
+pub(super) const HUGE_BLOCKS: usize = 16;
 
 /// A stack of up to `N`.
 #[derive(Debug)]

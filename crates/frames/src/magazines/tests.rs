@@ -112,7 +112,7 @@ fn an_idle_thread_withholds_its_hand_and_no_more() {
             let frame = single(&magazines).expect("its own hand");
             magazines.free(frame, Order::SINGLE).unwrap();
             let free = magazines.free_count();
-            assert_eq!(magazines.backing.lock().free_frames(), free);
+            assert_eq!(magazines.backing.free_frames(), free);
         });
         filled.wait();
         while single(&magazines).is_some() {}
