@@ -73,8 +73,16 @@ pub fn run(subject: &impl Subject, shape: Shape, frames: u32, order: u8, threads
 fn on_threads(parts: &mut [Vec<u32>], body: impl Fn(usize, &mut Vec<u32>) -> Cost + Sync) -> Vec<Cost> {
     std::thread::scope(|scope| {
         let body = &body;
-        let spawn = |(core, part)| scope.spawn(move || body(core, part));
-        let threads: Vec<_> = parts.iter_mut().enumerate().map(spawn).collect();
+        let mut threads = Vec::new();
+        for (core, part) in parts.iter_mut().enumerate() {
+            threads.push(scope.spawn(move || {
+                // On the thread's own stack, so that the lists' lengths do not share a cache line.
+                let mut own = std::mem::take(part);
+                let cost = body(core, &mut own);
+                *part = own;
+                cost
+            }));
+        }
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
