@@ -4,12 +4,21 @@
 //! Does not own: which frames are free.
 //! Invariants: the usable part starts on a 2 MiB boundary and is a whole number of frames; it stays
 //! mapped, at one address, until the arena is dropped.
+//!
+//! The memory is anonymous, and 2 MiB pages are asked for by advice: that needs no pool reserved by the
+//! administrator, and what is not granted is served in 4 KiB pages. A memory file would get those only
+//! (`shmem_enabled` is `never` on most hosts).
 
+use std::io;
+use std::ops::Range;
 use std::ptr::NonNull;
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
 
 use crate::{FRAME_BYTES, FrameId};
+
+#[cfg(test)]
+mod tests;
 
 const HUGE_BYTES: usize = 2 << 20;
 const GUARD_BYTES: usize = HUGE_BYTES;
@@ -42,7 +51,7 @@ pub enum ArenaError {
         /// What was asked for.
         bytes: u64,
         /// The kernel's answer.
-        source: std::io::Error,
+        source: io::Error,
     },
 }
 
@@ -130,6 +139,33 @@ impl Arena {
         self.backing
     }
 
+    /// Puts memory behind the frames of `range` that have none yet, so that their first use costs no
+    /// fault. What is in them stays, so it may be called while they are used; frames outside the arena
+    /// are left out. Blocks for about 0.3 ms for each MiB that had no memory: call it from a thread
+    /// that serves nobody, a few MiB at a time.
+    ///
+    /// # Errors
+    /// The kernel's: it cannot do this before Linux 5.14, or has no memory.
+    pub fn prefault(&self, range: Range<u32>) -> io::Result<()> {
+        let end = range.end.min(self.frames);
+        let Some(count) = end.checked_sub(range.start).filter(|count| *count > 0) else { return Ok(()) };
+        let start = self.first_frame.as_ptr().wrapping_add(range.start as usize * FRAME_BYTES);
+        // SAFETY: the range lies inside the usable part of the mapping; the call changes no contents.
+        unsafe { madvise(start.cast(), count as usize * FRAME_BYTES, Advice::LinuxPopulateWrite) }?;
+        Ok(())
+    }
+
+    /// How much of the arena has memory behind it, as the kernel says. Reads a file of `/proc` and walks
+    /// page tables: milliseconds for some GiB, so for status output only.
+    ///
+    /// # Errors
+    /// When the kernel does not say.
+    pub fn resident(&self) -> io::Result<Resident> {
+        let start = self.first_frame.as_ptr() as u64;
+        let smaps = std::fs::read_to_string("/proc/self/smaps")?;
+        Ok(Resident::in_smaps(&smaps, start..start + u64::from(self.frames) * FRAME_BYTES as u64))
+    }
+
     /// The address of a frame's first byte, valid for 4096 bytes while the arena lives.
     ///
     /// # Panics
@@ -147,6 +183,40 @@ fn memory_bytes() -> u64 {
     #[allow(clippy::useless_conversion, reason = "as wide as the machine's words")]
     let bytes = u64::from(system.totalram).saturating_mul(u64::from(system.mem_unit));
     bytes - bytes % FRAME_BYTES as u64
+}
+
+/// How much of an arena has memory behind it, and in which pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Resident {
+    /// Bytes in 2 MiB pages.
+    pub huge_bytes: u64,
+    /// Bytes in 4 KiB pages.
+    pub base_bytes: u64,
+}
+
+impl Resident {
+    /// Sums the mappings of `/proc/self/smaps` that begin inside `range`.
+    fn in_smaps(smaps: &str, range: Range<u64>) -> Self {
+        let mut resident = Self::default();
+        let mut inside = false;
+        for line in smaps.lines() {
+            let mut words = line.split_whitespace();
+            let Some(first) = words.next() else { continue };
+            if let Some(name) = first.strip_suffix(':') {
+                let kib: u64 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+                match name {
+                    "Rss" if inside => resident.base_bytes += kib << 10,
+                    "AnonHugePages" if inside => resident.huge_bytes += kib << 10,
+                    _ => {}
+                }
+            } else {
+                let start = first.split('-').next().and_then(|start| u64::from_str_radix(start, 16).ok());
+                inside = start.is_some_and(|start| range.contains(&start));
+            }
+        }
+        resident.base_bytes -= resident.huge_bytes.min(resident.base_bytes);
+        resident
+    }
 }
 
 impl Drop for Arena {

@@ -23,7 +23,7 @@ pub mod watermarks;
 mod tests;
 
 pub use allocator::Allocator;
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking};
+pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking, Resident};
 pub use bad_free::BadFree;
 pub use block::{Effort, Mobility, Order};
 pub use cpu::run_as_cpu;

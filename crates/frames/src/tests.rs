@@ -75,3 +75,23 @@ fn frames_are_distinct_writable_memory() {
         assert!(bytes.iter().all(|byte| *byte == frame.raw() as u8));
     }
 }
+
+/// In a process of its own, since it ends: this test again, told to free twice.
+#[test]
+fn a_double_free_aborts_with_the_frames_last_events() {
+    const TOLD: &str = "AFFLUX_TEST_FREES_TWICE";
+    if std::env::var_os(TOLD).is_some() {
+        let frames = small();
+        let frame = frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal).unwrap();
+        frames.free(frame, Order::SINGLE);
+        frames.free(frame, Order::SINGLE);
+        return;
+    }
+    let name = "tests::a_double_free_aborts_with_the_frames_last_events";
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = again.args(["--exact", name, "--nocapture"]).env(TOLD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), None, "ended by a signal: {said}");
+    assert!(said.contains("afflux: frame ") && said.contains("is free already"), "{said}");
+    assert!(said.contains("its last events: allocated as order 0 in slot"), "{said}");
+}
