@@ -1,15 +1,21 @@
 //! The free frames of a zone that are in no magazine: a bit each.
 //!
-//! Owns: the bits, how many each 2 MiB chunk has, its mobility class, which chunks have any or all.
-//! Does not own: the lock, the marks, what is in magazines.
-//! Invariants: a chunk is in `whole` exactly while all its 512 frames are here, in its class's `some`
-//! while some are. Neighbours that are free are one block by that alone: there is nothing to merge.
+//! Owns: the bits of chunks (2 MiB) that are broken, how many each has, its class, which have any; the
+//! rule by which a chunk is broken, and whole again.
+//! Does not own: the lock, the set of whole chunks (all zones share it), marks, what is in magazines.
+//! Invariants: a chunk whose 512 frames are all free is in the set of whole ones and has no bit here, so
+//! that a block of 2 MiB comes and goes by that set alone; one with some frames free is in its class's
+//! `some`. Neighbours that are free are one block by that alone: there is nothing to merge.
 //!
 //! The lowest chunks are used first, so that whole ones are left; of equal calls equal frames come,
 //! whatever the order of earlier frees.
 
 use super::index_set::IndexSet;
+use crate::sync::SpinLock;
 use crate::{Mobility, Order};
+
+/// The chunks of the arena that are free as a whole. Locked after a zone.
+pub(super) type Whole = SpinLock<IndexSet>;
 
 #[cfg(test)]
 mod tests;
@@ -26,45 +32,32 @@ pub(super) struct Backing {
     bits: Box<[[u64; WORDS]]>,
     counts: Box<[u16]>,
     classes: Box<[Mobility]>,
-    whole: IndexSet,
     some: [IndexSet; Mobility::COUNT],
-    free_frames: u32,
 }
 
 impl Backing {
-    /// All of `frames` from `base` on.
-    pub(super) fn new(base: u32, frames: u32) -> Self {
+    /// The zone of `frames` from `base` on, whose whole chunks are in `whole`; what is over is free here.
+    pub(super) fn new(base: u32, frames: u32, whole: &Whole) -> Self {
         let chunks = frames.div_ceil(CHUNK_FRAMES);
         let mut backing = Self {
             base,
             bits: vec![[0; WORDS]; chunks as usize].into_boxed_slice(),
             counts: vec![0; chunks as usize].into_boxed_slice(),
             classes: vec![Mobility::Movable; chunks as usize].into_boxed_slice(),
-            whole: IndexSet::new(chunks),
             some: [(); Mobility::COUNT].map(|()| IndexSet::new(chunks)),
-            free_frames: 0,
         };
-        for chunk in 0..frames / CHUNK_FRAMES {
-            backing.give_block(base + chunk * CHUNK_FRAMES, Order::PAGEBLOCK);
-        }
         for frame in frames / CHUNK_FRAMES * CHUNK_FRAMES..frames {
-            backing.give(&[base + frame]);
+            backing.give(&[base + frame], whole);
         }
         backing
     }
 
-    #[cfg(test)]
-    pub(super) fn free_frames(&self) -> u32 {
-        self.free_frames
-    }
-
     /// Fills `out` with single frames, of other classes' chunks only unless `own_class`; returns how many.
-    pub(super) fn take(&mut self, class: Mobility, own_class: bool, out: &mut [u32]) -> usize {
+    pub(super) fn take(&mut self, class: Mobility, own_class: bool, out: &mut [u32], whole: &Whole) -> usize {
         let mut taken = 0;
         while taken < out.len() {
-            let Some(chunk) = self.chunk_for(class, own_class) else { break };
-            let before = self.counts[chunk as usize];
-            let mut left = before;
+            let Some(chunk) = self.chunk_for(class, own_class, whole) else { break };
+            let mut left = self.counts[chunk as usize];
             for (word, bits) in self.bits[chunk as usize].iter_mut().enumerate() {
                 let first = self.base + chunk * CHUNK_FRAMES + word as u32 * 64;
                 while *bits != 0 && taken < out.len() {
@@ -74,97 +67,113 @@ impl Backing {
                     left -= 1;
                 }
             }
-            self.recount(chunk, before, left);
+            self.counts[chunk as usize] = left;
+            if left == 0 {
+                self.some[self.classes[chunk as usize].index()].remove(chunk);
+            }
         }
         taken
     }
 
-    /// Takes a block; of other classes' chunks only unless `own_class`.
-    pub(super) fn take_block(&mut self, order: Order, class: Mobility, own_class: bool) -> Option<u32> {
-        if order.get() > CHUNK_ORDER {
-            return self.take_pair();
+    /// Takes a block of an order below the chunk's; of other classes' chunks only unless `own_class`.
+    pub(super) fn take_block(&mut self, order: Order, class: Mobility, own_class: bool, whole: &Whole) -> Option<u32> {
+        let (chunk, at) = self.find_block(order, class, own_class, whole)?;
+        set_run(&mut self.bits[chunk as usize], at, order.frames(), false);
+        let count = &mut self.counts[chunk as usize];
+        *count -= order.frames() as u16;
+        if *count == 0 {
+            self.some[self.classes[chunk as usize].index()].remove(chunk);
         }
-        if order.get() == CHUNK_ORDER {
-            let chunk = self.whole.first()?;
-            self.classes[chunk as usize] = class;
-            self.clear(chunk, 0, order);
-            return Some(self.base + chunk * CHUNK_FRAMES);
-        }
-        let (chunk, at) = self.find_block(order, class, own_class)?;
-        self.clear(chunk, at, order);
         Some(self.base + chunk * CHUNK_FRAMES + at)
     }
 
     /// Puts single frames back.
-    pub(super) fn give(&mut self, frames: &[u32]) {
+    pub(super) fn give(&mut self, frames: &[u32], whole: &Whole) {
         // Neighbours are put back by the word.
         let (mut word, mut mask) = (usize::MAX, 0);
         for frame in frames {
             let at = frame - self.base;
             if at as usize / 64 != word {
-                self.give_word(word, mask);
+                self.give_word(word, mask, whole);
                 (word, mask) = (at as usize / 64, 0);
             }
             mask |= 1 << (at % 64);
         }
-        self.give_word(word, mask);
-        self.free_frames += frames.len() as u32;
+        self.give_word(word, mask, whole);
     }
 
     #[inline]
-    fn give_word(&mut self, word: usize, mask: u64) {
-        if mask == 0 {
-            return;
-        }
-        let chunk = word / WORDS;
-        self.bits[chunk][word % WORDS] |= mask;
-        let count = self.counts[chunk] + mask.count_ones() as u16;
-        let begun = self.counts[chunk] == 0;
-        self.counts[chunk] = count;
-        if begun || count == CHUNK_FRAMES as u16 {
-            self.reset(chunk as u32, count);
+    fn give_word(&mut self, word: usize, mask: u64, whole: &Whole) {
+        if mask != 0 {
+            let chunk = word / WORDS;
+            self.bits[chunk][word % WORDS] |= mask;
+            self.count_up(chunk, mask.count_ones() as u16, whole);
         }
     }
 
-    /// Puts a block back.
-    pub(super) fn give_block(&mut self, first: u32, order: Order) {
-        let first = first - self.base;
-        for start in (first..first + order.frames()).step_by(CHUNK_FRAMES as usize) {
-            let frames = order.frames().min(CHUNK_FRAMES);
-            let chunk = start >> CHUNK_ORDER;
-            set_run(&mut self.bits[chunk as usize], start % CHUNK_FRAMES, frames, true);
-            let before = self.counts[chunk as usize];
-            self.recount(chunk, before, before + frames as u16);
+    /// Puts a block of an order below the chunk's back.
+    pub(super) fn give_block(&mut self, first: u32, order: Order, whole: &Whole) {
+        let chunk = (first - self.base) >> CHUNK_ORDER;
+        set_run(&mut self.bits[chunk as usize], first % CHUNK_FRAMES, order.frames(), true);
+        self.count_up(chunk as usize, order.frames() as u16, whole);
+    }
+
+    #[inline]
+    fn count_up(&mut self, chunk: usize, frames: u16, whole: &Whole) {
+        let before = self.counts[chunk];
+        self.counts[chunk] = before + frames;
+        if before == 0 || before + frames == CHUNK_FRAMES as u16 {
+            self.note_count(chunk, whole);
         }
+    }
+
+    /// A chunk that had nothing has some, or one that had some is whole.
+    fn note_count(&mut self, chunk: usize, whole: &Whole) {
+        let some = &mut self.some[self.classes[chunk].index()];
+        if self.counts[chunk] < CHUNK_FRAMES as u16 {
+            some.insert(chunk as u32);
+        } else {
+            some.remove(chunk as u32);
+            self.counts[chunk] = 0;
+            self.bits[chunk] = [0; WORDS];
+            whole.lock().insert((self.base >> CHUNK_ORDER) + chunk as u32);
+        }
+    }
+
+    /// Breaks a whole chunk of this zone for a class.
+    fn break_chunk(&mut self, class: Mobility, whole: &Whole) -> Option<u32> {
+        let first = self.base >> CHUNK_ORDER;
+        let mut whole = whole.lock();
+        let found = whole.next(first).filter(|found| *found < first + self.counts.len() as u32)?;
+        whole.remove(found);
+        drop(whole);
+        let chunk = found - first;
+        self.bits[chunk as usize] = [u64::MAX; WORDS];
+        self.counts[chunk as usize] = CHUNK_FRAMES as u16;
+        self.classes[chunk as usize] = class;
+        self.some[class.index()].insert(chunk);
+        Some(chunk)
     }
 
     /// A chunk to take single frames from: begun ones first, then whole ones, then other classes'.
-    fn chunk_for(&mut self, class: Mobility, own_class: bool) -> Option<u32> {
-        if let Some(chunk) = self.some[class.index()].first() {
-            return Some(chunk);
+    fn chunk_for(&mut self, class: Mobility, own_class: bool, whole: &Whole) -> Option<u32> {
+        if !own_class {
+            return class.fallbacks().into_iter().find_map(|other| self.some[other.index()].first());
         }
-        if let Some(chunk) = self.whole.first() {
-            self.classes[chunk as usize] = class;
-            return Some(chunk);
-        }
-        if own_class {
-            return None;
-        }
-        class.fallbacks().into_iter().find_map(|other| self.some[other.index()].first())
+        self.some[class.index()].first().or_else(|| self.break_chunk(class, whole))
     }
 
-    fn find_block(&mut self, order: Order, class: Mobility, own_class: bool) -> Option<(u32, u32)> {
+    fn find_block(&mut self, order: Order, class: Mobility, own_class: bool, whole: &Whole) -> Option<(u32, u32)> {
+        if !own_class {
+            return class.fallbacks().into_iter().find_map(|other| self.search(order, other, usize::MAX));
+        }
         if let Some(found) = self.search(order, class, SEARCH_MAX) {
             return Some(found);
         }
-        if let Some(chunk) = self.whole.first() {
-            self.classes[chunk as usize] = class;
+        if let Some(chunk) = self.break_chunk(class, whole) {
             return Some((chunk, 0));
         }
-        if own_class {
-            return self.search(order, class, usize::MAX);
-        }
-        class.fallbacks().into_iter().find_map(|other| self.search(order, other, usize::MAX))
+        self.search(order, class, usize::MAX)
     }
 
     /// A block in one of the first begun chunks of a class.
@@ -182,46 +191,19 @@ impl Backing {
         }
         None
     }
+}
 
-    /// Two whole chunks side by side, from an even one on.
-    fn take_pair(&mut self) -> Option<u32> {
-        let mut from = 0;
-        loop {
-            let chunk = self.whole.next(from)?;
-            if chunk.is_multiple_of(2) && self.counts.len() as u32 > chunk + 1 && self.whole.contains(chunk + 1) {
-                self.clear(chunk, 0, Order::PAGEBLOCK);
-                self.clear(chunk + 1, 0, Order::PAGEBLOCK);
-                return Some(self.base + chunk * CHUNK_FRAMES);
-            }
-            from = chunk + 1;
+/// Takes two whole chunks side by side, the first an even one: a block of the largest order.
+pub(super) fn take_pair(whole: &mut IndexSet) -> Option<u32> {
+    let mut from = 0;
+    loop {
+        let chunk = whole.next(from)?;
+        if chunk.is_multiple_of(2) && whole.next(chunk + 1) == Some(chunk + 1) {
+            whole.remove(chunk);
+            whole.remove(chunk + 1);
+            return Some(chunk);
         }
-    }
-
-    fn clear(&mut self, chunk: u32, at: u32, order: Order) {
-        set_run(&mut self.bits[chunk as usize], at, order.frames(), false);
-        let before = self.counts[chunk as usize];
-        self.recount(chunk, before, before - order.frames() as u16);
-    }
-
-    /// Stores a chunk's count and moves it to the set where it belongs.
-    #[inline]
-    fn recount(&mut self, chunk: u32, before: u16, after: u16) {
-        self.counts[chunk as usize] = after;
-        self.free_frames = self.free_frames + u32::from(after) - u32::from(before);
-        if before == 0 || after == 0 || before == CHUNK_FRAMES as u16 || after == CHUNK_FRAMES as u16 {
-            self.reset(chunk, after);
-        }
-    }
-
-    fn reset(&mut self, chunk: u32, count: u16) {
-        let class = self.classes[chunk as usize].index();
-        let whole = count == CHUNK_FRAMES as u16;
-        if whole {
-            self.whole.insert(chunk)
-        } else {
-            self.whole.remove(chunk)
-        }
-        if count > 0 && !whole { self.some[class].insert(chunk) } else { self.some[class].remove(chunk) }
+        from = chunk + 1;
     }
 }
 

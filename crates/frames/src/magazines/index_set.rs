@@ -50,10 +50,6 @@ impl IndexSet {
         }
     }
 
-    pub(super) fn contains(&self, index: u32) -> bool {
-        self.levels[0][index as usize / 64] & 1 << (index % 64) != 0
-    }
-
     /// The lowest member.
     pub(super) fn first(&self) -> Option<u32> {
         self.next(0)

@@ -187,7 +187,7 @@ impl Magazines {
         let floor = self.marks.floor(effort);
         let mut blocks = [0; HUGE_BLOCKS];
         let want = 1 + self.sizes.huge / 2;
-        let count = self.backing.take_huge(place.slot(), floor, class, &mut blocks[..want]);
+        let count = self.backing.take_huge(floor, &mut blocks[..want]);
         self.note();
         // Lowest first, so the last in are the first out.
         let found = blocks[..count].first().copied();

@@ -1,6 +1,7 @@
 //! The backing, cut into zones that are locked one by one.
 //!
-//! Owns: which zone a frame is of, which zone a slot takes from, how many frames there are in all.
+//! Owns: which zone a frame is of, which zone a slot takes from, the set of whole chunks, how many frames
+//! there are in all.
 //! Does not own: the frames of a zone (`backing`), the marks' values.
 //! Invariants: `free` counts no frame that is not in a zone or about to be claimed: a frame is put in its
 //! zone before it is counted, and the count is taken down before a frame is taken out. So whoever has
@@ -9,7 +10,8 @@
 //! A slot begins in a zone of its own where there are enough, so that threads that take and give seldom
 //! meet. The first slot of an arena begins in the first zone whatever its number: the calls alone decide.
 
-use super::backing::Backing;
+use super::backing::{self, Backing, Whole};
+use super::index_set::IndexSet;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Mobility, Order};
@@ -42,6 +44,7 @@ pub(super) struct Zones {
     free: Apart,
     shift: u32,
     zones: Box<[SpinLock<Backing>]>,
+    whole: Whole,
     /// By slot, the zone it took from last.
     at: Box<[AtomicU32]>,
     slots_begun: AtomicU32,
@@ -52,9 +55,14 @@ impl Zones {
     pub(super) fn new(frames: u32, slots: usize) -> Self {
         let shift = frames.div_ceil(ZONES_MAX).next_power_of_two().ilog2().max(ZONE_SHIFT_MIN);
         let firsts = (0..frames.div_ceil(1 << shift)).map(|zone| zone << shift);
-        let zones = firsts.map(|first| SpinLock::new(Backing::new(first, (frames - first).min(1 << shift)))).collect();
+        let chunks = frames / Order::PAGEBLOCK.frames();
+        let mut all = IndexSet::new(chunks);
+        (0..chunks).for_each(|chunk| all.insert(chunk));
+        let whole = Whole::new(all);
+        let zone = |first: u32| SpinLock::new(Backing::new(first, (frames - first).min(1 << shift), &whole));
+        let zones = firsts.map(zone).collect();
         let at = (0..slots).map(|_| AtomicU32::new(NO_ZONE)).collect();
-        Self { free: Apart(AtomicU32::new(frames)), shift, zones, at, slots_begun: AtomicU32::new(0) }
+        Self { free: Apart(AtomicU32::new(frames)), shift, zones, whole, at, slots_begun: AtomicU32::new(0) }
     }
 
     /// How many frames are here.
@@ -69,7 +77,7 @@ impl Zones {
         let mut taken = 0;
         if claimed > 0 {
             self.search(slot, |zone, own_class| {
-                taken += zone.take(class, own_class, &mut out[taken..claimed]);
+                taken += zone.take(class, own_class, &mut out[taken..claimed], &self.whole);
                 taken == claimed
             });
             self.free.fetch_add((claimed - taken) as u32, Ordering::Relaxed);
@@ -78,44 +86,54 @@ impl Zones {
     }
 
     /// Takes 2 MiB blocks as long as `floor` frames are left; returns how many.
-    pub(super) fn take_huge(&self, slot: usize, floor: u32, class: Mobility, out: &mut [u32]) -> usize {
+    pub(super) fn take_huge(&self, floor: u32, out: &mut [u32]) -> usize {
         let each = Order::PAGEBLOCK.frames();
-        let claimed = self.claim(floor, each, out.len() as u32 * each) / each;
+        let claimed = (self.claim(floor, each, out.len() as u32 * each) / each) as usize;
+        if claimed == 0 {
+            return 0;
+        }
+        let mut whole = self.whole.lock();
         let mut taken = 0;
-        if claimed > 0 {
-            self.search_once(slot, &mut |zone, own_class| {
-                while taken < claimed as usize {
-                    let Some(first) = zone.take_block(Order::PAGEBLOCK, class, own_class) else { return false };
-                    out[taken] = first;
-                    taken += 1;
-                }
-                true
-            });
-            self.free.fetch_add((claimed - taken as u32) * each, Ordering::Relaxed);
+        while taken < claimed {
+            let Some(chunk) = whole.first() else { break };
+            whole.remove(chunk);
+            out[taken] = chunk * each;
+            taken += 1;
+        }
+        drop(whole);
+        if taken < claimed {
+            self.free.fetch_add((claimed - taken) as u32 * each, Ordering::Relaxed);
         }
         taken
     }
 
     /// Puts 2 MiB blocks back.
     pub(super) fn give_huge(&self, blocks: &[u32]) {
-        for run in blocks.chunk_by(|one, other| one >> self.shift == other >> self.shift) {
-            let mut zone = self.zones[(run[0] >> self.shift) as usize].lock();
-            run.iter().for_each(|first| zone.give_block(*first, Order::PAGEBLOCK));
-        }
+        let mut whole = self.whole.lock();
+        blocks.iter().for_each(|first| whole.insert(first / Order::PAGEBLOCK.frames()));
+        drop(whole);
         self.free.fetch_add(blocks.len() as u32 * Order::PAGEBLOCK.frames(), Ordering::Relaxed);
     }
 
-    /// Takes a block if `floor` frames are left.
+    /// Takes a block of any order if `floor` frames are left.
     pub(super) fn take_block(&self, slot: usize, floor: u32, order: Order, class: Mobility) -> Option<u32> {
+        if order == Order::PAGEBLOCK {
+            let mut block = [0];
+            return (self.take_huge(floor, &mut block) == 1).then_some(block[0]);
+        }
         let frames = order.frames();
         if self.claim(floor, frames, frames) == 0 {
             return None;
         }
         let mut found = None;
-        self.search_once(slot, &mut |zone, own_class| {
-            found = zone.take_block(order, class, own_class);
-            found.is_some()
-        });
+        if order > Order::PAGEBLOCK {
+            found = backing::take_pair(&mut self.whole.lock()).map(|chunk| chunk * Order::PAGEBLOCK.frames());
+        } else {
+            self.search_once(slot, &mut |zone, own_class| {
+                found = zone.take_block(order, class, own_class, &self.whole);
+                found.is_some()
+            });
+        }
         if found.is_none() {
             self.free.fetch_add(frames, Ordering::Relaxed);
         }
@@ -128,7 +146,7 @@ impl Zones {
         // All bits in which any differs from the first: no branch, so it goes by vectors.
         let differing = frames.iter().fold(0, |bits, frame| bits | (frame ^ first));
         if differing >> self.shift == 0 {
-            self.zones[(first >> self.shift) as usize].lock().give(frames);
+            self.zones[(first >> self.shift) as usize].lock().give(frames, &self.whole);
         } else {
             self.give_sorted(frames);
         }
@@ -137,8 +155,14 @@ impl Zones {
 
     /// Puts a block back.
     pub(super) fn give_block(&self, first: u32, order: Order) {
-        self.zones[(first >> self.shift) as usize].lock().give_block(first, order);
-        self.free.fetch_add(order.frames(), Ordering::Relaxed);
+        if order < Order::PAGEBLOCK {
+            self.zones[(first >> self.shift) as usize].lock().give_block(first, order, &self.whole);
+            self.free.fetch_add(order.frames(), Ordering::Relaxed);
+        } else {
+            let each = Order::PAGEBLOCK.frames();
+            let blocks = [first, first + each];
+            self.give_huge(&blocks[..(order.frames() / each) as usize]);
+        }
     }
 
     /// By zone, so that each is locked once.
@@ -160,7 +184,7 @@ impl Zones {
         let mut start = 0;
         for (zone, end) in self.zones.iter().zip(ends) {
             if end > start {
-                zone.lock().give(&sorted[start..end]);
+                zone.lock().give(&sorted[start..end], &self.whole);
             }
             start = end;
         }
