@@ -9,7 +9,7 @@
 //!
 //! Allocating and freeing on one thread costs one locked instruction: that by which a free claims the
 //! frame's state, so that freeing twice is found whoever does it. A hand is its thread's alone; the
-//! magazine behind it is locked once in eight frames, the backing once in 64. Frames that another
+//! magazine behind it is locked once in eight frames, the backing once in 128. Frames that another
 //! thread allocated go the same way back and arrive at the backing in batches.
 //!
 //! When frames are few, or somebody found none, nothing is kept aside: frees go to the backing, each
@@ -53,9 +53,9 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// A magazine has at most a 64th of the arena, the 2 MiB blocks of a slot a 16th.
+    /// A magazine has at most a 128th of the arena, the 2 MiB blocks of a slot a 16th.
     fn of(frames: u32) -> Self {
-        let magazine = (frames as usize / 64).clamp(1, MAGAZINE_FRAMES);
+        let magazine = (frames as usize / 128).clamp(1, MAGAZINE_FRAMES);
         let huge = ((frames / Order::PAGEBLOCK.frames()) as usize / 16).min(HUGE_BLOCKS);
         Self { hands: frames >= FRAMES_WITH_HANDS, magazine, batch: magazine.div_ceil(2), huge }
     }
@@ -80,8 +80,8 @@ impl Magazines {
             sizes,
             marks: Watermarks::afflux(frames),
             states: States::new(frames),
-            hands: (0..slots).map(|_| Hands::new()).collect(),
-            slots: (0..slots).map(|_| SpinLock::new(Slot::EMPTY)).collect(),
+            hands: (0..if sizes.hands { slots } else { 0 }).map(|_| Hands::new()).collect(),
+            slots: (0..slots).map(|_| SpinLock::new(Slot::new(sizes.magazine, sizes.huge))).collect(),
             backing: Zones::new(frames, slots),
         }
     }
@@ -89,7 +89,7 @@ impl Magazines {
     #[inline]
     fn allocate_at(&self, place: Place, order: Order, class: Mobility, effort: Effort) -> Option<u32> {
         if order == Order::SINGLE && place.is_exclusive() && self.plenty(effort) {
-            if let Some(frame) = self.hands[place.slot()].of(class).pop() {
+            if let Some(frame) = self.hands.get(place.slot()).and_then(|hands| hands.of(class).pop()) {
                 self.states.hand_out(frame, order, class, place.slot());
                 return Some(frame);
             }
@@ -103,8 +103,7 @@ impl Magazines {
         let in_hand = order == Order::SINGLE
             && place.is_exclusive()
             && !self.short.load(Ordering::Relaxed)
-            && self.sizes.hands
-            && self.hands[place.slot()].of(class).push(first);
+            && self.hands.get(place.slot()).is_some_and(|hands| hands.of(class).push(first));
         if !in_hand {
             self.free_further(place, first, order, class);
         }
@@ -154,11 +153,11 @@ impl Magazines {
                 }
                 slot.singles[class.index()].extend(&brought[..rest]);
             }
-            if self.sizes.hands && place.is_exclusive() && self.hands[place.slot()].of(class).len() == 0 {
+            if let Some(hand) = self.own_hands(place).map(|hands| hands.of(class)).filter(|hand| hand.len() == 0) {
                 let mut batch = [0; HAND_BATCH];
                 let count = slot.singles[class.index()].pop_into(&mut batch);
                 for frame in &batch[..count] {
-                    self.hands[place.slot()].of(class).push(*frame);
+                    hand.push(*frame);
                 }
             }
         }
@@ -226,11 +225,11 @@ impl Magazines {
         }
         let mut slot = self.slot(place);
         if order == Order::PAGEBLOCK {
-            if slot.huge.len() >= self.sizes.huge {
+            if slot.huge.len() >= slot.huge.capacity() {
                 let half = slot.huge.len().div_ceil(2);
                 slot.huge.take_oldest(half, |blocks| self.backing.give_huge(blocks));
                 self.note();
-                if slot.huge.len() < self.sizes.huge {
+                if slot.huge.len() < slot.huge.capacity() {
                     slot.huge.push(first);
                 } else {
                     self.give_to_backing(first, order);
@@ -240,8 +239,8 @@ impl Magazines {
             }
             return;
         }
-        if self.sizes.hands && place.is_exclusive() {
-            let hand = self.hands[place.slot()].of(class);
+        if let Some(hands) = self.own_hands(place) {
+            let hand = hands.of(class);
             if !hand.push(first) {
                 let oldest = hand.take_oldest();
                 hand.push(first);
@@ -255,11 +254,16 @@ impl Magazines {
     /// Puts frames in a magazine; what has been there longest makes room.
     fn put(&self, slot: &mut Slot, class: Mobility, frames: &[u32]) {
         let magazine = &mut slot.singles[class.index()];
-        if magazine.len() + frames.len() > self.sizes.magazine {
+        if magazine.len() + frames.len() > magazine.capacity() {
             let leaving = self.sizes.batch.min(magazine.len());
             magazine.take_oldest(leaving, |leaving| self.give_singles_to_backing(leaving));
         }
         magazine.extend(frames);
+    }
+
+    /// The hands of the caller's slot, if there are any and they are the caller's alone.
+    fn own_hands(&self, place: Place) -> Option<&Hands> {
+        self.hands.get(place.slot()).filter(|_| place.is_exclusive())
     }
 
     fn slot(&self, place: Place) -> SpinGuard<'_, Slot> {
@@ -317,7 +321,7 @@ impl Magazines {
     fn empty_others(&self, place: Place) {
         for slot in 0..self.slots.len() {
             if slot != place.slot() || !place.is_exclusive() {
-                if self.hands[slot].len() > 0 {
+                if self.hands.get(slot).is_some_and(|hands| hands.len() > 0) {
                     cpu::while_unowned(slot, || self.empty_hands(slot));
                 }
                 self.empty_slot(slot);
@@ -341,8 +345,9 @@ impl Magazines {
 
     /// Empties a slot's hands, as its owner.
     fn empty_hands(&self, slot: usize) {
+        let Some(hands) = self.hands.get(slot).filter(|hands| hands.len() > 0) else { return };
         for class in Mobility::ALL {
-            let hand = self.hands[slot].of(class);
+            let hand = hands.of(class);
             let mut frames = [0; HAND_FRAMES];
             let mut count = 0;
             while let Some(frame) = hand.pop() {

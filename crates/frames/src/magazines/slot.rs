@@ -1,30 +1,36 @@
 //! The middle lists: a slot's magazines, which whoever is short of frames may empty.
 //!
-//! Owns: up to 128 single frames a class and 16 blocks of 2 MiB, last in first out.
+//! Owns: up to 256 single frames a class and 32 blocks of 2 MiB, last in first out.
 //! Does not own: the lock around them.
 //! Invariants: what is given beyond the capacity has to leave first.
 
 use crate::Mobility;
 
 /// Most single frames of a class in a magazine.
-pub(super) const MAGAZINE_FRAMES: usize = 128;
+pub(super) const MAGAZINE_FRAMES: usize = 256;
 /// Most frames that move between a magazine and the backing at a time.
 pub(super) const BATCH_MAX: usize = MAGAZINE_FRAMES / 2;
 /// Most 2 MiB blocks in a slot; half of them move at a time.
-pub(super) const HUGE_BLOCKS: usize = 16;
+pub(super) const HUGE_BLOCKS: usize = 32;
 
-/// A stack of up to `N`.
+/// A stack of a fixed capacity.
 #[derive(Debug)]
-pub(super) struct Magazine<const N: usize> {
+pub(super) struct Magazine {
     len: usize,
-    frames: [u32; N],
+    frames: Box<[u32]>,
 }
 
-impl<const N: usize> Magazine<N> {
-    const EMPTY: Self = Self { len: 0, frames: [0; N] };
+impl Magazine {
+    fn new(capacity: usize) -> Self {
+        Self { len: 0, frames: vec![0; capacity].into_boxed_slice() }
+    }
 
     pub(super) fn len(&self) -> usize {
         self.len
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.frames.len()
     }
 
     pub(super) fn pop(&mut self) -> Option<u32> {
@@ -62,16 +68,26 @@ impl<const N: usize> Magazine<N> {
 /// What a slot keeps behind its lock.
 #[derive(Debug)]
 pub(super) struct Slot {
-    pub(super) singles: [Magazine<MAGAZINE_FRAMES>; Mobility::COUNT],
-    pub(super) huge: Magazine<HUGE_BLOCKS>,
+    pub(super) singles: [Magazine; Mobility::COUNT],
+    pub(super) huge: Magazine,
 }
 
 impl Slot {
-    pub(super) const EMPTY: Self = Self { singles: [Magazine::EMPTY; Mobility::COUNT], huge: Magazine::EMPTY };
+    /// With room for that many single frames of each class, and blocks of 2 MiB.
+    pub(super) fn new(singles: usize, huge: usize) -> Self {
+        Self { singles: [(); Mobility::COUNT].map(|()| Magazine::new(singles)), huge: Magazine::new(huge) }
+    }
 
     /// How many frames are here.
     pub(super) fn frames(&self) -> u32 {
         let singles: usize = self.singles.iter().map(Magazine::len).sum();
         singles as u32 + self.huge.len() as u32 * crate::Order::PAGEBLOCK.frames()
+    }
+
+    /// Bytes that its lists take beside itself.
+    #[cfg(test)]
+    pub(super) fn list_bytes(&self) -> usize {
+        let singles: usize = self.singles.iter().map(Magazine::capacity).sum();
+        (singles + self.huge.capacity()) * size_of::<u32>()
     }
 }

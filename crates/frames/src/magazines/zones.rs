@@ -12,6 +12,7 @@
 
 use super::backing::{self, Backing, Whole};
 use super::index_set::IndexSet;
+use super::slot::MAGAZINE_FRAMES;
 use crate::sync::SpinLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::{Mobility, Order};
@@ -140,7 +141,7 @@ impl Zones {
         found
     }
 
-    /// Puts single frames back, at most 128.
+    /// Puts single frames back, at most a magazine's worth.
     pub(super) fn give(&self, frames: &[u32]) {
         let Some(first) = frames.first() else { return };
         // All bits in which any differs from the first: no branch, so it goes by vectors.
@@ -175,7 +176,7 @@ impl Zones {
         for end in &mut ends {
             (sum, *end) = (sum + *end, sum);
         }
-        let mut sorted = [0; 128];
+        let mut sorted = [0; MAGAZINE_FRAMES];
         for frame in frames {
             let end = &mut ends[zone_of(*frame)];
             sorted[*end] = *frame;
