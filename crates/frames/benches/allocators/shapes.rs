@@ -59,7 +59,7 @@ pub fn run(subject: &impl Subject, shape: Shape, frames: u32, order: u8, threads
         }),
         Shape::Random => random(*subject, &mut parts, order, share, &pinned),
         Shape::Full => on_threads(&mut parts, |core, part| {
-            let share = (frames as usize * 99 / 100 >> order) / threads;
+            let share = ((frames as usize * 99 / 100) >> order) / threads;
             take(*subject, core, order, part, share);
             let cost = pinned(core, &mut |core| full(*subject, core, order, part));
             part.drain(..).for_each(|first| subject.put(core, first, order));
@@ -128,7 +128,8 @@ fn full(subject: &impl Subject, core: usize, order: u8, part: &mut [u32]) -> Cos
     for _ in 0..count {
         let at = random.below(part.len());
         subject.put(core, part[at], order);
-        part[at] = subject.get(core, order).expect("memory");
+        // Another thread may keep what is left to itself for a moment.
+        part[at] = (0..1000).find_map(|_| subject.get(core, order)).expect("memory");
     }
     Cost { get_ns: per(start, count), put_ns: 0.0 }
 }
@@ -182,7 +183,7 @@ struct Random(u64);
 impl Random {
     fn below(&mut self, limit: usize) -> usize {
         self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        ((self.0 >> 32) * limit as u64 >> 32) as usize
+        (((self.0 >> 32) * limit as u64) >> 32) as usize
     }
 }
 

@@ -183,10 +183,9 @@ impl Backing {
         for _ in 0..chunks_max {
             let chunk = some.next(from)?;
             from = chunk + 1;
-            if u32::from(self.counts[chunk as usize]) >= order.frames() {
-                if let Some(at) = find_run(&self.bits[chunk as usize], order) {
-                    return Some((chunk, at));
-                }
+            let enough = u32::from(self.counts[chunk as usize]) >= order.frames();
+            if enough && let Some(at) = find_run(&self.bits[chunk as usize], order) {
+                return Some((chunk, at));
             }
         }
         None

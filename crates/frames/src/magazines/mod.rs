@@ -53,10 +53,10 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// A magazine has at most a 128th of the arena, the 2 MiB blocks of a slot a 16th.
+    /// A magazine has at most a 128th of the arena, the 2 MiB blocks of a slot an eighth.
     fn of(frames: u32) -> Self {
         let magazine = (frames as usize / 128).clamp(1, MAGAZINE_FRAMES);
-        let huge = ((frames / Order::PAGEBLOCK.frames()) as usize / 16).min(HUGE_BLOCKS);
+        let huge = ((frames / Order::PAGEBLOCK.frames()) as usize / 8).min(HUGE_BLOCKS);
         Self { hands: frames >= FRAMES_WITH_HANDS, magazine, batch: magazine.div_ceil(2), huge }
     }
 }
@@ -88,11 +88,12 @@ impl Magazines {
 
     #[inline]
     fn allocate_at(&self, place: Place, order: Order, class: Mobility, effort: Effort) -> Option<u32> {
-        if order == Order::SINGLE && place.is_exclusive() && self.plenty(effort) {
-            if let Some(frame) = self.hands.get(place.slot()).and_then(|hands| hands.of(class).pop()) {
-                self.states.hand_out(frame, order, class, place.slot());
-                return Some(frame);
-            }
+        if order == Order::SINGLE
+            && self.plenty(effort)
+            && let Some(frame) = self.own_hands(place).and_then(|hands| hands.of(class).pop())
+        {
+            self.states.hand_out(frame, order, class, place.slot());
+            return Some(frame);
         }
         self.allocate_further(place, order, class, effort)
     }
@@ -101,9 +102,8 @@ impl Magazines {
     fn free_at(&self, place: Place, first: u32, order: Order) -> Result<(), BadFree> {
         let class = self.states.take_back(first, order, place.slot())?;
         let in_hand = order == Order::SINGLE
-            && place.is_exclusive()
             && !self.short.load(Ordering::Relaxed)
-            && self.hands.get(place.slot()).is_some_and(|hands| hands.of(class).push(first));
+            && self.own_hands(place).is_some_and(|hands| hands.of(class).push(first));
         if !in_hand {
             self.free_further(place, first, order, class);
         }
@@ -262,6 +262,7 @@ impl Magazines {
     }
 
     /// The hands of the caller's slot, if there are any and they are the caller's alone.
+    #[inline]
     fn own_hands(&self, place: Place) -> Option<&Hands> {
         self.hands.get(place.slot()).filter(|_| place.is_exclusive())
     }
