@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p afflux-frames -- [MiB ...]`: arenas of these sizes, 2048 if none is given.
 
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a measured program")]
+
 mod shapes;
 
 use frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};

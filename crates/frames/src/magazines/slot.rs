@@ -1,6 +1,6 @@
 //! The middle lists: a slot's magazines, which whoever is short of frames may empty.
 //!
-//! Owns: up to 256 single frames a class and 32 blocks of 2 MiB, last in first out.
+//! Owns: up to 256 single frames a class and 64 blocks of 2 MiB, last in first out.
 //! Does not own: the lock around them.
 //! Invariants: what is given beyond the capacity has to leave first.
 
@@ -11,7 +11,7 @@ pub(super) const MAGAZINE_FRAMES: usize = 256;
 /// Most frames that move between a magazine and the backing at a time.
 pub(super) const BATCH_MAX: usize = MAGAZINE_FRAMES / 2;
 /// Most 2 MiB blocks in a slot; half of them move at a time.
-pub(super) const HUGE_BLOCKS: usize = 32;
+pub(super) const HUGE_BLOCKS: usize = 64;
 
 /// A stack of a fixed capacity.
 #[derive(Debug)]

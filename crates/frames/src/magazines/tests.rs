@@ -7,7 +7,7 @@ use super::*;
 mod property;
 
 fn order(order: u8) -> Order {
-    Order::new(order).unwrap()
+    Order::new(order).expect("an order")
 }
 
 fn single(magazines: &Magazines) -> Option<u32> {

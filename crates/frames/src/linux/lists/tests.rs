@@ -24,8 +24,8 @@ fn the_drains_of_31_frames_are_those_of_the_kernels() {
     let rmu = "RMU".repeat(10) + "M";
     let rmr = "RMR".repeat(7) + "RM";
     // Contents U/R/M; patch 1; patch 2 and its inner looks; the same with the shortcut; patch 2's order.
-    let rows: [([u32; 3], u64, (u64, u64), (u64, u64), &str); 7] = [
-        ([0, 0, 31], 92, (32, 20), (5, 29), &m),
+    let rows = [
+        ([0, 0, 31], 92, (32, 20), (5, 29), &m[..]),
         ([31, 0, 0], 93, (33, 20), (3, 30), &u),
         ([0, 31, 0], 91, (31, 20), (4, 29), &r),
         ([10, 0, 21], 62, (32, 10), (32, 10), &mmu),

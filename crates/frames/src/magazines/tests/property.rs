@@ -34,23 +34,23 @@ pub(super) fn soak(magazines: &Magazines, seed: u64, steps: usize, passed: &Mute
             }
             7 if !held.is_empty() => {
                 let block = held.swap_remove(random.below(held.len()));
-                passed.lock().unwrap().push(block);
+                passed.lock().expect("no panic").push(block);
             }
             8 => {
-                let others: Vec<_> = passed.lock().unwrap().drain(..).collect();
-                others.iter().for_each(|(first, order)| magazines.free(*first, *order).unwrap());
+                let others: Vec<_> = passed.lock().expect("no panic").drain(..).collect();
+                others.iter().for_each(|(first, order)| magazines.free(*first, *order).expect("ours"));
             }
             _ => {
                 for _ in 0..1 + random.below(1 + held.len() / 4) {
                     if !held.is_empty() {
                         let (first, order) = held.swap_remove(random.below(held.len()));
-                        magazines.free(first, order).unwrap();
+                        magazines.free(first, order).expect("ours");
                     }
                 }
             }
         }
     }
-    held.iter().for_each(|(first, order)| magazines.free(*first, *order).unwrap());
+    held.iter().for_each(|(first, order)| magazines.free(*first, *order).expect("ours"));
 }
 
 /// One thread, four given CPUs, against a set of free frames: whatever comes is aligned and free, a
