@@ -1,5 +1,8 @@
 //! Models of frames that several threads take and give at once.
 //!
+//! Owns: the models. Does not own: what they check, which is the allocator's own code.
+//! Invariants: as few frames, slots and steps as show everything.
+//!
 //! `RUSTFLAGS="--cfg loom" cargo test -p afflux-frames --lib loom_models`
 
 use loom::sync::Arc;
