@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p afflux-frames -- [MiB ...]`: arenas of these sizes, 2048 if none is given.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, reason = "a measured program")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, unreachable_pub, reason = "a measured program")]
 
 mod shapes;
 
