@@ -50,7 +50,7 @@ fn faults_are_for_disks_of_the_run() {
     let directory = std::env::temp_dir().join(format!("afflux-faults-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
     let path = directory.join("faults.toml");
-    let mut added = |text: &str| {
+    let added = |text: &str| {
         std::fs::write(&path, text).unwrap();
         let mut disks = [choice(None, "usb2-disk,heads=2").unwrap(), choice(Some("/d".to_owned()), "sd-card").unwrap()];
         super::add_faults(&path, &mut disks).map_err(|failure| failure.to_string())
