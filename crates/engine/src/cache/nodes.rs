@@ -22,7 +22,7 @@ const CHUNKS_MAX: usize = if cfg!(all(test, loom)) { 1 } else { 1 << 16 };
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(crate) enum Tag {
-    /// The page, or one below the node, is dirty and not being written.
+    /// The page, or one below the node, is dirty, and not all of that is being written.
     Dirty = 0,
     /// It was dirty when a sync began and has not been submitted since.
     ToWrite = 1,

@@ -145,13 +145,14 @@ impl Claimer<'_> {
 
     fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
         self.forget_past_end(page, frame);
-        // What a sync marked and this run leaves, it still waits for.
+        // What this run leaves is dirty still: a sync that marked it waits for it, one that comes while the
+        // run is in flight marks it.
         let whole = Sectors::touched(span.0..span.1).contains(self.cache.pages.dirty(frame));
         let result = self.cache.pages.change_unless(frame, PRIOR | READING | WRITEBACK, DIRTY, WRITEBACK);
         match result {
             Ok(_) => {
-                self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
                 if whole {
+                    self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
                     self.file.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
                 }
                 true

@@ -125,7 +125,12 @@ fn end_page(
     }
     if left == Sectors::NONE {
         let before = pages.change(frame, WRITEBACK | FAILED, 0);
-        state.failed_pages -= u64::from(before.has(FAILED));
+        if before.has(FAILED) {
+            state.failed_pages -= 1;
+            // A flush that failed meanwhile had it written again; this request did.
+            file.index.set_tag(&cache.nodes, page, Tag::Dirty, false);
+            file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
+        }
         cache.lru.insert(pages, frame);
         ended.uncharged += 1;
         ended.written += 1;
