@@ -71,6 +71,10 @@ impl Node {
         self.tags[tag as usize].load(Ordering::Relaxed)
     }
 
+    pub(crate) fn has_tag(&self, tag: Tag, at: u64) -> bool {
+        self.tags(tag) & (1 << (at & (FANOUT - 1))) != 0
+    }
+
     pub(crate) fn set_tag(&self, tag: Tag, at: u64, on: bool) {
         let bit = 1 << (at & (FANOUT - 1));
         let tags = self.tags(tag);
