@@ -19,6 +19,9 @@ use crate::disk::{Disk, DiskOptions, Fault};
 use crate::workload::Workload;
 use crate::world::World;
 
+pub(crate) use plan::{Plan, layout, plan};
+pub(crate) use run::Left;
+
 pub use outcome::{
     DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OffsetSample, OperationOutcome, Outcome,
 };

@@ -20,7 +20,7 @@ use super::sampling::Sampler;
 use super::settle;
 use super::{Contents, DeviceOutcome, EngineOutcome, FaultAction, Outcome, Progress, Simulation, SimulationError};
 use crate::random::Random;
-use crate::workload::machine::{Machine, Volume, lock};
+use crate::workload::machine::{Machine, Volume, WorkFile, lock};
 use crate::workload::runner::{self, Doing, described};
 use crate::world::{CPUS_MAX, CpuOptions, World, WorldOptions};
 
@@ -29,13 +29,14 @@ const STUCK_NS: u64 = 3600 * Nanos::SECOND;
 
 /// How many tasks have not ended, and who waits for that.
 #[derive(Default)]
-struct Left {
-    count: u64,
-    waker: Option<Waker>,
+pub(crate) struct Left {
+    pub(crate) count: u64,
+    pub(crate) waker: Option<Waker>,
 }
 
 impl Left {
-    fn ended(left: &Mutex<Self>) {
+    /// A task has ended.
+    pub(crate) fn ended(left: &Mutex<Self>) {
         let waker = {
             let mut left = lock(left);
             left.count -= 1;
@@ -93,7 +94,7 @@ impl Simulation {
         let world = World::new(self.world_options());
         let machine = Arc::new(self.machine(&world)?);
         let mut plan =
-            plan(&self.workloads, &machine, &Random::new(self.seed).fork(4)).map_err(SimulationError::Description)?;
+            plan(&self.workloads, &*machine, &Random::new(self.seed).fork(4)).map_err(SimulationError::Description)?;
         self.schedule_faults(&world, &machine)?;
         let run = Run {
             world: &world,
@@ -186,7 +187,7 @@ impl Simulation {
         Ok(())
     }
 
-    fn outcome(&self, world: &World, machine: &Machine, plan: &Plan, mut ended: Ended) -> Outcome {
+    fn outcome(&self, world: &World, machine: &Machine, plan: &Plan<WorkFile>, mut ended: Ended) -> Outcome {
         let counters = machine.platform.counters().sum();
         let status = machine.engine.status();
         let count = |counter: Counter| counters[counter as usize];
@@ -227,7 +228,7 @@ impl Simulation {
 }
 
 impl Run<'_> {
-    async fn finish(mut self, starts: Vec<Start>) -> Result<Ended, String> {
+    async fn finish(mut self, starts: Vec<Start<WorkFile>>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
         let crash_ns = self.power_loss_ns.unwrap_or(u64::MAX);
         for start in starts {
@@ -273,7 +274,7 @@ impl Run<'_> {
         Ended { sampler: self.sampler, virtual_ns, settle_ns: 0, cpu_busy_ns }
     }
 
-    fn start(&mut self, clone: runner::Clone) {
+    fn start(&mut self, clone: runner::Clone<WorkFile>) {
         let (name, number, files) = (clone.name.clone(), clone.number, clone.files.clone());
         let doing = Arc::clone(&clone.doing);
         let seen = Arc::clone(&doing);

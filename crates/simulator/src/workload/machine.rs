@@ -6,12 +6,14 @@
 //! Invariants: a path is one file. The first mismatch or misuse is kept and ends the run.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::{DeviceId, Engine, Error, File, Platform};
+use engine::{Device, DeviceId, Engine, Error, File, Platform};
 
 use super::contents::{Exact, FileContents, Stamped};
+use super::site::Site;
 use crate::disk::{Disk, DiskFileId};
 use crate::model::{Ending, Mismatch};
 use crate::simulation::Contents;
@@ -19,6 +21,10 @@ use crate::world::SimPlatform;
 
 /// Versions between two files' contents, so that each file's are its own.
 const VERSIONS_EACH: u64 = 1 << 14;
+/// Most bytes that are laid out with checked contents.
+const EXACT_BYTES_MAX: u64 = 1 << 30;
+/// Bytes in a page.
+const PAGE_BYTES: usize = 4096;
 
 /// A device and the directory on it.
 pub(crate) struct Volume {
@@ -226,6 +232,99 @@ impl Machine {
             self.fail(format!("{}: {mismatch}", file.path));
         }
     }
+}
+
+impl Site for Machine {
+    type World = SimPlatform;
+    type File = WorkFile;
+
+    fn world(&self) -> &Arc<SimPlatform> {
+        &self.platform
+    }
+
+    fn lay_out(&self, layout: &BTreeMap<String, u64>) -> Result<(), String> {
+        let mut needed = vec![0_u64; self.volumes.len()];
+        for (path, bytes) in layout {
+            let volume = self.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
+            needed[volume] = needed[volume].saturating_add(*bytes);
+        }
+        for (volume, needed) in self.volumes.iter().zip(&needed) {
+            let free = volume.disk.free_bytes_hint();
+            if *needed > free {
+                let name = &volume.name;
+                return Err(format!("the files that jobs read need {needed} bytes, and {name} has {free}: no space"));
+            }
+            if self.kind == Contents::Exact && *needed > EXACT_BYTES_MAX {
+                let what = format!("{needed} bytes of files to read are too much for exact contents");
+                return Err(format!("{what} ({EXACT_BYTES_MAX})"));
+            }
+        }
+        layout.iter().try_for_each(|(path, bytes)| self.file(path, *bytes).map(|_| ()))
+    }
+
+    fn file(&self, path: &str, bytes: u64) -> Result<Arc<WorkFile>, String> {
+        Self::file(self, path, bytes)
+    }
+
+    fn device_name(&self, file: &WorkFile) -> String {
+        self.volumes[file.volume].name.clone()
+    }
+
+    fn stop_ns(&self) -> u64 {
+        self.stop_ns.load(Ordering::Relaxed)
+    }
+
+    fn has_failed(&self) -> bool {
+        Self::has_failed(self)
+    }
+
+    fn charge_calls(&self, calls: u64) {
+        // At least something, or a job that goes by time would never end where nothing costs any.
+        self.platform.charge_ns((self.call_ns * calls).max(1));
+    }
+
+    fn begin_use(&self, file: &WorkFile) -> bool {
+        file.used.swap(true, Ordering::Relaxed)
+    }
+
+    fn forget_clean(&self, file: &WorkFile) -> impl Future<Output = ()> + Send {
+        Self::forget_clean(self, file)
+    }
+
+    fn read(
+        &self,
+        file: &WorkFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<usize, Error>> + Send {
+        Self::read(self, file, offset, buffer)
+    }
+
+    fn write(
+        &self,
+        file: &WorkFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        Self::write(self, file, offset, buffer)
+    }
+
+    async fn fault(&self, file: &WorkFile, offset: u64) -> Result<(), Error> {
+        fault(&self.engine, &file.file, offset).await
+    }
+
+    fn sync(&self, file: &WorkFile) -> impl Future<Output = Result<(), Error>> + Send {
+        Self::sync(self, file)
+    }
+}
+
+/// Reads a page that is not in the cache and that the file has.
+pub(crate) async fn fault<P: Platform>(engine: &Arc<Engine<P>>, file: &File, offset: u64) -> Result<(), Error> {
+    let mut page = [0; PAGE_BYTES];
+    if offset < file.size() && engine.try_read(file, offset, &mut page).is_none() {
+        engine.read(file, offset, &mut page).await?;
+    }
+    Ok(())
 }
 
 /// One thread adds, so this need not be one instruction.

@@ -7,6 +7,7 @@
 
 mod blocks;
 mod contents;
+mod engine_run;
 pub mod fio;
 mod job;
 pub(crate) mod machine;
@@ -14,8 +15,10 @@ pub mod nfs_client;
 pub(crate) mod recorder;
 pub(crate) mod runner;
 pub(crate) mod sequence;
+pub(crate) mod site;
 mod zipf;
 
+pub use engine_run::{EngineRun, EngineRunHandle};
 pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
 
 /// One line of a run's report: a job, or a built-in workload.
