@@ -261,6 +261,12 @@ impl Disk {
         self.lock().service.lay_out(file, 0, bytes);
     }
 
+    /// Bytes that were written and that no sync of their file has made durable; what was written twice counts
+    /// twice. 0 without a volatile cache.
+    pub fn volatile_bytes(&self) -> u64 {
+        self.lock().files.values().map(DiskFile::volatile_bytes).sum()
+    }
+
     /// What it did so far.
     pub fn figures(&self) -> DiskFigures {
         let now_ns = self.shared.now_ns();
