@@ -41,6 +41,10 @@ impl Change {
         }
     }
 
+    fn written_bytes(&self) -> u64 {
+        if let Self::Write { len, .. } = self { *len } else { 0 }
+    }
+
     /// The range that a write fills or a reservation takes; `None` for changes that take something away.
     fn adds_to(&self) -> Option<(u64, u64)> {
         match self {
@@ -70,6 +74,8 @@ pub(crate) struct DiskFile {
     pub(crate) live: Image,
     pub(crate) durable: Image,
     log: Vec<Change>,
+    /// Bytes of the writes in the log, rewritten ones twice.
+    volatile_bytes: u64,
     /// Changes that have left the log, so that a place in the log has a lasting number.
     log_start: u64,
     /// How often the bytes or the size were changed.
@@ -82,13 +88,14 @@ impl DiskFile {
     /// An empty file, of whose pages so many bytes are kept.
     pub(crate) fn new(kept_bytes: u64) -> Self {
         let (live, durable) = (Image::new(kept_bytes), Image::new(kept_bytes));
-        Self { live, durable, log: Vec::new(), log_start: 0, changes: 0, failures: 0 }
+        Self { live, durable, log: Vec::new(), volatile_bytes: 0, log_start: 0, changes: 0, failures: 0 }
     }
 
     /// A change happens. On a disk without a volatile cache what is written is durable at once.
     pub(crate) fn change(&mut self, change: Change, volatile_cache: bool) {
         change.apply(&mut self.live);
         self.changes += u64::from(!matches!(change, Change::Reserve { .. }));
+        self.volatile_bytes += change.written_bytes();
         self.log.push(change);
         if !volatile_cache {
             self.make_durable(self.log_end());
@@ -105,6 +112,11 @@ impl DiskFile {
         self.make_durable(u64::MAX);
     }
 
+    /// Bytes that were written and that a power loss may take.
+    pub(crate) fn volatile_bytes(&self) -> u64 {
+        self.volatile_bytes
+    }
+
     /// The number of the next change: a sync that is asked for now covers all before it.
     pub(crate) fn log_end(&self) -> u64 {
         self.log_start + self.log.len() as u64
@@ -115,6 +127,7 @@ impl DiskFile {
         let count = end.saturating_sub(self.log_start).min(self.log.len() as u64);
         let synced: Vec<Change> = self.log.drain(..count as usize).collect();
         self.log_start += count;
+        self.volatile_bytes -= synced.iter().map(Change::written_bytes).sum::<u64>();
         if synced.iter().chain(&self.log).any(|change| change.adds_to().is_none()) {
             return synced.iter().for_each(|change| change.apply(&mut self.durable));
         }
@@ -159,6 +172,7 @@ impl DiskFile {
             live.set_size(size);
             self.log.push(Change::SetSize { size });
         }
+        self.volatile_bytes = self.log.iter().map(Change::written_bytes).sum();
         self.live = live;
         self.changes += 1;
     }
@@ -188,6 +202,7 @@ impl DiskFile {
             }
         }
         self.live = self.durable.clone();
+        self.volatile_bytes = 0;
         self.log_start = 0;
         self.changes += 1;
     }

@@ -261,6 +261,12 @@ impl Disk {
         self.lock().service.lay_out(file, 0, bytes);
     }
 
+    /// Bytes that were written and that no sync of their file has made durable; what was written twice counts
+    /// twice. 0 without a volatile cache.
+    pub fn volatile_bytes(&self) -> u64 {
+        self.lock().files.values().map(DiskFile::volatile_bytes).sum()
+    }
+
     /// What it did so far.
     pub fn figures(&self) -> DiskFigures {
         let now_ns = self.shared.now_ns();
@@ -328,6 +334,11 @@ impl Disk {
         self.lock().capacity_bytes = capacity_bytes;
     }
 
+    /// As many bytes again as it was made with.
+    pub fn restore_capacity(&self) {
+        self.set_capacity(self.options.capacity_bytes);
+    }
+
     /// Requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.lock().pending.len() as u64
@@ -368,9 +379,7 @@ impl Disk {
                 return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
             }
             ScriptedWhat::Hang => (Disk::hang, Disk::release),
-            ScriptedWhat::NoSpace => {
-                (|disk| disk.set_capacity(0), |disk| disk.set_capacity(disk.options.capacity_bytes))
-            }
+            ScriptedWhat::NoSpace => (|disk| disk.set_capacity(0), Disk::restore_capacity),
             ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
         };
         self.call_at(entry.from_ns, begin);

@@ -5,37 +5,32 @@
 //! Invariants: files are made in an order that depends on the description alone.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use engine::Device;
-
-use super::Contents;
 use crate::random::Random;
-use crate::workload::machine::{Machine, lock};
+use crate::workload::machine::lock;
 use crate::workload::recorder::Recorder;
 use crate::workload::runner::{Clone, Doing};
 use crate::workload::sequence::{Sequence, Share, shares};
+use crate::workload::site::Site;
 use crate::workload::{BlockSizes, Engine, Job, Readers, Workload};
 
 /// Most clones of all jobs together.
 const CLONES_MAX: usize = 100_000;
-/// Most bytes that are laid out with checked contents.
-const EXACT_BYTES_MAX: u64 = 1 << 30;
 
 /// Clones that start together.
-pub(super) struct Start {
+pub(crate) struct Start<F> {
     /// Not before all that came before have ended.
-    pub(super) stonewall: bool,
-    pub(super) clones: Vec<Clone>,
+    pub(crate) stonewall: bool,
+    pub(crate) clones: Vec<Clone<F>>,
 }
 
-pub(super) struct Plan {
-    pub(super) starts: Vec<Start>,
+pub(crate) struct Plan<F> {
+    pub(crate) starts: Vec<Start<F>>,
     /// The lines of the report.
-    pub(super) rows: Vec<Arc<Mutex<Recorder>>>,
+    pub(crate) rows: Vec<Arc<Mutex<Recorder>>>,
     /// Bytes that will be moved, unless a job goes by time.
-    pub(super) bytes: Option<u64>,
+    pub(crate) bytes: Option<u64>,
 }
 
 /// Readers are a job whose clones start one after the other.
@@ -78,6 +73,8 @@ fn planned<'a>(workloads: &'a [Workload], seed: &Random) -> Result<Vec<Planned<'
         let (job, over_ns) = match workload {
             Workload::Job(job) => (Arc::new(job.clone()), 0),
             Workload::Readers(readers) => (Arc::new(readers_job(readers)), readers.start_over_ns),
+            // Not a job: it comes over a link (`serving`).
+            Workload::NfsClient(_) => continue,
         };
         if all.len() as u64 + job.clones > CLONES_MAX as u64 {
             return Err(format!("more than {CLONES_MAX} jobs, clones counted"));
@@ -100,8 +97,13 @@ fn planned<'a>(workloads: &'a [Workload], seed: &Random) -> Result<Vec<Planned<'
     Ok(all)
 }
 
+/// The paths of all files, and what each holds before the run.
+pub(crate) fn layout(workloads: &[Workload], seed: &Random) -> Result<BTreeMap<String, u64>, String> {
+    planned(workloads, seed).map(|all| layout_of(&all))
+}
+
 /// What each file holds before the run: all that a job will read or map.
-fn layout(all: &[Planned<'_>]) -> BTreeMap<String, u64> {
+fn layout_of(all: &[Planned<'_>]) -> BTreeMap<String, u64> {
     let mut layout: BTreeMap<String, u64> = BTreeMap::new();
     for planned in all {
         let laid_out = planned.job.pattern.reads || planned.job.engine == Engine::Mmap;
@@ -113,40 +115,21 @@ fn layout(all: &[Planned<'_>]) -> BTreeMap<String, u64> {
     layout
 }
 
-fn lay_out(machine: &Machine, layout: &BTreeMap<String, u64>) -> Result<(), String> {
-    let mut needed = vec![0_u64; machine.volumes.len()];
-    for (path, bytes) in layout {
-        let volume = machine.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
-        needed[volume] = needed[volume].saturating_add(*bytes);
-    }
-    for (volume, needed) in machine.volumes.iter().zip(&needed) {
-        let free = volume.disk.free_bytes_hint();
-        if *needed > free {
-            let name = &volume.name;
-            return Err(format!("the files that jobs read need {needed} bytes, and {name} has {free}: no space"));
-        }
-        if machine.kind == Contents::Exact && *needed > EXACT_BYTES_MAX {
-            return Err(format!("{needed} bytes of files to read are too much for exact contents ({EXACT_BYTES_MAX})"));
-        }
-    }
-    layout.iter().try_for_each(|(path, bytes)| machine.file(path, *bytes).map(|_| ()))
-}
-
-pub(super) fn plan(workloads: &[Workload], machine: &Machine, seed: &Random) -> Result<Plan, String> {
+pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> Result<Plan<S::File>, String> {
     let all = planned(workloads, seed)?;
-    lay_out(machine, &layout(&all))?;
+    site.lay_out(&layout_of(&all))?;
     let mut plan = Plan { starts: Vec::new(), rows: Vec::new(), bytes: Some(0) };
     let mut group: Option<Arc<Mutex<Recorder>>> = None;
     for planned in all {
         let Planned { job, clone, delay_ns, stonewall, paths, shares, random, workload } = planned;
         let mut files = Vec::new();
         for path in &paths {
-            files.push(machine.file(path, 0)?);
+            files.push(site.file(path, 0)?);
         }
         // A group ends at a stonewall; a built-in workload is one by itself.
         let begins = stonewall || !job.group_reporting || (matches!(workload, Workload::Readers(_)) && clone == 0);
         let row = group.take().filter(|_| !begins).unwrap_or_else(|| {
-            let device = files.first().map(|file| machine.volumes[file.volume].name.clone()).unwrap_or_default();
+            let device = files.first().map(|file| site.device_name(file)).unwrap_or_default();
             let row = Recorder::new(&job.name, device);
             plan.rows.push(Arc::new(Mutex::new(row)));
             plan.rows[plan.rows.len() - 1].clone()
@@ -154,7 +137,7 @@ pub(super) fn plan(workloads: &[Workload], machine: &Machine, seed: &Random) -> 
         lock(&row).clones += 1;
         group = job.group_reporting.then(|| Arc::clone(&row));
         let sequence = Sequence::new(&job, &shares, random);
-        let endless = job.time_based || job.runtime_ns > 0 || machine.stop_ns.load(Ordering::Relaxed) < u64::MAX;
+        let endless = job.time_based || job.runtime_ns > 0 || site.stop_ns() < u64::MAX;
         plan.bytes = plan.bytes.filter(|_| !endless).map(|bytes| bytes.saturating_add(sequence.total_bytes()));
         if stonewall || plan.starts.is_empty() {
             plan.starts.push(Start { stonewall, clones: Vec::new() });

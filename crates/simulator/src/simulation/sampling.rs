@@ -7,7 +7,7 @@
 
 use std::sync::atomic::Ordering;
 
-use engine::{Device, EngineStatus};
+use engine::EngineStatus;
 
 use super::DeviceSample;
 use crate::workload::machine::Machine;
@@ -24,7 +24,6 @@ struct Totals {
     written_bytes: u64,
     accepted_bytes: u64,
     busy_ns: u64,
-    syncs: u64,
     queue_depth: u32,
 }
 
@@ -32,8 +31,6 @@ struct Totals {
 struct Series {
     samples: Vec<DeviceSample>,
     last: Totals,
-    /// Written when the last flush was seen: what came later may be in a volatile cache.
-    flushed_bytes: u64,
 }
 
 pub(super) struct Sampler {
@@ -99,12 +96,7 @@ impl Sampler {
             accepted_bytes: totals.accepted_bytes - last.accepted_bytes,
             busy_per_mille: busy_per_mille.min(1000) as u32,
         });
-        if totals.syncs != last.syncs {
-            // What was written since the last look may have been covered or not.
-            series.flushed_bytes = last.written_bytes;
-        }
-        let volatile = machine.volumes[at].disk.limits().volatile_cache;
-        device.dirty_bytes + if volatile { totals.written_bytes - series.flushed_bytes } else { 0 }
+        device.dirty_bytes + machine.volumes[at].disk.volatile_bytes()
     }
 }
 
@@ -138,7 +130,6 @@ fn totals(machine: &Machine, at: usize) -> Totals {
         written_bytes: figures.bytes.1,
         accepted_bytes: volume.accepted_bytes.load(Ordering::Relaxed),
         busy_ns: figures.busy_ns,
-        syncs: figures.syncs,
         queue_depth: figures.depth as u32,
     }
 }

@@ -6,12 +6,14 @@
 //! Invariants: a path is one file. The first mismatch or misuse is kept and ends the run.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::{DeviceId, Engine, Error, File, Platform};
+use engine::{Device, DeviceId, Engine, Error, File, Platform};
 
 use super::contents::{Exact, FileContents, Stamped};
+use super::site::Site;
 use crate::disk::{Disk, DiskFileId};
 use crate::model::{Ending, Mismatch};
 use crate::simulation::Contents;
@@ -19,6 +21,10 @@ use crate::world::SimPlatform;
 
 /// Versions between two files' contents, so that each file's are its own.
 const VERSIONS_EACH: u64 = 1 << 14;
+/// Most bytes that are laid out with checked contents.
+const EXACT_BYTES_MAX: u64 = 1 << 30;
+/// Bytes in a page.
+const PAGE_BYTES: usize = 4096;
 
 /// A device and the directory on it.
 pub(crate) struct Volume {
@@ -64,9 +70,22 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Whether a path is in a directory, or deeper.
-fn is_under(path: &str, directory: &str) -> bool {
+pub(crate) fn is_under(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What is wrong with a path that no device has, and what to do about it.
+pub(crate) fn on_no_device(path: &str) -> String {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    match directory {
+        "" => format!("'{path}' is on no device: add a device for everything, --device NAME"),
+        directory => {
+            format!(
+                "'{path}' is on no device: add --device {directory}=NAME, or a device for everything, --device NAME"
+            )
+        }
+    }
 }
 
 impl Machine {
@@ -124,7 +143,7 @@ impl Machine {
         if let Some(file) = files.get(path) {
             return Ok(Arc::clone(file));
         }
-        let volume = self.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
+        let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
         let Volume { disk, device, .. } = &self.volumes[volume];
         let disk_file = disk.create_file();
         let number = files.len() as u64;
@@ -168,12 +187,18 @@ impl Machine {
             lock(contents).end_write(mark, if result.is_ok() { Ending::Done } else { Ending::Failed });
         }
         if result.is_ok() {
-            let volume = &self.volumes[to.volume];
-            add(&volume.accepted_bytes, buffer.len() as u64);
-            volume.last_accepted_ns.store(self.now_ns(), Ordering::Relaxed);
-            add(&self.moved_bytes, buffer.len() as u64);
+            self.accepted(to.volume, buffer.len() as u64);
         }
         result
+    }
+
+    /// Counts what a writer to this volume had accepted.
+    #[inline]
+    pub(crate) fn accepted(&self, volume: usize, bytes: u64) {
+        let volume = &self.volumes[volume];
+        add(&volume.accepted_bytes, bytes);
+        volume.last_accepted_ns.store(self.now_ns(), Ordering::Relaxed);
+        add(&self.moved_bytes, bytes);
     }
 
     /// Reads into `buffer`; returns how many bytes.
@@ -221,11 +246,109 @@ impl Machine {
         }
     }
 
+    /// Bytes of each file that were accepted and that the disks lack, of those that lack any.
+    pub(crate) fn lost_bytes(&self) -> Vec<(String, u64)> {
+        let lost = self.files().into_iter().filter_map(|file| {
+            let contents = file.contents.as_ref()?;
+            let disk = &self.volumes[file.volume].disk;
+            Some((file.path.clone(), lock(contents).lost_bytes(disk, file.disk_file)))
+        });
+        lost.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
     fn note(&self, file: &WorkFile, checked: Result<(), Mismatch>) {
         if let Err(mismatch) = checked {
             self.fail(format!("{}: {mismatch}", file.path));
         }
     }
+}
+
+impl Site for Machine {
+    type World = SimPlatform;
+    type File = WorkFile;
+
+    fn world(&self) -> &Arc<SimPlatform> {
+        &self.platform
+    }
+
+    fn lay_out(&self, layout: &BTreeMap<String, u64>) -> Result<(), String> {
+        let mut needed = vec![0_u64; self.volumes.len()];
+        for (path, bytes) in layout {
+            let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
+            needed[volume] = needed[volume].saturating_add(*bytes);
+        }
+        for (volume, needed) in self.volumes.iter().zip(&needed) {
+            let free = volume.disk.free_bytes_hint();
+            if *needed > free {
+                let name = &volume.name;
+                return Err(format!("the files that jobs read need {needed} bytes, and {name} has {free}: no space"));
+            }
+            if self.kind == Contents::Exact && *needed > EXACT_BYTES_MAX {
+                let what = format!("{needed} bytes of files to read are too much for exact contents");
+                return Err(format!("{what} ({EXACT_BYTES_MAX})"));
+            }
+        }
+        layout.iter().try_for_each(|(path, bytes)| self.file(path, *bytes).map(|_| ()))
+    }
+
+    fn file(&self, path: &str, bytes: u64) -> Result<Arc<WorkFile>, String> {
+        Self::file(self, path, bytes)
+    }
+
+    fn device_name(&self, file: &WorkFile) -> String {
+        self.volumes[file.volume].name.clone()
+    }
+
+    fn stop_ns(&self) -> u64 {
+        self.stop_ns.load(Ordering::Relaxed)
+    }
+
+    fn has_failed(&self) -> bool {
+        Self::has_failed(self)
+    }
+
+    fn charge_calls(&self, calls: u64) {
+        // At least something, or a job that goes by time would never end where nothing costs any.
+        self.platform.charge_ns((self.call_ns * calls).max(1));
+    }
+
+    fn begin_use(&self, file: &WorkFile) -> bool {
+        file.used.swap(true, Ordering::Relaxed)
+    }
+
+    fn forget_clean(&self, file: &WorkFile) -> impl Future<Output = ()> + Send {
+        Self::forget_clean(self, file)
+    }
+
+    fn read(
+        &self,
+        file: &WorkFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<usize, Error>> + Send {
+        Self::read(self, file, offset, buffer)
+    }
+
+    fn write(&self, file: &WorkFile, offset: u64, buffer: &mut [u8]) -> impl Future<Output = Result<(), Error>> + Send {
+        Self::write(self, file, offset, buffer)
+    }
+
+    async fn fault(&self, file: &WorkFile, offset: u64) -> Result<(), Error> {
+        fault(&self.engine, &file.file, offset).await
+    }
+
+    fn sync(&self, file: &WorkFile) -> impl Future<Output = Result<(), Error>> + Send {
+        Self::sync(self, file)
+    }
+}
+
+/// Reads a page that is not in the cache and that the file has.
+pub(crate) async fn fault<P: Platform>(engine: &Arc<Engine<P>>, file: &File, offset: u64) -> Result<(), Error> {
+    let mut page = [0; PAGE_BYTES];
+    if offset < file.size() && engine.try_read(file, offset, &mut page).is_none() {
+        engine.read(file, offset, &mut page).await?;
+    }
+    Ok(())
 }
 
 /// One thread adds, so this need not be one instruction.

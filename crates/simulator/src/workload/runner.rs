@@ -18,9 +18,10 @@ use std::task::Poll;
 use engine::{Error, Nanos, Platform};
 
 use super::job::{Engine, Job};
-use super::machine::{Machine, WorkFile, lock};
+use super::machine::{WorkFile, lock};
 use super::recorder::Recorder;
 use super::sequence::{Block, Direction, Sequence};
+use super::site::Site;
 
 /// Bytes in a page.
 const PAGE_BYTES: u64 = 4096;
@@ -61,11 +62,11 @@ impl Doing {
 }
 
 /// One clone of a job.
-pub(crate) struct Clone {
+pub(crate) struct Clone<F> {
     pub(crate) name: String,
     pub(crate) number: u64,
     pub(crate) job: Arc<Job>,
-    pub(crate) files: Vec<Arc<WorkFile>>,
+    pub(crate) files: Vec<Arc<F>>,
     pub(crate) sequence: Sequence,
     /// Added to the job's own delay.
     pub(crate) delay_ns: u64,
@@ -96,9 +97,9 @@ enum Stop {
 }
 
 /// A clone at work.
-struct Running {
-    clone: Clone,
-    machine: Arc<Machine>,
+struct Running<S: Site> {
+    clone: Clone<S::File>,
+    site: Arc<S>,
     buffer: Vec<u8>,
     start_ns: u64,
     /// When its time is over.
@@ -112,9 +113,9 @@ struct Running {
 }
 
 /// Runs a clone to its end.
-pub(crate) async fn run(machine: Arc<Machine>, clone: Clone) {
+pub(crate) async fn run<S: Site>(site: Arc<S>, clone: Clone<S::File>) {
     let job = Arc::clone(&clone.job);
-    let now_ns = machine.now_ns();
+    let now_ns = site.now_ns();
     let sizes = job.block_bytes;
     // A number of calls a second is a rate in the smallest blocks, as in fio.
     let rate = |at: usize| job.rate_bytes[at].max(job.rate_calls[at].saturating_mul(sizes[at].min));
@@ -126,11 +127,11 @@ pub(crate) async fn run(machine: Arc<Machine>, clone: Clone) {
         rates: [rate(0), rate(1)],
         unbroken: 0,
         clone,
-        machine,
+        site,
     };
     let delay_ns = job.start_delay_ns.saturating_add(running.clone.delay_ns);
     running.pause_until(now_ns.saturating_add(delay_ns)).await;
-    running.start_ns = running.machine.now_ns();
+    running.start_ns = running.site.now_ns();
     if job.runtime_ns > 0 {
         running.end_ns = running.start_ns.saturating_add(job.runtime_ns);
     }
@@ -142,32 +143,32 @@ pub(crate) async fn run(machine: Arc<Machine>, clone: Clone) {
     running.clone.doing.begin(0, 0, (0, 0), 0);
 }
 
-impl Running {
+impl<S: Site> Running<S> {
     fn is_over(&self, now_ns: u64) -> bool {
-        now_ns >= self.end_ns.min(self.machine.stop_ns.load(Ordering::Relaxed)) || self.machine.has_failed()
+        now_ns >= self.end_ns.min(self.site.stop_ns()) || self.site.has_failed()
     }
 
     async fn pause_until(&self, at_ns: u64) {
-        let at_ns = at_ns.min(self.end_ns).min(self.machine.stop_ns.load(Ordering::Relaxed));
-        let now_ns = self.machine.now_ns();
+        let at_ns = at_ns.min(self.end_ns).min(self.site.stop_ns());
+        let now_ns = self.site.now_ns();
         if at_ns > now_ns {
             self.clone.doing.begin(1, 0, (0, 0), now_ns);
-            self.machine.platform.sleep_until(Nanos(at_ns)).await;
+            self.site.world().sleep_until(Nanos(at_ns)).await;
         }
     }
 
     /// What earlier jobs left of the files in the cache is dropped, as fio does by default.
     async fn prepare(&self) {
         for file in &self.clone.files {
-            if file.used.swap(true, Ordering::Relaxed) && self.clone.job.pattern.reads {
-                self.machine.forget_clean(file).await;
+            if self.site.begin_use(file) && self.clone.job.pattern.reads {
+                self.site.forget_clean(file).await;
             }
         }
     }
 
     async fn operations(&mut self) -> Stop {
         loop {
-            if self.clone.sequence.is_done() || self.is_over(self.machine.now_ns()) {
+            if self.clone.sequence.is_done() || self.is_over(self.site.now_ns()) {
                 return Stop::Done;
             }
             let result = match self.clone.sequence.sync_due() {
@@ -178,7 +179,7 @@ impl Running {
                 None => {
                     let direction = self.clone.sequence.direction();
                     let direction = self.paced(direction).await;
-                    if self.is_over(self.machine.now_ns()) {
+                    if self.is_over(self.site.now_ns()) {
                         return Stop::Done;
                     }
                     let Some(block) = self.clone.sequence.block(direction) else { return Stop::Done };
@@ -186,7 +187,7 @@ impl Running {
                     self.rewind().await;
                     let result = self.block(direction, block).await;
                     if self.clone.job.think_ns > 0 && result.is_ok() {
-                        self.pause_until(self.machine.now_ns().saturating_add(self.clone.job.think_ns)).await;
+                        self.pause_until(self.site.now_ns().saturating_add(self.clone.job.think_ns)).await;
                     }
                     result
                 }
@@ -198,7 +199,7 @@ impl Running {
                 self.unbroken = 0;
                 next_step().await;
             }
-            self.machine.platform.preemption_point().await;
+            self.site.world().preemption_point().await;
         }
     }
 
@@ -216,7 +217,7 @@ impl Running {
         };
         let other = if wanted == Direction::Read { Direction::Write } else { Direction::Read };
         let mixed = self.clone.job.pattern.reads && self.clone.job.pattern.writes;
-        let now_ns = self.machine.now_ns();
+        let now_ns = self.site.now_ns();
         let (own_ns, other_ns) = (due(wanted as usize), due(other as usize));
         if own_ns <= now_ns {
             return wanted;
@@ -233,7 +234,7 @@ impl Running {
         let rewound = self.clone.sequence.take_rewound();
         if self.clone.job.pattern.reads {
             for file in rewound {
-                self.machine.forget_clean(&self.clone.files[file]).await;
+                self.site.forget_clean(&self.clone.files[file]).await;
             }
         }
     }
@@ -241,22 +242,20 @@ impl Running {
     async fn block(&mut self, direction: Direction, block: Block) -> Result<(), ()> {
         let Block { file: number, offset, len } = block;
         let file = &self.clone.files[number];
-        let began_ns = self.machine.now_ns();
+        let began_ns = self.site.now_ns();
         let what = if direction == Direction::Read { 2 } else { 3 };
-        let call_ns = self.machine.call_ns * calls(self.clone.job.engine);
-        // At least something, or a job that goes by time would never end where nothing costs any.
-        self.machine.platform.charge_ns(call_ns.max(1));
+        self.site.charge_calls(calls(self.clone.job.engine));
         self.clone.doing.begin(what, number, (offset, len), began_ns);
         let buffer = &mut self.buffer[..len as usize];
         let result = match (self.clone.job.engine, direction) {
-            (Engine::Mmap, _) => mapped(&self.machine, file, direction, offset, buffer).await,
-            (_, Direction::Read) => self.machine.read(file, offset, buffer).await.map(|_| ()),
-            (_, Direction::Write) => self.machine.write(file, offset, buffer).await,
+            (Engine::Mmap, _) => mapped(&*self.site, file, direction, offset, buffer).await,
+            (_, Direction::Read) => self.site.read(file, offset, buffer).await.map(|_| ()),
+            (_, Direction::Write) => self.site.write(file, offset, buffer).await,
         };
         let mut recorder = lock(&self.clone.recorder);
         match result {
             Ok(()) => {
-                recorder.moves[direction as usize].record(began_ns, self.machine.now_ns(), len);
+                recorder.moves[direction as usize].record(began_ns, self.site.now_ns(), len);
                 self.moved[direction as usize] += len;
                 Ok(())
             }
@@ -268,14 +267,14 @@ impl Running {
     }
 
     async fn sync(&mut self, number: usize, closing: bool) -> Result<(), ()> {
-        let began_ns = self.machine.now_ns();
+        let began_ns = self.site.now_ns();
         self.clone.doing.begin(4, number, (0, 0), began_ns);
-        let result = self.machine.sync(&self.clone.files[number]).await;
+        let result = self.site.sync(&self.clone.files[number]).await;
         let mut recorder = lock(&self.clone.recorder);
         match result {
             Ok(()) => {
                 let syncs = if closing { &mut recorder.closing_syncs } else { &mut recorder.syncs };
-                syncs.record(began_ns, self.machine.now_ns(), 0);
+                syncs.record(began_ns, self.site.now_ns(), 0);
                 Ok(())
             }
             Err(error) => {
@@ -318,27 +317,23 @@ async fn next_step() {
 }
 
 /// Loads or stores through a mapping, page by page.
-async fn mapped(
-    machine: &Machine,
-    file: &WorkFile,
+async fn mapped<S: Site>(
+    site: &S,
+    file: &S::File,
     direction: Direction,
     offset: u64,
     buffer: &mut [u8],
 ) -> Result<(), Error> {
-    let mut page = [0; PAGE_BYTES as usize];
     let mut done = 0;
     while done < buffer.len() {
         let at = offset + done as u64;
         let end = buffer.len().min(done + (PAGE_BYTES - at % PAGE_BYTES) as usize);
         let part = &mut buffer[done..end];
         if direction == Direction::Read {
-            machine.read(file, at, part).await?;
+            site.read(file, at, part).await?;
         } else {
-            let start = at / PAGE_BYTES * PAGE_BYTES;
-            if start < file.file.size() && machine.engine.try_read(&file.file, start, &mut page).is_none() {
-                machine.engine.read(&file.file, start, &mut page).await?;
-            }
-            machine.write(file, at, part).await?;
+            site.fault(file, at / PAGE_BYTES * PAGE_BYTES).await?;
+            site.write(file, at, part).await?;
         }
         done = end;
     }
