@@ -471,7 +471,12 @@ impl Disk {
     /// A request's effect happens and is counted. It is not among those in flight any more.
     fn end(&self, state: &mut State, pending: Pending, now_ns: u64) -> Ended {
         let (file, operation) = (pending.file, pending.operation);
+        let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
+        let before = extent(state);
         let ended = state.end(pending, &self.options);
+        if extent(state) != before {
+            state.service.owe_journal();
+        }
         let in_flight = state.pending.len() as u64;
         state.service.ended(now_ns, file, operation, ended.outcome == Outcome::Done, in_flight);
         ended
