@@ -32,9 +32,7 @@ pub(super) struct Side {
     pub(super) jobs: Vec<JobOutcome>,
     pub(super) looks: Vec<Look>,
     pub(super) limit_bytes: u64,
-    /// Write requests that the disk carried out.
-    pub(super) requests: u64,
-    /// Their bytes.
+    /// Bytes that the disk wrote; measured: the file system's own with them.
     pub(super) disk_bytes: u64,
 }
 
@@ -50,7 +48,6 @@ pub(super) struct Figures {
     pub(super) sync_p99_ms: f64,
     pub(super) sync_max_ms: f64,
     pub(super) read_mean_ms: f64,
-    pub(super) request_kib: f64,
     pub(super) disk_mb: f64,
 }
 
@@ -79,9 +76,14 @@ impl Side {
             sync_p99_ms: of(&|syncs| percentile_ms(syncs, 99.0)),
             sync_max_ms: of(&|syncs| syncs.latency.max_ns as f64 / 1e6),
             read_mean_ms: self.jobs.iter().map(|job| job.read.latency.mean_ns).max().unwrap_or(0) as f64 / 1e6,
-            request_kib: self.disk_bytes as f64 / 1024.0 / self.requests.max(1) as f64,
             disk_mb: self.disk_bytes as f64 / 1e6,
         }
+    }
+
+    /// Dirty MiB at each whole second.
+    pub(super) fn dirty_mib_by_second(&self) -> Vec<f64> {
+        let end_s = self.looks.last().map_or(0, |look| look.at_s as u64);
+        (0..=end_s).map(|second| (self.dirty_at(second as f64) / (1 << 20) as f64 * 10.0).round() / 10.0).collect()
     }
 
     /// Dirty bytes at an instant, those of the last look before it.
@@ -102,7 +104,6 @@ impl Figures {
             .with("sync_p99_ms", self.sync_p99_ms)
             .with("sync_max_ms", self.sync_max_ms)
             .with("read_mean_ms", self.read_mean_ms)
-            .with("request_kib_mean", self.request_kib)
             .with("written_mb", self.disk_mb)
     }
 }

@@ -13,8 +13,8 @@ use simulator::workload::Job;
 use super::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
 
-/// A stream that syncs each MiB, random writes of a page, reads and writes mixed, and a stream for 45 s
-/// that is synced at its end.
+/// A stream that syncs each MiB, random writes, four that read and write mixed, and a stream for 45 s that
+/// is synced at its end. In each the throttle is slower than all else on a machine that is busy otherwise.
 const JOBS: &str = include_str!("jobs.fio");
 /// The same for seconds only.
 const QUICK: &str = include_str!("quick.fio");

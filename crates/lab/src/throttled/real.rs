@@ -37,11 +37,11 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
     LabError::Failed(format!("{what}: {error}"))
 }
 
-/// Writes and reads of the disk so far: requests written, bytes written.
-fn disk_figures(disk: &SlowDisk) -> (u64, u64) {
+/// Bytes that the disk has written so far.
+fn written_bytes(disk: &SlowDisk) -> u64 {
     let text = fs::read_to_string(format!("/sys/block/{}/stat", disk.name())).unwrap_or_default();
-    let fields: Vec<u64> = text.split_whitespace().filter_map(|field| field.parse().ok()).collect();
-    (fields.get(4).copied().unwrap_or(0), fields.get(6).copied().unwrap_or(0) * 512)
+    let sectors = text.split_whitespace().nth(6).and_then(|field| field.parse::<u64>().ok());
+    sectors.unwrap_or(0) * 512
 }
 
 /// Makes a file of so many bytes that are all there.
@@ -90,12 +90,11 @@ fn run_in(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk, root: 
     disk.settle().map_err(|error| failed("sync", &error))?;
     let rates = DiskRates { read_bytes_per_s: Some(rate.bytes_per_s), write_bytes_per_s: Some(rate.bytes_per_s) };
     disk.throttle(rates).map_err(|error| failed("throttle", &error))?;
-    let before = disk_figures(disk);
+    let before = written_bytes(disk);
     let limit_bytes = engine.status().devices.first().map_or(0, |device| device.dirty_limit_bytes);
     let (jobs, looks) = watched(&platform, &engine, run);
     platform.block_on(engine.drain(id));
-    let after = disk_figures(disk);
-    Ok(Side { jobs, looks, limit_bytes, requests: after.0 - before.0, disk_bytes: after.1 - before.1 })
+    Ok(Side { jobs, looks, limit_bytes, disk_bytes: written_bytes(disk) - before })
 }
 
 /// Runs the jobs and looks at the engine meanwhile.

@@ -39,7 +39,6 @@ pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64) -> Result<Side,
     Ok(Side {
         looks: looks.collect(),
         limit_bytes: device.samples.first().map_or(0, |sample| sample.dirty_limit_bytes),
-        requests: device.requests.1,
         disk_bytes: device.bytes.1,
         jobs: outcome.jobs,
     })

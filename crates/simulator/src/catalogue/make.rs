@@ -28,6 +28,7 @@ impl Model {
             depth: self.get("nr_requests") as u32,
             volatile_cache,
             capacity_bytes: self.capacity_bytes(),
+            longer_alone: self.kind == Kind::Throttled && self.get("longer_alone") == 1,
             ..DiskOptions::default()
         }
     }
