@@ -7,9 +7,9 @@
 //! charged before they are dirtied and marked dirty before the write is acknowledged.
 
 mod page;
+mod space;
 
 use std::future::{Future, poll_fn};
-use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -21,13 +21,11 @@ use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::dirty::{Charge, refresh_guard};
 use crate::engine::{Engine, File};
-use crate::error::{DeviceError, Error};
+use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::read::check_range;
 use crate::reclaim::evict::Spare;
-use crate::request::Operation;
-use crate::settings::Knob;
 use crate::throttle::PauseCause;
 use crate::throttle::balance::NotedPause;
 
@@ -170,22 +168,6 @@ impl<P: Platform> Engine<P> {
             .await?;
         }
         Ok(Charge::granted(device, pages))
-    }
-
-    /// When the device's free space gets small, has it reserve the range before it is accepted, so
-    /// that the writer learns of a full disk and not the flusher.
-    async fn reserve_space(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
-        let device = &file.device;
-        let margin = device.knob(&self.cache().settings, Knob::ReserveBytes);
-        let owed = device.budget.used() * PAGE_BYTES;
-        if device.device.free_bytes_hint() >= margin.saturating_add(owed) {
-            return Ok(());
-        }
-        let operation = Operation::Reserve { offset: range.start, len: range.end - range.start };
-        match self.call(file, operation).await {
-            Err(DeviceError::Unsupported) => Ok(()),
-            other => other.map_err(Error::Device),
-        }
     }
 
     fn needs_frame(&self, file: &FileInner, page: u64) -> bool {

@@ -1,10 +1,11 @@
 //! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
 
-use engine::{DeviceError, Nanos, Platform};
-use simulator::simulation::{Contents, DeviceChoice, FaultAction, FaultEvent, Outcome, Simulation, SimulationError};
+use engine::{Nanos, Platform};
+use simulator::simulation::{Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
-use simulator::workload::{Readers, Workload};
-use simulator::{CostTable, DiskOptions, Fault, FaultTarget, FaultWhat};
+use simulator::workload::nfs_client::NfsClientOptions;
+use simulator::workload::{NfsStream, Readers, Workload};
+use simulator::{CostTable, DiskOptions, FaultScript, LinkOptions};
 
 struct Nothing;
 
@@ -31,6 +32,12 @@ fn small(text: &str) -> Simulation {
     simulation.contents = Contents::Exact;
     simulation.workloads = jobs(text);
     simulation
+}
+
+/// Faults, an entry a line.
+fn faults(entries: &[&str]) -> FaultScript {
+    let text: Vec<String> = entries.iter().map(|entry| format!("[[fault]]\n{}\n", entry.replace(", ", "\n"))).collect();
+    FaultScript::parse("faults.toml", &text.concat()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn run(simulation: &Simulation) -> Outcome {
@@ -231,7 +238,7 @@ fn a_full_disk_fails_the_write_that_does_not_fit() {
 #[test]
 fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
     let mut simulation = small("[stream]\nrw=write\nsize=8m\nend_fsync=1\n");
-    simulation.faults = vec![FaultEvent { at_ns: 100_000_000, device: 0, what: FaultAction::Hang }];
+    simulation.faults = faults(&["do = 'hang', from = '100 ms'"]);
     let told = failure(&simulation);
     assert!(
         told.starts_with("deadlock: nothing has moved for an hour; jobs: stream (0): write of 4096 bytes at"),
@@ -240,12 +247,12 @@ fn a_device_that_hangs_for_ever_ends_in_a_report_with_names() {
     assert!(told.contains("stream.0.0 since") && told.contains("devices that hang: disk"), "{told}");
     assert!(told.contains("job #") && told.contains("seed 7"), "{told}");
     // With an end to the faults it goes on, and everything is there.
-    simulation.faults.push(FaultEvent { at_ns: 60_000_000_000, device: 0, what: FaultAction::Release });
+    simulation.faults = faults(&["do = 'hang', from = '100 ms', until = '60 s'"]);
     let outcome = run(&simulation);
     assert_eq!(outcome.jobs[0].write.bytes, 8 << 20);
     assert!(outcome.jobs[0].write.latency.max_ns > 50 * Nanos::SECOND);
     // So it does when the jobs are stopped: faults end with them.
-    simulation.faults.truncate(1);
+    simulation.faults = faults(&["do = 'hang', from = '100 ms'"]);
     simulation.until_ns = Some(10 * Nanos::SECOND);
     let outcome = run(&simulation);
     assert!(outcome.jobs[0].write.bytes < 8 << 20 && outcome.virtual_ns < 20 * Nanos::SECOND);
@@ -259,9 +266,14 @@ fn after_a_power_loss_what_was_synced_is_there() {
     {
         let mut simulation = small(text);
         (simulation.contents, simulation.seed) = (contents, at_ms);
-        simulation.power_loss_ns = Some(at_ms * Nanos::MILLISECOND);
+        simulation.faults = faults(&[&format!("do = 'power-loss', at = '{at_ms} ms'")]);
         let outcome = run(&simulation);
         assert_eq!(outcome.virtual_ns / Nanos::MILLISECOND, at_ms);
+        let loss = outcome.loss.as_ref().expect("it says what was lost");
+        assert!(loss.cause == LossCause::PowerLoss && loss.at_ns == at_ms * Nanos::MILLISECOND, "{loss:?}");
+        let lost = loss.lost_bytes.expect("contents are checked");
+        assert!(lost <= outcome.at_risk_bytes_max && lost <= loss.accepted_bytes, "{loss:?}");
+        assert_eq!(lost, loss.files.iter().map(|(_, bytes)| bytes).sum());
         assert!(outcome.jobs[0].sync.ops > 0 && outcome.at_risk_bytes_max > 0, "{at_ms} ms");
         // A disk whose syncs do nothing is found out, unless little had been synced.
         let make = simulation.devices[0].make.clone();
@@ -282,8 +294,7 @@ fn after_a_power_loss_what_was_synced_is_there() {
 #[test]
 fn errors_of_the_device_are_counted_by_what_they_are() {
     let mut simulation = small("[x]\nrw=write\nsize=64k\nfsync=4\n");
-    let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(DeviceError::Io { errno: 5 })).times(1);
-    simulation.faults = vec![FaultEvent { at_ns: 0, device: 0, what: FaultAction::Begin(fault) }];
+    simulation.faults = faults(&["do = 'error', target = 'write', times = 1"]);
     let outcome = run(&simulation);
     assert_eq!(outcome.jobs[0].errors, [("sync: input/output error (errno 5)".to_owned(), 1)]);
 }
@@ -306,7 +317,8 @@ fn files_are_on_the_device_with_the_longest_directory_above() {
     simulation.devices.push(fast);
     assert_eq!(failure(&simulation), "two devices are for '/srv/fast/'");
     simulation.devices = vec![simulation.devices[1].clone()];
-    assert_eq!(failure(&simulation), "'/d.1.0' is on no device");
+    let told = failure(&simulation);
+    assert!(told.starts_with("'/d.1.0' is on no device: add a device for everything"), "{told}");
 }
 
 #[test]
@@ -341,4 +353,139 @@ fn progress_is_told() {
     assert!(seen.len() > 10);
     assert!(seen.is_sorted_by_key(|progress| progress.virtual_ns) && seen.is_sorted_by_key(|progress| progress.bytes));
     assert_eq!(seen[0].bytes_total, Some(1 << 20));
+}
+
+/// 4 MB over 100 Mbit/s to the disk of 10 MB/s, a window of 1 MiB.
+fn nfs_client() -> Workload {
+    let client = NfsClientOptions { file_bytes: 4_000_000, dirty_limit_bytes: 1 << 20, ..NfsClientOptions::default() };
+    Workload::NfsClient(NfsStream {
+        name: "nfs-client".to_owned(),
+        directory: "/srv".to_owned(),
+        client,
+        link: LinkOptions::default(),
+    })
+}
+
+#[test]
+fn an_nfs_client_is_a_job_that_writes_and_syncs() {
+    for contents in [Contents::Exact, Contents::Stamped] {
+        let mut simulation = small("[local]\nrw=write\nsize=1m\ndirectory=/srv\n");
+        simulation.contents = contents;
+        simulation.workloads.push(nfs_client());
+        let outcome = run(&simulation);
+        let [client, local] = &outcome.jobs[..] else { panic!("{:?}", outcome.jobs) };
+        assert_eq!((client.name.as_str(), client.device.as_str(), client.clones), ("nfs-client", "disk", 1));
+        assert_eq!((client.write.bytes, client.write.ops, client.sync.ops), (4_000_000, 123, 4), "{client:?}");
+        assert_eq!((local.write.bytes, outcome.devices.len()), (1 << 20, 1));
+        // 11.7 MB/s on the wire, and 5 MB through a disk of 10 MB/s.
+        assert!((340_000_000..600_000_000).contains(&client.elapsed_ns), "{}", client.elapsed_ns);
+        assert!((4_000_000 + (1 << 20)..=4_004_096 + (1 << 20)).contains(&outcome.devices[0].bytes.1));
+        assert_eq!(format!("{outcome:?}"), format!("{:?}", run(&simulation)));
+    }
+}
+
+#[test]
+fn a_link_that_is_cut_delays_the_client_or_stops_it() {
+    let mut simulation = small("");
+    simulation.workloads = vec![nfs_client()];
+    simulation.faults = faults(&["do = 'link-cut', from = '100 ms', until = '3 s'"]);
+    assert!(run(&simulation).jobs[0].elapsed_ns > 3 * Nanos::SECOND);
+    simulation.faults = faults(&["do = 'link-cut', from = '100 ms'"]);
+    let told = failure(&simulation);
+    assert!(told.contains("jobs: nfs-client (/srv/nfs-client): waits for the server or the link"), "{told}");
+    simulation.until_ns = Some(5 * Nanos::SECOND);
+    let outcome = run(&simulation);
+    assert!((1..4_000_000).contains(&outcome.jobs[0].write.bytes), "{:?}", outcome.jobs);
+    simulation.workloads = jobs("[x]\nsize=4k\n");
+    let told = failure(&simulation);
+    assert!(told.starts_with("faults.toml:1: link-cut: there is no link in this run"), "{told}");
+}
+
+#[test]
+fn a_fault_finds_its_file() {
+    let mut simulation = small("[global]\nrw=write\nsize=64k\nend_fsync=1\ndirectory=/srv\n[x]\n[y]\n");
+    simulation.workloads.push(nfs_client());
+    for (path, failing) in [("/srv/y.0.0", "y"), ("y.0.0", ""), ("/srv/nfs-client", "nfs-client")] {
+        let entry = format!("do = 'error', target = 'sync', file = '{path}', times = 1");
+        simulation.faults = faults(&[&entry]);
+        simulation.devices[0].directory = None;
+        if failing.is_empty() {
+            let told = failure(&simulation);
+            let listed = "file: there is no 'y.0.0' in this run; there are /srv/x.0.0, /srv/y.0.0, /srv/nfs-client";
+            assert!(told.starts_with("faults.toml:1: ") && told.ends_with(listed), "{told}");
+            simulation.devices[0].directory = Some("/srv".to_owned());
+        }
+        let failing = if failing.is_empty() { "y" } else { failing };
+        let failed = run(&simulation).jobs.into_iter().filter(|job| !job.errors.is_empty());
+        assert_eq!(failed.map(|job| job.name).collect::<Vec<_>>(), [failing], "{path}");
+    }
+}
+
+#[test]
+fn a_kill_takes_what_the_disk_was_not_given() {
+    let text = "[x]\nrw=write\nsize=16m\nrate=4m\nfsync=512\n";
+    let lost = |entry: &str| {
+        let mut simulation = small(text);
+        simulation.knobs = vec!["dirty_writeback_centisecs=10".to_owned(), "dirty_expire_centisecs=10".to_owned()];
+        simulation.faults = faults(&[entry]);
+        run(&simulation).loss.expect("the run ends with it")
+    };
+    let killed = lost("do = 'kill', at = '3 s'");
+    let off = lost("do = 'power-loss', at = '3 s'");
+    assert_eq!((killed.cause, killed.accepted_bytes), (LossCause::Kill, off.accepted_bytes));
+    // What the disk's own cache had, only power can take.
+    assert!(killed.lost_bytes < off.lost_bytes, "{killed:?} {off:?}");
+}
+
+#[test]
+fn power_can_be_lost_after_the_jobs_have_ended() {
+    let mut simulation = small("[x]\nrw=write\nsize=1m\n");
+    let lost = |simulation: &mut Simulation, at: &str| {
+        simulation.faults = faults(&[&format!("do = 'power-loss', at = '{at}'")]);
+        run(simulation).loss.expect("the run ends with it")
+    };
+    let soon = lost(&mut simulation, "1 s");
+    assert_eq!((soon.accepted_bytes, soon.lost_bytes, soon.files.len()), (1 << 20, Some(1 << 20), 1));
+    // After half a minute the flusher has written what was old, and in time has it flushed.
+    let late = lost(&mut simulation, "200 s");
+    assert_eq!((late.at_ns, late.lost_bytes), (200 * Nanos::SECOND, Some(0)));
+}
+
+#[test]
+fn what_can_never_be_written_is_said() {
+    let mut simulation = small("[x]\nrw=write\nsize=1m\n");
+    let make = simulation.devices[0].make.clone();
+    // A fault of the disk itself, not of the script: it does not end with the jobs.
+    simulation.devices[0].make = std::sync::Arc::new(move |world, number| {
+        let disk = make(world, number)?;
+        let (full, platform) = (std::sync::Arc::clone(&disk), std::sync::Arc::clone(world.platform()));
+        world.spawn("fills the disk", async move {
+            platform.sleep_until(Nanos(Nanos::MILLISECOND)).await;
+            full.set_capacity(128 << 10);
+        });
+        Ok(disk)
+    });
+    let outcome = run(&simulation);
+    let [left] = &outcome.unwritten[..] else { panic!("{:?}", outcome.unwritten) };
+    assert!(left.why == "no space left on the device" && left.dirty_bytes >= (1 << 20) - (128 << 10), "{left:?}");
+}
+
+#[test]
+fn a_policy_by_name_changes_what_happens() {
+    let text = "[x]\nrw=write\nsize=16m\nbs=64k\n";
+    let mut pauses = Vec::new();
+    for (name, _) in simulator::simulation::policies() {
+        let mut simulation = small(text);
+        (simulation.policy, simulation.memory_bytes) = (name.to_owned(), 16 << 20);
+        let outcome = run(&simulation);
+        assert_eq!(outcome.jobs[0].write.bytes, 16 << 20, "{name}");
+        pauses.push((outcome.engine.pauses[0].1, outcome.trace_hash));
+    }
+    pauses.sort_unstable();
+    pauses.dedup();
+    assert!(pauses.len() >= 4, "{pauses:?}");
+    let mut simulation = small(text);
+    simulation.policy = "linux-9".to_owned();
+    let told = failure(&simulation);
+    assert!(told.starts_with("there is no policy 'linux-9'; there are afflux, linux-2.6.31-rc1, "), "{told}");
 }

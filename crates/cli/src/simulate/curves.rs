@@ -2,9 +2,15 @@
 //!
 //! Owns: sums of an interval as rates, seconds and bytes as floating point.
 //! Does not own: samples (the simulator), drawing.
-//! Invariants: a rate is what was moved since the sample before, over the time since then.
+//! Invariants: rates over their intervals add up to what was moved.
+
+#[cfg(test)]
+mod tests;
 
 use simulator::simulation::{DeviceOutcome, DeviceSample};
+
+/// Into so many intervals a run is cut for rates.
+const PARTS: u64 = 120;
 
 /// Seconds and a value, in order of time.
 pub(super) type Curve = Vec<(f64, f64)>;
@@ -18,17 +24,19 @@ pub(super) fn level(device: &DeviceOutcome, value: impl Fn(&DeviceSample) -> u64
     device.samples.iter().map(|sample| (seconds(sample.at_ns), value(sample) as f64)).collect()
 }
 
-/// What was moved between samples, per second; a point in the middle of each interval.
+/// What was moved, per second, over at least a [`PARTS`]th of the run at a time: samples are closer than
+/// requests are, and would show their comings and goings. A point in the middle of each interval.
 pub(super) fn rate(device: &DeviceOutcome, moved: impl Fn(&DeviceSample) -> u64) -> Curve {
-    let mut before = 0;
-    let mut curve = Curve::with_capacity(device.samples.len());
+    let end_ns = device.samples.last().map_or(0, |sample| sample.at_ns);
+    let (mut before_ns, mut sum) = (0, 0);
+    let mut curve = Curve::new();
     for sample in &device.samples {
-        let interval = sample.at_ns.saturating_sub(before);
-        if interval > 0 {
-            let middle = seconds(before) + seconds(interval) / 2.0;
-            curve.push((middle, moved(sample) as f64 / seconds(interval)));
+        sum += moved(sample);
+        let interval_ns = sample.at_ns.saturating_sub(before_ns);
+        if interval_ns > 0 && (interval_ns >= end_ns / PARTS || sample.at_ns == end_ns) {
+            curve.push((seconds(before_ns) + seconds(interval_ns) / 2.0, sum as f64 / seconds(interval_ns)));
+            (before_ns, sum) = (sample.at_ns, 0);
         }
-        before = sample.at_ns;
     }
     curve
 }

@@ -7,11 +7,17 @@
 #[cfg(test)]
 mod tests;
 
+use std::time::Duration;
+
 use report::{Axis, Page, Plot, Quantity, Series, Shape};
 use simulator::simulation::{DeviceOutcome, Outcome as Figures};
 
 use super::curves::{self, seconds};
 use super::{Run, text};
+use crate::units;
+
+/// How far the axis of throughput goes beyond what the disk did.
+const TIMES_THE_DISK: f64 = 2.5;
 pub(super) fn page(run: &Run) -> String {
     let figures = &run.figures;
     let mut page = Page::new(format!("{} on {}", run.jobs, text::disks(figures)), "simulated");
@@ -65,16 +71,7 @@ fn plots(device: &DeviceOutcome, end_s: f64) -> Vec<Plot> {
     let time = || Axis::new("Virtual time", Quantity::Time).range(0.0, end_s);
     let mut plots = Vec::new();
 
-    let rates = [
-        ("accepted from writers", curves::rate(device, |sample| sample.accepted_bytes)),
-        ("written to disk", curves::rate(device, |sample| sample.moved_bytes.1)),
-        ("read from disk", curves::rate(device, |sample| sample.moved_bytes.0)),
-    ];
-    let mut plot = Plot::new("Throughput", time(), Axis::new("Throughput", Quantity::DataRate));
-    for (name, curve) in rates.into_iter().filter(|(_, curve)| curves::lives(curve)) {
-        plot = plot.with(Series::new(name, Shape::Line, curve));
-    }
-    plots.push(plot);
+    plots.push(throughput(device, time()));
 
     let dirty = Plot::new("Dirty memory", time(), Axis::new("Memory", Quantity::Memory))
         .note("What a power loss would take, and where writers are paused.")
@@ -103,4 +100,27 @@ fn plots(device: &DeviceOutcome, end_s: f64) -> Vec<Plot> {
         plots.push(plot);
     }
     plots
+}
+
+/// What came in and what the disk did. A cache takes bytes in far faster than a disk writes them: the
+/// axis ends where the disk is still seen, and the note says how far the rest goes.
+fn throughput(device: &DeviceOutcome, time: Axis) -> Plot {
+    let accepted = curves::rate(device, |sample| sample.accepted_bytes);
+    let written = curves::rate(device, |sample| sample.moved_bytes.1);
+    let read = curves::rate(device, |sample| sample.moved_bytes.0);
+    let top = TIMES_THE_DISK * curves::largest(&written).max(curves::largest(&read));
+    let peak = curves::largest(&accepted);
+    let cut = top > 0.0 && peak > top;
+    let axis = Axis::new("Throughput", Quantity::DataRate);
+    let mut plot = Plot::new("Throughput", time, if cut { axis.range(0.0, top) } else { axis });
+    if cut {
+        let peak = units::rate(peak as u64, Duration::from_secs(1));
+        plot = plot.note(format!("Cut at the top: the cache accepted up to {peak}."));
+    }
+    for (name, curve) in [("accepted from writers", accepted), ("written to disk", written), ("read from disk", read)] {
+        if curves::lives(&curve) {
+            plot = plot.with(Series::new(name, Shape::Line, curve));
+        }
+    }
+    plot
 }

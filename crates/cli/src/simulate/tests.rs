@@ -65,7 +65,7 @@ pub(super) fn run() -> Run {
 fn device() -> DeviceOutcome {
     let sample = |at: u64| DeviceSample {
         at_ns: at * SECOND / 2,
-        dirty_bytes: (at * 8 << 20).min(100 << 20),
+        dirty_bytes: ((at * 8) << 20).min(100 << 20),
         writeback_bytes: if at > 2 { 4 << 20 } else { 0 },
         dirty_limit_bytes: 100 << 20,
         queue_depth: (at % 16) as u32,

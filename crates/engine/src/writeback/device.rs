@@ -62,6 +62,8 @@ pub(crate) struct DeviceState {
     pub(crate) write_ended: WaitQueue,
     pub(crate) memory_short: AtomicBool,
     pub(crate) draining: AtomicU32,
+    /// Space gets small: what is dirty has its place, and what is written gets one first.
+    pub(crate) reserving: AtomicBool,
     pub(crate) files_failed: AtomicU64,
     usage: Mutex<Usage>,
 }
@@ -183,6 +185,7 @@ impl DeviceState {
             write_ended: WaitQueue::new(),
             memory_short: AtomicBool::new(false),
             draining: AtomicU32::new(0),
+            reserving: AtomicBool::new(false),
             files_failed: AtomicU64::new(0),
             usage: Mutex::default(),
         }

@@ -127,3 +127,12 @@ fn a_zero_does_not_set_the_range_of_a_logarithmic_axis() {
     let svg = plot.svg(Width::Wide, "f");
     assert!(svg.contains(">1 µs</text>") && svg.contains(">1 s</text>"), "{svg}");
 }
+
+#[test]
+fn a_name_that_is_too_long_for_the_legend_is_cut_there() {
+    let long = "a name that goes on and on and on and on and on and on and on";
+    let names = [long, "short"].map(|name| Series::new(name, Shape::Line, ramp(3)));
+    let svg = plot(names).svg(Width::Narrow, "f");
+    assert!(svg.contains("…</text>") && !svg.contains(&format!("{long}</text>")), "{svg}");
+    assert!(svg.contains(&format!("{long}: 3 points")), "whole in the description: {svg}");
+}

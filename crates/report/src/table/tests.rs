@@ -16,11 +16,11 @@ fn columns_line_up_and_lines_have_no_blanks_at_their_ends() {
 
 #[test]
 fn flagged_cells_have_an_asterisk_and_the_others_stay_in_line() {
-    let mut table = Table::new("", &[("ours", Align::Right)]);
-    table.row([Cell::from("1")]);
-    table.row([Cell::flagged("23")]);
+    let mut table = Table::new("", &[("ours", Align::Right), ("theirs", Align::Right)]);
+    table.row([Cell::from("1"), Cell::from("5")]);
+    table.row([Cell::flagged("23"), Cell::from("6")]);
     table.note("* differs");
-    assert_eq!(table.text(Terminal::PLAIN), "  ours\n     1\n    23*\n  * differs\n");
+    assert_eq!(table.text(Terminal::PLAIN), "  ours    theirs\n     1         5\n    23*        6\n  * differs\n");
     assert!(table.html().contains("23<b>*</b></td>"));
 }
 

@@ -39,6 +39,8 @@ const EIO: i32 = 5;
 /// A whole script.
 #[derive(Clone, Debug, Default)]
 pub struct FaultScript {
+    /// Its name, for messages.
+    pub file: String,
     /// Its entries, in the order of the file.
     pub entries: Vec<ScriptedFault>,
 }
@@ -135,7 +137,7 @@ impl FaultScript {
             DeValue::Table(table) => Entry { source: &source, table, span: entry.span() }.parse(),
             _ => Err(source.error(&entry.span(), Some("fault"), "is written [[fault]]")),
         });
-        Ok(Self { entries: entries.collect::<Result<_, _>>()? })
+        Ok(Self { file: file.to_owned(), entries: entries.collect::<Result<_, _>>()? })
     }
 }
 

@@ -334,6 +334,11 @@ impl Disk {
         self.lock().capacity_bytes = capacity_bytes;
     }
 
+    /// As many bytes again as it was made with.
+    pub fn restore_capacity(&self) {
+        self.set_capacity(self.options.capacity_bytes);
+    }
+
     /// Requests in flight.
     pub fn in_flight(&self) -> u64 {
         self.lock().pending.len() as u64
@@ -375,9 +380,7 @@ impl Disk {
                 return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
             }
             ScriptedWhat::Hang => (Disk::hang, Disk::release),
-            ScriptedWhat::NoSpace => {
-                (|disk| disk.set_capacity(0), |disk| disk.set_capacity(disk.options.capacity_bytes))
-            }
+            ScriptedWhat::NoSpace => (|disk| disk.set_capacity(0), Disk::restore_capacity),
             ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
         };
         self.call_at(entry.from_ns, begin);

@@ -418,6 +418,28 @@ impl StampModel {
         })
     }
 
+    /// How many pages of a disk's bytes lack what was written to them last, as far as it surely was.
+    pub fn pages_lost(&self, offset: u64, got: &[u8]) -> u64 {
+        let mut lost = 0;
+        let look = |pages: Range<u64>, cell: Cell| {
+            for page in pages.filter(|page| cell.last > 0 && !self.unknown.contains(page)) {
+                let start = (page * PAGE_BYTES - offset) as usize;
+                let stamp = PageStamp::from_bytes(got[start..].first_chunk().copied().unwrap_or_default());
+                // A later version is of a write that was not answered any more.
+                lost += u64::from(stamp.is_none_or(|stamp| stamp.version < cell.last));
+            }
+            Ok::<(), ()>(())
+        };
+        // `look` refuses nothing.
+        let _ = self.runs.look(stamped(offset, got.len() as u64), look);
+        lost
+    }
+
+    /// The size that the file has at least.
+    pub fn size(&self) -> u64 {
+        self.sizes.0
+    }
+
     /// Checks the size of a disk's file after a power loss that came after `synced` bytes had been synced.
     pub fn check_crashed_size(&self, synced: u64, size: u64) -> Result<(), Mismatch> {
         if (synced.min(self.sizes.0)..=self.sizes.1).contains(&size) {

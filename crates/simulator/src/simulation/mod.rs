@@ -4,10 +4,13 @@
 //! Does not own: the parts (`world`, `disk`, `workload`); how figures are shown.
 //! Invariants: the same description and seed give the same figures.
 
+mod faults;
 mod outcome;
 mod plan;
+mod policy;
 mod run;
 mod sampling;
+mod serving;
 mod settle;
 
 use std::sync::Arc;
@@ -15,7 +18,7 @@ use std::sync::Arc;
 use engine::settings::KnobError;
 
 use crate::costs::CostTable;
-use crate::disk::{Disk, DiskOptions, Fault};
+use crate::disk::{Disk, DiskOptions, FaultScript};
 use crate::workload::Workload;
 use crate::world::World;
 
@@ -23,8 +26,10 @@ pub(crate) use plan::{Plan, layout, plan};
 pub(crate) use run::Left;
 
 pub use outcome::{
-    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OffsetSample, OperationOutcome, Outcome,
+    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OffsetSample,
+    OperationOutcome, Outcome, Unwritten,
 };
+pub use policy::{OWN_POLICY, policies};
 
 /// What a system call that does nothing takes: `getppid` under Linux 6.18 on a virtual machine with two cores
 /// of an AMD EPYC, best of five rounds.
@@ -47,19 +52,20 @@ pub struct Simulation {
     pub call_ns: u64,
     /// Bytes of page frames.
     pub memory_bytes: u64,
-    /// Knobs of the engine, each as `KNOB=VALUE`.
+    /// Whose policies: [`OWN_POLICY`], or a name of `linux-policies`. [`policies`] lists them.
+    pub policy: String,
+    /// Knobs of the engine, set after what the policy starts with, each as `KNOB=VALUE`.
     pub knobs: Vec<String>,
     /// Devices; at least one. A file is on the device with the longest directory above it.
     pub devices: Vec<DeviceChoice>,
     /// What runs, in the order of the report.
     pub workloads: Vec<Workload>,
-    /// What happens to the devices, in any order.
-    pub faults: Vec<FaultEvent>,
+    /// What happens to devices, files and links. A power loss or a kill ends the run: what the disks have is
+    /// checked against what was synced, and nothing is written out. If the jobs end before, the machine
+    /// is idle until then. All other faults end with the jobs.
+    pub faults: FaultScript,
     /// Virtual time at which jobs that still run are stopped; what they wrote is then written out.
     pub until_ns: Option<u64>,
-    /// Virtual time at which all devices lose power, if jobs still run then. The run ends there: what the
-    /// disks have is checked against what was synced, and nothing is written out.
-    pub power_loss_ns: Option<u64>,
     /// What files hold, and how it is checked.
     pub contents: Contents,
     /// Keep the last events in words, in [`Outcome::trace_lines`].
@@ -100,32 +106,6 @@ impl DeviceChoice {
             make: Arc::new(move |world, number| Ok(Disk::new(world, number, options.clone()))),
         }
     }
-}
-
-/// Something that happens to a device at an instant.
-#[derive(Clone, Debug)]
-pub struct FaultEvent {
-    /// When, in virtual nanoseconds.
-    pub at_ns: u64,
-    /// Which device, as in [`Simulation::devices`], from 0.
-    pub device: usize,
-    /// What happens.
-    pub what: FaultAction,
-}
-
-/// What happens to a device.
-#[derive(Clone, Debug)]
-pub enum FaultAction {
-    /// A rule comes into force; its file is left open (any).
-    Begin(Fault),
-    /// All rules end.
-    End,
-    /// Nothing is answered any more.
-    Hang,
-    /// It answers again.
-    Release,
-    /// All files together may hold so many bytes from now on.
-    Capacity(u64),
 }
 
 /// How far a run is.
@@ -170,19 +150,27 @@ impl Simulation {
             costs: CostTable::standard(),
             call_ns: CALL_NS,
             memory_bytes: 1 << 30,
+            policy: OWN_POLICY.to_owned(),
             knobs: Vec::new(),
             devices: vec![device],
             workloads: Vec::new(),
-            faults: Vec::new(),
+            faults: FaultScript::default(),
             until_ns: None,
-            power_loss_ns: None,
             contents: Contents::default(),
             keep_trace: false,
         }
     }
 
+    /// Checks the policy's name and the knobs.
+    ///
+    /// # Errors
+    /// When there is no such policy or knob, or a value is out of range.
+    pub fn check_settings(&self) -> Result<(), SimulationError> {
+        self.settings().map(|_| ())
+    }
+
     /// Runs it to its end: all jobs done (or stopped), faults off, everything written out as by `sync`, all
-    /// checks passed. `progress` is called at every sample, a few thousand times in all.
+    /// checks passed; or to a power loss or a kill, and the checks after that. `progress` is called at every sample, a few thousand times in all.
     ///
     /// # Errors
     /// When the description is wrong, the run cannot go on, or a check fails.

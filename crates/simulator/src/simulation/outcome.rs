@@ -24,8 +24,47 @@ pub struct Outcome {
     pub at_risk_bytes_max: u64,
     /// From the last write that was accepted until all was on the disks.
     pub settle_ns: u64,
+    /// What could never be written, where something could not.
+    pub unwritten: Vec<Unwritten>,
+    /// How the run ended, where power was lost or the process killed.
+    pub loss: Option<Loss>,
     /// The last events in words, where they were asked for.
     pub trace_lines: Vec<String>,
+}
+
+/// Something that was accepted and could not be written, though no fault was left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritten {
+    /// A file's path, or a device's name where it is not known which.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// Dirty bytes of its device.
+    pub dirty_bytes: u64,
+}
+
+/// What ended everything in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossCause {
+    /// Power was lost: of what was not durable each sector survived or not, as drawn.
+    PowerLoss,
+    /// The process was killed: its devices lived on.
+    Kill,
+}
+
+/// What a power loss or a kill took. That nothing synced is among it was checked, or there would be no outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// What happened.
+    pub cause: LossCause,
+    /// When.
+    pub at_ns: u64,
+    /// Bytes that writers had had accepted by then.
+    pub accepted_bytes: u64,
+    /// Of these, what the disks lack, in whole pages; `None` where contents are not checked.
+    pub lost_bytes: Option<u64>,
+    /// Files that lost something, and how many bytes.
+    pub files: Vec<(String, u64)>,
 }
 
 /// One job (with `group_reporting`: a group of them).

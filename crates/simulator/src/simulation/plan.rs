@@ -73,6 +73,8 @@ fn planned<'a>(workloads: &'a [Workload], seed: &Random) -> Result<Vec<Planned<'
         let (job, over_ns) = match workload {
             Workload::Job(job) => (Arc::new(job.clone()), 0),
             Workload::Readers(readers) => (Arc::new(readers_job(readers)), readers.start_over_ns),
+            // Not a job: it comes over a link (`serving`).
+            Workload::NfsClient(_) => continue,
         };
         if all.len() as u64 + job.clones > CLONES_MAX as u64 {
             return Err(format!("more than {CLONES_MAX} jobs, clones counted"));

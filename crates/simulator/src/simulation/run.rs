@@ -4,23 +4,27 @@
 //! Does not own: what a job does (`workload`), the samples (`sampling`).
 //! Invariants: a run ends: all jobs done, or stopped, or nothing has moved for an hour of virtual time.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use engine::counters::{COUNTERS, Counter};
-use engine::settings::Settings;
-use engine::{Device, Engine, Nanos, Platform};
+use engine::{Device, DeviceId, Engine, Nanos, Platform};
 use frames::{FRAME_BYTES, Frames};
 
+use super::faults::{self, Parties};
+use super::outcome::{Loss, LossCause, Unwritten};
 use super::plan::{Plan, Start, plan};
 use super::sampling::Sampler;
+use super::serving::{self, Client, Served};
 use super::settle;
-use super::{Contents, DeviceOutcome, EngineOutcome, FaultAction, Outcome, Progress, Simulation, SimulationError};
+use super::{Contents, DeviceChoice, DeviceOutcome, EngineOutcome, Outcome, Progress, Simulation, SimulationError};
+use crate::disk::ScriptedWhat;
 use crate::random::Random;
-use crate::workload::machine::{Machine, Volume, WorkFile, lock};
+use crate::workload::machine::{Machine, Volume, WorkFile, is_under, lock};
 use crate::workload::runner::{self, Doing, described};
 use crate::world::{CPUS_MAX, CpuOptions, World, WorldOptions};
 
@@ -62,7 +66,13 @@ struct Run<'a> {
     /// What had moved when something last did, and when that was.
     moved: (u64, u64),
     bytes_total: Option<u64>,
-    power_loss_ns: Option<u64>,
+    /// What ends everything in memory, and when.
+    ending: Option<(u64, LossCause)>,
+    clients: &'a [Client],
+    /// Set once no fault is to begin any more.
+    faults_over: Arc<AtomicBool>,
+    /// Devices may have been made to be full.
+    no_space: bool,
     progress: &'a mut dyn FnMut(Progress),
 }
 
@@ -72,6 +82,8 @@ struct Ended {
     virtual_ns: u64,
     settle_ns: u64,
     cpu_busy_ns: u64,
+    unwritten: Vec<Unwritten>,
+    loss: Option<Loss>,
 }
 
 impl Simulation {
@@ -92,10 +104,16 @@ impl Simulation {
             return Err(SimulationError::Description(format!("{} CPUs are not within 1 to {CPUS_MAX}", self.cpus)));
         }
         let world = World::new(self.world_options());
-        let machine = Arc::new(self.machine(&world)?);
-        let mut plan =
-            plan(&self.workloads, &*machine, &Random::new(self.seed).fork(4)).map_err(SimulationError::Description)?;
-        self.schedule_faults(&world, &machine)?;
+        let wrong = SimulationError::Description;
+        let (machine, served) = self.machine(&world)?;
+        let machine = Arc::new(machine);
+        let mut plan = plan(&self.workloads, &*machine, &Random::new(self.seed).fork(4)).map_err(wrong)?;
+        let streams: Vec<_> = serving::streams(&self.workloads).collect();
+        let clients = serving::clients(&streams, &world, &machine, &served).map_err(wrong)?;
+        let bytes = streams.iter().map(|stream| stream.client.file_bytes).sum::<u64>();
+        plan.bytes = plan.bytes.map(|planned| planned.saturating_add(bytes));
+        let parties = Parties { script: &self.faults, devices: &self.devices, machine: &machine, clients: &clients };
+        let faults_over = parties.schedule(&world).map_err(wrong)?;
         let run = Run {
             world: &world,
             left: Arc::default(),
@@ -103,7 +121,10 @@ impl Simulation {
             started: Vec::new(),
             moved: (0, 0),
             bytes_total: plan.bytes,
-            power_loss_ns: self.power_loss_ns,
+            ending: faults::ending(&self.faults),
+            clients: &clients,
+            faults_over,
+            no_space: self.faults.entries.iter().any(|entry| matches!(entry.what, ScriptedWhat::NoSpace)),
             progress,
             machine: Arc::clone(&machine),
         };
@@ -115,24 +136,27 @@ impl Simulation {
         };
         let at_ns = machine.now_ns();
         let ended = ended.map_err(|what| SimulationError::Run { what, seed: self.seed, at_ns })?;
-        Ok(self.outcome(&world, &machine, &plan, ended))
+        Ok(self.outcome(&world, &machine, (&plan, &clients), ended))
     }
 
-    fn machine(&self, world: &World) -> Result<Machine, SimulationError> {
+    /// The machine, and its devices that a server serves, by number.
+    fn machine(&self, world: &World) -> Result<(Machine, BTreeMap<usize, Served>), SimulationError> {
         let wrong = SimulationError::Description;
         if self.devices.is_empty() {
             return Err(wrong("there is no device".to_owned()));
         }
-        let mut settings = Settings::new();
-        for knob in &self.knobs {
-            settings.set_text(knob)?;
-        }
+        let (settings, policies) = self.settings()?;
         let bytes = self.memory_bytes / FRAME_BYTES as u64 * FRAME_BYTES as u64;
         let stamped = self.contents != Contents::Exact;
         let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) };
         let frames = frames.map_err(|error| wrong(format!("memory: {error}")))?;
         let platform = Arc::clone(world.platform());
-        let engine = Engine::new(Arc::clone(&platform), settings, frames);
+        let engine = match policies {
+            Some(policies) => Engine::with_policies(Arc::clone(&platform), settings, frames, policies),
+            None => Engine::new(Arc::clone(&platform), settings, frames),
+        };
+        let wanted = self.served();
+        let mut served = BTreeMap::new();
         let mut volumes: Vec<Volume> = Vec::new();
         for (number, choice) in self.devices.iter().enumerate() {
             let directory = choice.directory.clone().unwrap_or_default();
@@ -144,7 +168,12 @@ impl Simulation {
             if stamped {
                 disk.keep_stamps();
             }
-            let device = engine.add_device(&name, Arc::clone(&disk) as Arc<dyn Device>);
+            let device = if wanted.contains(&number) {
+                served.insert(number, serving::serve(world, &engine, &name, &disk).map_err(wrong)?);
+                DeviceId(number as u32)
+            } else {
+                engine.add_device(&name, Arc::clone(&disk) as Arc<dyn Device>)
+            };
             volumes.push(Volume {
                 directory,
                 name,
@@ -155,43 +184,33 @@ impl Simulation {
             });
         }
         let stop_ns = self.until_ns.unwrap_or(u64::MAX);
-        Ok(Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns))
+        Ok((Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns), served))
     }
 
-    fn schedule_faults(&self, world: &World, machine: &Arc<Machine>) -> Result<(), SimulationError> {
-        let count = machine.volumes.len();
-        if let Some(wrong) = self.faults.iter().find(|event| event.device >= count) {
-            let what = format!("a fault is for device {}, but there are {count}", wrong.device);
-            return Err(SimulationError::Description(what));
-        }
-        let mut events = self.faults.clone();
-        events.sort_by_key(|event| event.at_ns);
-        // Not the machine: this task may be asleep long after all else has ended.
-        let disks: Vec<_> = machine.volumes.iter().map(|volume| Arc::clone(&volume.disk)).collect();
-        let platform = Arc::clone(&machine.platform);
-        if !events.is_empty() {
-            world.spawn("faults", async move {
-                for event in events {
-                    platform.sleep_until(Nanos(event.at_ns)).await;
-                    let disk = &disks[event.device];
-                    match event.what {
-                        FaultAction::Begin(fault) => disk.add_fault(fault),
-                        FaultAction::End => disk.clear_faults(),
-                        FaultAction::Hang => disk.hang(),
-                        FaultAction::Release => disk.release(),
-                        FaultAction::Capacity(bytes) => disk.set_capacity(bytes),
-                    }
-                }
-            });
-        }
-        Ok(())
+    /// The devices that NFS clients write to.
+    fn served(&self) -> BTreeSet<usize> {
+        let device_of = |path: String| {
+            let directory = |choice: &DeviceChoice| choice.directory.clone().unwrap_or_default();
+            let above =
+                self.devices.iter().map(directory).enumerate().filter(|(_, directory)| is_under(&path, directory));
+            above.max_by_key(|(_, directory)| directory.trim_end_matches('/').len()).map(|(at, _)| at)
+        };
+        serving::streams(&self.workloads).filter_map(|stream| device_of(stream.path())).collect()
     }
 
-    fn outcome(&self, world: &World, machine: &Machine, plan: &Plan<WorkFile>, mut ended: Ended) -> Outcome {
+    fn outcome(
+        &self,
+        world: &World,
+        machine: &Machine,
+        (plan, clients): (&Plan<WorkFile>, &[Client]),
+        mut ended: Ended,
+    ) -> Outcome {
         let counters = machine.platform.counters().sum();
         let status = machine.engine.status();
         let count = |counter: Counter| counters[counter as usize];
-        let devices = self.devices.iter().zip(&machine.volumes).enumerate().map(|(at, (choice, volume))| {
+        let devices = self.devices.iter().zip(&machine.volumes).enumerate();
+        // The disk's own figures, not the engine's: they are of each device, and after merging.
+        let devices = devices.map(|(at, (choice, volume))| {
             let figures = volume.disk.figures();
             DeviceOutcome {
                 name: volume.name.clone(),
@@ -209,7 +228,7 @@ impl Simulation {
             seed: self.seed,
             trace_hash: world.trace_hash(),
             virtual_ns: ended.virtual_ns,
-            jobs: plan.rows.iter().map(|row| lock(row).outcome()).collect(),
+            jobs: clients.iter().map(|client| &client.row).chain(&plan.rows).map(|row| lock(row).outcome()).collect(),
             devices: devices.collect(),
             engine: EngineOutcome {
                 cache_bytes: status.cache_bytes,
@@ -220,6 +239,8 @@ impl Simulation {
             },
             at_risk_bytes_max: ended.sampler.at_risk_bytes_max,
             settle_ns: ended.settle_ns,
+            unwritten: ended.unwritten,
+            loss: ended.loss,
             trace_lines: world.trace_lines(),
         }
     }
@@ -228,7 +249,10 @@ impl Simulation {
 impl Run<'_> {
     async fn finish(mut self, starts: Vec<Start<WorkFile>>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
-        let crash_ns = self.power_loss_ns.unwrap_or(u64::MAX);
+        let crash_ns = self.ending.map_or(u64::MAX, |(at_ns, _)| at_ns);
+        for client in self.clients {
+            self.spawn("nfs client", client.run(&self.machine));
+        }
         for start in starts {
             if start.stonewall {
                 self.wait(stop_ns.min(crash_ns)).await?;
@@ -238,38 +262,79 @@ impl Run<'_> {
             }
         }
         self.wait(stop_ns.min(crash_ns)).await?;
-        if self.machine.now_ns() >= crash_ns {
-            return Ok(self.crash());
-        }
-        // Jobs stop; what they are in the middle of must end now.
+        // Jobs stop; what they are in the middle of must end now, or when power is lost.
         self.machine.stop_ns.store(0, Ordering::Relaxed);
-        for volume in &self.machine.volumes {
-            volume.disk.clear_faults();
-            volume.disk.release();
+        if let Some((at_ns, cause)) = self.ending {
+            self.wait(at_ns).await?;
+            self.idle(at_ns).await;
+            return Ok(self.lose(cause, at_ns));
         }
+        self.end_faults();
         self.wait(u64::MAX).await?;
-        self.settle().await?;
+        let unwritten = self.settle().await?;
         let virtual_ns = self.machine.now_ns();
         let cpu_busy_ns = self.world.cpu_usage().busy_ns();
         self.sampler.look(&self.machine);
         let accepted = self.machine.volumes.iter().map(|volume| volume.last_accepted_ns.load(Ordering::Relaxed));
         let settle_ns = accepted.max().filter(|ns| *ns > 0).map_or(0, |ns| virtual_ns - ns);
-        settle::check_clean(&self.machine)?;
-        self.machine.check_disks(false);
-        settle::check_frames(&self.machine).await?;
-        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns })
+        if unwritten.is_empty() {
+            settle::check_clean(&self.machine)?;
+        }
+        // What could not be written makes the disks old in places, as after a crash.
+        self.check_disks(!unwritten.is_empty());
+        // A server keeps its files, and these their pages.
+        if unwritten.is_empty() && self.clients.is_empty() {
+            settle::check_frames(&self.machine).await?;
+        }
+        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns, unwritten, loss: None })
     }
 
-    /// Power is lost in the middle of everything.
-    fn crash(mut self) -> Ended {
+    fn end_faults(&self) {
+        self.faults_over.store(true, Ordering::Relaxed);
+        for volume in &self.machine.volumes {
+            volume.disk.clear_faults();
+            volume.disk.release();
+            if self.no_space {
+                volume.disk.restore_capacity();
+            }
+        }
+    }
+
+    fn check_disks(&self, crashed: bool) {
+        self.machine.check_disks(crashed);
+        self.clients.iter().for_each(|client| client.check(&self.machine, crashed));
+    }
+
+    /// Lets the machine go on by itself until `at_ns`.
+    async fn idle(&mut self, at_ns: u64) {
+        while self.machine.now_ns() < at_ns {
+            let next_ns = self.sampler.next_ns().min(at_ns);
+            self.machine.platform.sleep_until(Nanos(next_ns)).await;
+            self.sampler.look(&self.machine);
+        }
+    }
+
+    /// Everything in memory is gone, in the middle of everything.
+    fn lose(mut self, cause: LossCause, at_ns: u64) -> Ended {
         let virtual_ns = self.machine.now_ns();
         self.sampler.look(&self.machine);
         for volume in &self.machine.volumes {
-            volume.disk.crash();
+            match cause {
+                LossCause::PowerLoss => volume.disk.crash(),
+                LossCause::Kill => volume.disk.kill_process(),
+            }
         }
-        self.machine.check_disks(true);
+        self.check_disks(true);
+        let accepted = self.machine.volumes.iter().map(|volume| volume.accepted_bytes.load(Ordering::Relaxed));
+        let mut files = self.machine.lost_bytes();
+        let clients = self.clients.iter().map(|client| (client.path.clone(), client.lost_bytes(&self.machine)));
+        files.extend(clients.filter(|(_, bytes)| *bytes > 0));
+        let lost_bytes = files.iter().map(|(_, bytes)| bytes).sum();
+        let checked = self.machine.kind != Contents::Unchecked;
+        let loss =
+            Loss { cause, at_ns, accepted_bytes: accepted.sum(), lost_bytes: checked.then_some(lost_bytes), files };
         let cpu_busy_ns = self.world.cpu_usage().busy_ns();
-        Ended { sampler: self.sampler, virtual_ns, settle_ns: 0, cpu_busy_ns }
+        Ended { sampler: self.sampler, virtual_ns, settle_ns: 0, cpu_busy_ns, unwritten: Vec::new(), loss: Some(loss) }
     }
 
     fn start(&mut self, clone: runner::Clone<WorkFile>) {
@@ -290,15 +355,15 @@ impl Run<'_> {
         });
     }
 
-    async fn settle(&mut self) -> Result<(), String> {
-        let (machine, result) = (Arc::clone(&self.machine), Arc::new(Mutex::new(Ok(()))));
+    async fn settle(&mut self) -> Result<Vec<Unwritten>, String> {
+        let (machine, result) = (Arc::clone(&self.machine), Arc::new(Mutex::new(Vec::new())));
         let told = Arc::clone(&result);
         self.spawn("settle", async move {
             let settled = settle::settle(&machine).await;
             *lock(&told) = settled;
         });
         self.wait(u64::MAX).await?;
-        lock(&result).clone()
+        Ok(std::mem::take(&mut *lock(&result)))
     }
 
     /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile.
@@ -343,8 +408,8 @@ impl Run<'_> {
         if now_ns - self.moved.1 < STUCK_NS {
             return Ok(());
         }
-        let doing: Vec<String> =
-            self.started.iter().filter(|(doing, _)| doing.is_busy()).map(|(_, say)| say()).collect();
+        let jobs = self.started.iter().filter(|(doing, _)| doing.is_busy()).map(|(_, say)| say());
+        let doing: Vec<String> = jobs.chain(self.clients.iter().filter_map(Client::described)).collect();
         let hung = self.machine.volumes.iter().filter(|volume| volume.disk.is_hung());
         let hung: Vec<&str> = hung.map(|volume| volume.name.as_str()).collect();
         Err(format!(

@@ -5,31 +5,79 @@
 //! Invariants: a run that passes has lost nothing: dirtied pages were written or cut off, no frame is
 //! missing, nobody waits.
 
-use engine::Nanos;
-use engine::Platform;
+use std::pin::pin;
+
 use engine::counters::Counter;
 use engine::settings::Knob;
+use engine::{Device, Nanos, Platform};
+use futures_util::future::{Either, select};
 
+use super::Unwritten;
 use crate::workload::machine::Machine;
 
-/// How often a drain is tried, with twice the pause each time.
-const TRIES: u32 = 12;
+/// How often a drain is tried, with twice the pause each time: a quarter of an hour in all.
+const TRIES: u32 = 10;
+/// A drain is given up once nothing has been written for so long.
+const STALLED_NS: u64 = 600 * Nanos::SECOND;
+/// Most things that are named if they cannot be written.
+const NAMED_MAX: usize = 20;
 
-/// Writes everything out.
-pub(super) async fn settle(machine: &Machine) -> Result<(), String> {
-    let mut errors = Vec::new();
+/// Writes everything out; what could not be.
+pub(super) async fn settle(machine: &Machine) -> Vec<Unwritten> {
+    let mut left = Vec::new();
     for turn in 0..TRIES {
-        errors.clear();
-        for volume in &machine.volumes {
-            errors.extend(machine.engine.drain(volume.device).await.into_iter().map(|(_, error)| error.to_string()));
+        left.clear();
+        for at in 0..machine.volumes.len() {
+            match drain(machine, at).await {
+                Ok(failed) => left.extend(failed),
+                Err(stalled) => return vec![stalled],
+            }
         }
         let status = machine.engine.status();
-        if errors.is_empty() && status.dirty_bytes == 0 && status.writeback_bytes == 0 {
-            return Ok(());
+        if left.is_empty() && status.dirty_bytes == 0 && status.writeback_bytes == 0 {
+            return left;
         }
         pause(machine, (1 << turn) * Nanos::SECOND).await;
     }
-    Err(format!("without faults, not clean after an hour: errors {errors:?}, {:?}", machine.engine.status()))
+    if left.is_empty() {
+        let status = machine.engine.status();
+        let (what, why) = ("some file".to_owned(), "it stays dirty".to_owned());
+        left.push(Unwritten { what, why, dirty_bytes: status.dirty_bytes });
+    }
+    left.truncate(NAMED_MAX);
+    left
+}
+
+/// Has a device write everything; what failed, or, as an error, that nothing is written any more.
+async fn drain(machine: &Machine, at: usize) -> Result<Vec<Unwritten>, Unwritten> {
+    let volume = &machine.volumes[at];
+    let written = || machine.platform.counters().get(Counter::PagesWritten);
+    let mut draining = pin!(machine.engine.drain(volume.device));
+    let failed = loop {
+        let before = written();
+        let stalled = pin!(machine.platform.sleep_until(machine.platform.now().after(STALLED_NS)));
+        match select(draining.as_mut(), stalled).await {
+            Either::Left((failed, _)) => break Some(failed),
+            Either::Right(_) if written() == before => break None,
+            Either::Right(_) => {}
+        }
+    };
+    let dirty_bytes = machine.engine.status().devices.get(at).map_or(0, |device| device.dirty_bytes);
+    let Some(failed) = failed else {
+        let full = Device::free_bytes_hint(&*volume.disk) == 0;
+        let why = if full { "no space left on the device" } else { "nothing is written any more" };
+        return Err(Unwritten { what: volume.name.clone(), why: why.to_owned(), dirty_bytes });
+    };
+    let named = |what: String, why: String| Unwritten { what, why, dirty_bytes };
+    let mut left = Vec::new();
+    for file in machine.files().into_iter().filter(|file| file.volume == at) {
+        left.extend(file.file.write_error().map(|error| named(file.path.clone(), error.to_string())));
+    }
+    // A server's files have names that only it knows.
+    if left.is_empty() {
+        left.extend(failed.first().map(|(_, error)| named(format!("a file on {}", volume.name), error.to_string())));
+    }
+    Ok(left)
 }
 
 async fn pause(machine: &Machine, ns: u64) {

@@ -53,6 +53,9 @@ pub(crate) trait FileContents: Send {
 
     /// Power was lost: whether the disk has all that was synced, and of the rest nothing that nobody wrote.
     fn check_crashed(&self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch>;
+
+    /// Bytes that were accepted and that the disk lacks, in whole pages.
+    fn lost_bytes(&mut self, disk: &Disk, file: DiskFileId) -> u64;
 }
 
 /// The ranges of a size that are compared at a time.
@@ -137,6 +140,18 @@ impl FileContents for Exact {
         }
         Ok(())
     }
+
+    fn lost_bytes(&mut self, disk: &Disk, file: DiskFileId) -> u64 {
+        let now = self.model.look();
+        let pages = self.model.written_ranges().into_iter().flat_map(|(start, end)| {
+            let whole = move |offset: u64| (offset, end.min(offset + PAGE_BYTES as u64));
+            (start / PAGE_BYTES as u64 * PAGE_BYTES as u64..end).step_by(PAGE_BYTES).map(whole)
+        });
+        let lacks = |(start, end): &(u64, u64)| {
+            self.model.check_bytes(now, *start, &disk.live_bytes(file, *start, (end - start) as usize)).is_err()
+        };
+        pages.filter(lacks).map(|(start, end)| end - start).sum()
+    }
 }
 
 /// Each page's stamp against all that it may be.
@@ -192,21 +207,55 @@ impl FileContents for Stamped {
     }
 
     fn check_disk(&mut self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
-        let mut bytes = vec![0; CHECK_BYTES as usize];
-        for (offset, len) in ranges(disk.size(file)) {
-            spread(&disk.kept_bytes(file, offset, len), &mut bytes);
-            let look = self.model.begin_read();
-            self.model.end_read(look, offset, len, &bytes[..len as usize])?;
-        }
-        Ok(())
+        stamps_on_disk(&mut self.model, disk, file)
     }
 
     fn check_crashed(&self, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
-        let mut bytes = vec![0; CHECK_BYTES as usize];
-        for (offset, len) in ranges(disk.size(file)) {
-            spread(&disk.kept_bytes(file, offset, len), &mut bytes);
-            self.model.check_crashed(offset, &bytes[..len as usize])?;
-        }
-        Ok(())
+        stamps_after_crash(&self.model, disk, file)
     }
+
+    fn lost_bytes(&mut self, disk: &Disk, file: DiskFileId) -> u64 {
+        stamps_lost(&self.model, disk, file)
+    }
+}
+
+/// A range of a disk's file with stamps where they belong, and rubbish between them.
+fn stamps_of(disk: &Disk, file: DiskFileId, (offset, len): (u64, u64), into: &mut [u8]) {
+    let kept = disk.kept_bytes(file, offset, len);
+    if kept.is_empty() {
+        into.fill(0);
+    }
+    if kept.len() as u64 == len { into[..len as usize].copy_from_slice(&kept) } else { spread(&kept, into) }
+}
+
+/// [`FileContents::check_disk`] of a file whose pages are stamped.
+pub(crate) fn stamps_on_disk(model: &mut StampModel, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
+    let mut bytes = vec![0; CHECK_BYTES as usize];
+    for (offset, len) in ranges(disk.size(file)) {
+        stamps_of(disk, file, (offset, len), &mut bytes);
+        let look = model.begin_read();
+        model.end_read(look, offset, len, &bytes[..len as usize])?;
+    }
+    Ok(())
+}
+
+/// [`FileContents::check_crashed`] of a file whose pages are stamped.
+pub(crate) fn stamps_after_crash(model: &StampModel, disk: &Disk, file: DiskFileId) -> Result<(), Mismatch> {
+    let mut bytes = vec![0; CHECK_BYTES as usize];
+    for (offset, len) in ranges(disk.size(file)) {
+        stamps_of(disk, file, (offset, len), &mut bytes);
+        model.check_crashed(offset, &bytes[..len as usize])?;
+    }
+    Ok(())
+}
+
+/// [`FileContents::lost_bytes`] of a file whose pages are stamped.
+pub(crate) fn stamps_lost(model: &StampModel, disk: &Disk, file: DiskFileId) -> u64 {
+    let mut bytes = vec![0; CHECK_BYTES as usize];
+    let mut pages = 0;
+    for (offset, len) in ranges(model.size()) {
+        stamps_of(disk, file, (offset, len), &mut bytes);
+        pages += model.pages_lost(offset, &bytes[..len as usize]);
+    }
+    pages * PAGE_BYTES as u64
 }

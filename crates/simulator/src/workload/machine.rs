@@ -70,9 +70,22 @@ pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Whether a path is in a directory, or deeper.
-fn is_under(path: &str, directory: &str) -> bool {
+pub(crate) fn is_under(path: &str, directory: &str) -> bool {
     let directory = directory.trim_end_matches('/');
     directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+}
+
+/// What is wrong with a path that no device has, and what to do about it.
+pub(crate) fn on_no_device(path: &str) -> String {
+    let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
+    match directory {
+        "" => format!("'{path}' is on no device: add a device for everything, --device NAME"),
+        directory => {
+            format!(
+                "'{path}' is on no device: add --device {directory}=NAME, or a device for everything, --device NAME"
+            )
+        }
+    }
 }
 
 impl Machine {
@@ -130,7 +143,7 @@ impl Machine {
         if let Some(file) = files.get(path) {
             return Ok(Arc::clone(file));
         }
-        let volume = self.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
+        let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
         let Volume { disk, device, .. } = &self.volumes[volume];
         let disk_file = disk.create_file();
         let number = files.len() as u64;
@@ -174,12 +187,18 @@ impl Machine {
             lock(contents).end_write(mark, if result.is_ok() { Ending::Done } else { Ending::Failed });
         }
         if result.is_ok() {
-            let volume = &self.volumes[to.volume];
-            add(&volume.accepted_bytes, buffer.len() as u64);
-            volume.last_accepted_ns.store(self.now_ns(), Ordering::Relaxed);
-            add(&self.moved_bytes, buffer.len() as u64);
+            self.accepted(to.volume, buffer.len() as u64);
         }
         result
+    }
+
+    /// Counts what a writer to this volume had accepted.
+    #[inline]
+    pub(crate) fn accepted(&self, volume: usize, bytes: u64) {
+        let volume = &self.volumes[volume];
+        add(&volume.accepted_bytes, bytes);
+        volume.last_accepted_ns.store(self.now_ns(), Ordering::Relaxed);
+        add(&self.moved_bytes, bytes);
     }
 
     /// Reads into `buffer`; returns how many bytes.
@@ -227,6 +246,16 @@ impl Machine {
         }
     }
 
+    /// Bytes of each file that were accepted and that the disks lack, of those that lack any.
+    pub(crate) fn lost_bytes(&self) -> Vec<(String, u64)> {
+        let lost = self.files().into_iter().filter_map(|file| {
+            let contents = file.contents.as_ref()?;
+            let disk = &self.volumes[file.volume].disk;
+            Some((file.path.clone(), lock(contents).lost_bytes(disk, file.disk_file)))
+        });
+        lost.filter(|(_, bytes)| *bytes > 0).collect()
+    }
+
     fn note(&self, file: &WorkFile, checked: Result<(), Mismatch>) {
         if let Err(mismatch) = checked {
             self.fail(format!("{}: {mismatch}", file.path));
@@ -245,7 +274,7 @@ impl Site for Machine {
     fn lay_out(&self, layout: &BTreeMap<String, u64>) -> Result<(), String> {
         let mut needed = vec![0_u64; self.volumes.len()];
         for (path, bytes) in layout {
-            let volume = self.volume_of(path).ok_or_else(|| format!("'{path}' is on no device"))?;
+            let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
             needed[volume] = needed[volume].saturating_add(*bytes);
         }
         for (volume, needed) in self.volumes.iter().zip(&needed) {
@@ -300,12 +329,7 @@ impl Site for Machine {
         Self::read(self, file, offset, buffer)
     }
 
-    fn write(
-        &self,
-        file: &WorkFile,
-        offset: u64,
-        buffer: &mut [u8],
-    ) -> impl Future<Output = Result<(), Error>> + Send {
+    fn write(&self, file: &WorkFile, offset: u64, buffer: &mut [u8]) -> impl Future<Output = Result<(), Error>> + Send {
         Self::write(self, file, offset, buffer)
     }
 

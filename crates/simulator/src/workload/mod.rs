@@ -6,7 +6,7 @@
 //! Invariants: a description is plain data; running it depends on it and on the seed alone.
 
 mod blocks;
-mod contents;
+pub(crate) mod contents;
 mod engine_run;
 pub mod fio;
 mod job;
@@ -29,6 +29,28 @@ pub enum Workload {
     Job(Job),
     /// Many sequential readers.
     Readers(Readers),
+    /// A client that writes a file over a link, to the real NFS server.
+    NfsClient(NfsStream),
+}
+
+/// An NFS client that writes one file and commits it, from the start of the run.
+#[derive(Clone, Debug)]
+pub struct NfsStream {
+    /// How the report names it, and the name of its file.
+    pub name: String,
+    /// Where the file is; the server serves the device that this directory is on.
+    pub directory: String,
+    /// What it does; its file's name is set by the run.
+    pub client: nfs_client::NfsClientOptions,
+    /// The link between client and server, its own.
+    pub link: crate::link::LinkOptions,
+}
+
+impl NfsStream {
+    /// The path of its file.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.directory.trim_end_matches('/'), self.name)
+    }
 }
 
 /// N sequential readers of sparse files, one file each, that start evenly over a time.

@@ -63,8 +63,12 @@ pub(crate) trait Site: Send + Sync + 'static {
     ) -> impl Future<Output = Result<usize, Error>> + Send;
 
     /// Writes `buffer`, whose bytes the site may choose.
-    fn write(&self, file: &Self::File, offset: u64, buffer: &mut [u8])
-    -> impl Future<Output = Result<(), Error>> + Send;
+    fn write(
+        &self,
+        file: &Self::File,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     /// Brings the page at `offset` into the cache, as a fault does.
     fn fault(&self, file: &Self::File, offset: u64) -> impl Future<Output = Result<(), Error>> + Send;

@@ -135,6 +135,27 @@ fn a_full_disk_is_told_to_the_writer_and_what_was_accepted_is_kept() {
     assert_eq!(file.disk.durable_bytes(file.id, 0, len), bytes(2, 0, len));
 }
 
+/// What was accepted while there was plenty of room gets its place before the room that is left is given
+/// to others: here 160 of 200 blocks' worth is dirty in one file when space gets small for another.
+#[test]
+fn what_was_accepted_without_asking_keeps_its_room() {
+    let disk = DiskOptions { capacity_bytes: 400 * PAGE as u64, ..DiskOptions::default() };
+    let lab = Lab::new(1, 4096, &[disk], &["reserve_below_bytes=64KiB", "dirty_background_ratio=100"]);
+    let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
+    lab.run(async {
+        lab.here.write(&files[0], 0, 160 * PAGE, 2).await.unwrap();
+        let mut accepted = 0;
+        while lab.here.write(&files[1], accepted * PAGE as u64, PAGE, 3).await.is_ok() {
+            accepted += 1;
+            assert!(accepted < 500, "a full disk takes no more");
+        }
+        assert!(accepted >= 230, "accepted {accepted} of 240 pages");
+        for file in &files {
+            lab.here.sync(file).await.expect("what was accepted has its room");
+        }
+    });
+}
+
 /// One small history of two files, with the n-th request failing in each of two ways, for every n.
 #[test]
 fn whichever_request_fails_nothing_acknowledged_is_lost() {

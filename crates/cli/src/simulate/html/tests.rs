@@ -26,6 +26,16 @@ fn a_run_without_samples_makes_a_page() {
 }
 
 #[test]
+fn a_burst_into_the_cache_does_not_hide_the_disk() {
+    let mut run = run();
+    assert!(!page(&run).contains("Cut at the top"));
+    run.figures.devices[0].samples[1].accepted_bytes = 500_000_000;
+    let page = page(&run);
+    assert!(page.contains("Cut at the top: the cache accepted up to 1.02 GB/s."), "{page}");
+    assert!(page.contains("Throughput (MB/s)"), "the unit is still the disk's");
+}
+
+#[test]
 fn a_reader_finds_no_fault_with_the_page() {
     if page_check::installed().is_none() {
         eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");

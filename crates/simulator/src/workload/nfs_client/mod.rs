@@ -15,13 +15,14 @@ mod wire;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use engine::{Nanos, Platform};
 use frontend_nfs::Server;
-use futures_util::future::{AbortHandle, abortable};
+use futures_util::future::{AbortHandle, Either, abortable, select};
 
 use crate::link::{Link, LinkEnd, serve_machine};
 use crate::model::stamps::{StampLook, StampModel, StampWrite};
@@ -186,6 +187,18 @@ impl NfsEntry {
     }
 }
 
+/// A call of the client that was answered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answered {
+    pub(crate) sent_ns: u64,
+    pub(crate) ended_ns: u64,
+    /// Bytes of a WRITE; `None`: it is a COMMIT.
+    pub(crate) written: Option<u64>,
+}
+
+/// Whoever wants to know of every answer.
+pub(crate) type Witness = Box<dyn Fn(Answered) + Send>;
+
 enum InFlight {
     Write { range: Range, write: StampWrite, sent_ns: u64 },
     Commit { look: StampLook, sent_ns: u64 },
@@ -227,6 +240,9 @@ pub struct NfsClient {
     in_flight: BTreeMap<u32, InFlight>,
     outcome: NfsClientOutcome,
     begun_ns: u64,
+    witness: Option<Witness>,
+    /// When it gives up what it is doing.
+    stop_ns: u64,
 }
 
 impl NfsClient {
@@ -260,15 +276,50 @@ impl NfsClient {
             in_flight: BTreeMap::new(),
             outcome: NfsClientOutcome::default(),
             begun_ns: 0,
+            witness: None,
+            stop_ns: u64::MAX,
         }
+    }
+
+    /// With somebody who is told of every WRITE and COMMIT as it is answered.
+    pub(crate) fn witnessed(self, witness: Witness) -> Self {
+        Self { witness: Some(witness), ..self }
+    }
+
+    /// Its program is ended at this instant: nothing more is sent or committed.
+    pub(crate) fn stopped_at(self, stop_ns: u64) -> Self {
+        Self { stop_ns, ..self }
     }
 
     /// Makes the file, writes it, and commits it.
     pub async fn run(mut self) -> Result<NfsClientOutcome, NfsClientError> {
+        if !self.run_to_stop().await? {
+            self.forget_calls();
+            return Ok(self.outcome);
+        }
+        self.outcome.bytes = self.options.file_bytes;
+        self.outcome.elapsed_ns = self.platform.now().0 - self.begun_ns;
+        self.outcome.resent_bytes = self.window.resent_bytes();
+        Ok(self.outcome)
+    }
+
+    /// Whether it came to its end before it was stopped.
+    async fn run_to_stop(&mut self) -> Result<bool, NfsClientError> {
+        if self.stop_ns == u64::MAX {
+            return self.run_on().await.map(|()| true);
+        }
+        let (platform, stop_ns) = (Arc::clone(&self.platform), self.stop_ns);
+        match select(pin!(self.run_on()), pin!(platform.sleep_until(Nanos(stop_ns)))).await {
+            Either::Left((ended, _)) => ended.map(|()| true),
+            Either::Right(_) => Ok(false),
+        }
+    }
+
+    async fn run_on(&mut self) -> Result<(), NfsClientError> {
         let mut dials = 0;
         loop {
             match self.run_connected().await {
-                Ok(()) => break,
+                Ok(()) => return Ok(()),
                 Err(Stop::Error(error)) => return Err(error),
                 Err(Stop::Lost) => {}
             }
@@ -282,10 +333,6 @@ impl NfsClient {
             }
             self.platform.sleep_until(self.platform.now().after(DIAL_NS)).await;
         }
-        self.outcome.bytes = self.options.file_bytes;
-        self.outcome.elapsed_ns = self.platform.now().0 - self.begun_ns;
-        self.outcome.resent_bytes = self.window.resent_bytes();
-        Ok(self.outcome)
     }
 
     async fn run_connected(&mut self) -> Result<(), Stop> {
@@ -402,6 +449,7 @@ impl NfsClient {
                 let took_ns = now_ns - sent_ns;
                 self.outcome.write_ns_max = self.outcome.write_ns_max.max(took_ns);
                 self.outcome.write_ns_sum += took_ns;
+                self.tell(Answered { sent_ns, ended_ns: now_ns, written: Some(count.into()) });
                 Ok(())
             }
             Some(InFlight::Commit { look, sent_ns }) => {
@@ -409,8 +457,15 @@ impl NfsClient {
                 let all = self.window.committed(reply.committed()?);
                 self.with_model(|model| if all { model.end_sync(look, 0, u64::MAX) } else { model.end_look(look) });
                 self.outcome.commit_waits_ns.push(now_ns - sent_ns);
+                self.tell(Answered { sent_ns, ended_ns: now_ns, written: None });
                 Ok(())
             }
+        }
+    }
+
+    fn tell(&self, answered: Answered) {
+        if let Some(witness) = &self.witness {
+            witness(answered);
         }
     }
 
