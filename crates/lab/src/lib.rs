@@ -15,11 +15,12 @@ mod s1;
 mod s2;
 mod s4;
 pub mod statistics;
+mod throttled;
 
 pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 
 /// All experiments, in the order of the list.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&s0::S0, &s1::S1, &s2::S2, &s4::S4];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled];
 
 /// The experiment called `name`.
 ///

@@ -28,6 +28,7 @@ impl Model {
             depth: self.get("nr_requests") as u32,
             volatile_cache,
             capacity_bytes: self.capacity_bytes(),
+            longer_alone: self.kind == Kind::Throttled && self.get("longer_alone") == 1,
             ..DiskOptions::default()
         }
     }
@@ -103,8 +104,13 @@ impl Model {
             Kind::Throttled => MechanismParameters::Throttled(ThrottleParameters {
                 read_bytes_per_second: self.get("read_bytes_per_second"),
                 write_bytes_per_second: self.get("write_bytes_per_second"),
+                tick_ns: self.get("tick_ns"),
+                slice_ns: self.get("slice_ns"),
                 latency_ns: self.get("latency_ns"),
+                below_bytes_per_second: self.get("below_bytes_per_second"),
                 flush_ns: self.get("flush_ns"),
+                journal_bytes: self.get("journal_bytes"),
+                commit_bytes: self.get("commit_bytes"),
             }),
         }
     }

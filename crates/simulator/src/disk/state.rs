@@ -10,6 +10,7 @@ use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 
 use super::fault::{FaultWhat, Faults};
 use super::file::{Change, DiskFile, torn};
+use super::gate::Gates;
 use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
 use super::service::Service;
 use super::{Disk, DiskFileId, DiskOptions};
@@ -77,6 +78,7 @@ pub(super) struct State {
     pub(super) files_made: u64,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) requests: u64,
+    pub(super) gates: Gates,
     pub(super) service: Service,
     pub(super) faults: Faults,
     pub(super) capacity_bytes: u64,
