@@ -116,45 +116,53 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
     let export = disk.path().join("exp");
     std::fs::create_dir(&export).map_err(failed)?;
 
-    let bench = Bench { plan, network: &network, export: &export, scratch: &scratch.0, sizes: &sizes };
+    let bench = Bench { plan, network: &network, directory: &export, scratch: &scratch.0, sizes: &sizes };
     let mut outcome = Outcome::default();
     let all = plan.centisecs.len() + 2;
-    let mut step = |at: usize, what: &str| watch_step(watch, from, at, all, what);
-    step(0, GANESHA);
-    let ganesha = bench.ganesha(&mut outcome)?;
-    outcome.copies.extend(ganesha);
+    let mut done = 0;
     let knobs = plan.centisecs.iter().map(|&centisecs| Some(centisecs)).chain([None]);
-    for (at, centisecs) in knobs.enumerate() {
-        step(at + 1, "afflux");
-        outcome.copies.extend(bench.afflux(centisecs)?);
+    for centisecs in std::iter::once(None).chain(knobs.map(Some)) {
+        let name = if centisecs.is_some() { AFFLUX } else { GANESHA };
+        watch.step(&format!("measuring {name}"), from + (1.0 - from) * f64::from(done) / all as f64);
+        let copies = match centisecs {
+            None => bench.ganesha(&mut outcome.notes)?,
+            Some(centisecs) => bench.afflux(centisecs)?,
+        };
+        copies.iter().for_each(|measured| watch.row(&measured.row(plan)));
+        outcome.copies.extend(copies);
+        done += 1;
     }
-    outcome.copies.iter().for_each(|measured| watch.row(&measured.row(plan)));
     Ok(outcome)
-}
-
-fn watch_step(watch: &mut dyn Watch, from: f64, at: usize, all: usize, what: &str) {
-    watch.step(&format!("measuring {what}"), from + (1.0 - from) * at as f64 / all as f64);
 }
 
 /// What all servers are measured on.
 struct Bench<'a> {
     plan: &'a Plan,
     network: &'a SlowNetwork,
-    export: &'a Path,
+    /// What is served.
+    directory: &'a Path,
     scratch: &'a Path,
     sizes: &'a [u64],
 }
 
+/// Where a server answers, and for what.
+struct At<'a> {
+    nfs: u16,
+    mount: u16,
+    export: &'a str,
+}
+
 impl Bench<'_> {
-    fn ganesha(&self, outcome: &mut Outcome) -> Result<Vec<Measured>, LabError> {
-        let server = match Ganesha::start(self.network, self.scratch, self.export) {
+    fn ganesha(&self, notes: &mut Vec<String>) -> Result<Vec<Measured>, LabError> {
+        let server = match Ganesha::start(self.network, self.scratch, self.directory) {
             Ok(server) => server,
             Err(missing) => {
-                outcome.notes.push(format!("{GANESHA} was not measured: {missing}."));
+                notes.push(format!("{GANESHA} was not measured: {missing}."));
                 return Ok(Vec::new());
             }
         };
-        let copies = self.copies(GANESHA, None, Ganesha::NFS_PORT, Ganesha::MOUNT_PORT);
+        let at = At { nfs: Ganesha::NFS_PORT, mount: Ganesha::MOUNT_PORT, export: &self.directory.to_string_lossy() };
+        let copies = self.copies(GANESHA, None, &at);
         drop(server);
         copies
     }
@@ -162,9 +170,10 @@ impl Bench<'_> {
     /// Our server with the knob at `centisecs` and the thresholds of the simulated one, or as it starts.
     fn afflux(&self, centisecs: Option<u64>) -> Result<Vec<Measured>, LabError> {
         let settings = centisecs.map(|centisecs| Settings { centisecs, memory_bytes: self.plan.memory_bytes });
-        let server = Running::afflux(self.network, self.scratch, self.export, settings).map_err(failed)?;
+        let server = Running::afflux(self.network, self.scratch, self.directory, settings).map_err(failed)?;
         let name = if centisecs.is_some() { AFFLUX } else { AFFLUX_PLAIN };
-        let copies = self.copies(name, centisecs, Running::PORT, Running::PORT);
+        let at = At { nfs: Running::PORT, mount: Running::PORT, export: &server.export };
+        let copies = self.copies(name, centisecs, &at);
         drop(server);
         copies
     }
@@ -173,12 +182,11 @@ impl Bench<'_> {
         &self,
         server: &'static str,
         centisecs: Option<u64>,
-        nfs_port: u16,
-        mount_port: u16,
+        at: &At<'_>,
     ) -> Result<Vec<Measured>, LabError> {
         let copy_all = || {
-            let root = until_it_answers(|| mount(mount_port, self.export))?;
-            let copy = |bytes: &u64| self.copy(nfs_port, &root, *bytes);
+            let root = until_it_answers(|| connect(at.mount)?.mount(at.export))?;
+            let copy = |bytes: &u64| self.copy(at.nfs, &root, *bytes);
             self.sizes.iter().map(copy).collect::<Result<Vec<_>, Error>>()
         };
         let copied = self.network.as_client(copy_all).map_err(failed)?;
@@ -227,10 +235,6 @@ fn connect(port: u16) -> Result<Client, Error> {
     let mut client = Client::connect((SlowNetwork::SERVER_ADDRESS, port))?;
     client.set_timeout(Some(PATIENCE))?;
     Ok(client)
-}
-
-fn mount(port: u16, export: &Path) -> Result<Vec<u8>, Error> {
-    connect(port)?.mount(&export.to_string_lossy())
 }
 
 /// Tries until a server that is starting answers.

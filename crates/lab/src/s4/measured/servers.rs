@@ -44,6 +44,8 @@ pub(super) struct Settings {
 /// Our server.
 pub(super) struct Running {
     _process: Process,
+    /// The name under which it serves the directory.
+    pub(super) export: String,
 }
 
 impl Running {
@@ -78,7 +80,9 @@ impl Running {
             let said = std::fs::read_to_string(scratch.join("afflux.log")).unwrap_or_default();
             return Err(format!("the server did not start: {}", said.trim()));
         }
-        Ok(Self { _process: process })
+        let ready: serde_json::Value = serde_json::from_str(&ready).unwrap_or_default();
+        let export = ready["serving"][0]["export"].as_str().ok_or("the server does not say what it serves")?;
+        Ok(Self { _process: process, export: export.to_owned() })
     }
 }
 
