@@ -59,14 +59,24 @@ pub(crate) struct Machine {
 /// How far a writer is.
 #[derive(Default)]
 pub(crate) struct Progress {
-    pub(crate) bytes: AtomicU64,
-    pub(crate) ended: AtomicBool,
-    pub(crate) failed: AtomicBool,
+    ended: AtomicBool,
+    ended_ns: AtomicU64,
+    failed: AtomicBool,
 }
 
 impl Progress {
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// When that was; 0 before.
+    pub(crate) fn ended_ns(&self) -> u64 {
+        self.ended_ns.load(Ordering::Relaxed)
+    }
+
+    /// Whether a write failed, which no disk here has a reason for.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -244,9 +254,9 @@ impl Machine {
                     break;
                 }
                 at += len;
-                own.bytes.store(at, Ordering::Relaxed);
                 platform.preemption_point().await;
             }
+            own.ended_ns.store(platform.now().0, Ordering::Relaxed);
             own.ended.store(true, Ordering::Relaxed);
         });
         progress

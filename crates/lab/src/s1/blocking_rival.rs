@@ -21,7 +21,7 @@ use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, row, rounded};
 
 const CPUS: usize = 4;
-const MEMORY_BYTES: u64 = 8 << 30;
+const MEMORY_BYTES: u64 = 16 << 30;
 const SLICE_PAGES: u64 = 1024;
 const FILES: u64 = 8;
 const FILE_BYTES: u64 = 512 << 20;
@@ -118,11 +118,13 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
     while !writers.iter().all(|writer| writer.has_ended()) {
         machine.sleep(100 * Nanos::MILLISECOND)?;
     }
-    // From now on there is too much; the next writer whose allowance is used up says so.
+    // From now on there is too much; the next writer whose allowance is used up says so. The rival comes
+    // when the pool is at work.
     let knob = machine.engine.set_knob(Knob::BackgroundRatio, 1);
     knob.map_err(|error| LabError::Failed(error.to_string()))?;
-    started.store(true, Ordering::Relaxed);
     machine.stream(&machine.file(0).0, 64 << 20, 64 << 10);
+    machine.sleep(Nanos::SECOND)?;
+    started.store(true, Ordering::Relaxed);
     machine.sleep(Nanos::SECOND)?;
     let from = machine.tally();
     machine.sleep(COUNTED_S * Nanos::SECOND)?;
