@@ -175,7 +175,11 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             plan.memory_bytes as f64 / 1e6
         ));
     }
-    if let (Some(fresh), Some(kept)) = (starts_mb(cells, "linux-3.6", 100), starts_mb(cells, "linux-3.6-kept", 100)) {
+    // With a single copy nothing is kept from one to the next.
+    let several = plan.records.len() > 1;
+    if several
+        && let (Some(fresh), Some(kept)) = (starts_mb(cells, "linux-3.6", 100), starts_mb(cells, "linux-3.6-kept", 100))
+    {
         let kept_rate = mean(cells, "linux-3.6-kept", 100, rate).unwrap_or_default();
         says.push(format!(
             "An estimate that is kept ends lower than the disk's speed: at 100 centiseconds writing begins at {:.0} MB \
@@ -188,8 +192,9 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
     says.push(
         "'afflux' is the engine's default law with this knob: its estimate counts only time with a write under way and \
          is known within the first writes; its ordinary threshold is 10 percent of the device's part of the dirty limit, \
-         and that part is half of the memory, so it begins earlier without the knob, too. A turn of its flusher goes on to \
-         the end of what the file has: what a COMMIT meets is anything between nothing and the threshold, by chance."
+         and that part is half of the memory, so it begins earlier without the knob, too. A turn of its flusher does \
+         not stop at the threshold but after 64 MiB, or when nothing is left: what a COMMIT meets is anything between \
+         nothing and the threshold, depending on where in that cycle it comes."
             .to_owned(),
     );
     says.push(
