@@ -4,7 +4,7 @@
 //! Does not own: the figures.
 //! Invariants: a sentence that names a figure takes it from the rows.
 
-use report::{Align, Axis, Plot, Quantity, Series, Shape, Table};
+use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
 
 use super::measured::{Measured, Outcome};
 use super::plan::Plan;
@@ -54,7 +54,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
     findings.tables.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.tables.push(commit_waits(plan, cells));
-    findings.figures = vec![rates_plot(plan, cells).into(), dirty_plot(cells).into(), starts_plot(cells).into()];
+    findings.figures = vec![rates_bars(plan, cells).into(), dirty_plot(cells).into(), starts_plot(cells).into()];
     findings.says = says(plan, cells);
     findings
 }
@@ -63,7 +63,8 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
     let mut table = table(plan, "Mean of the records, MB/s, and how far from the published mean", "", Align::Left);
     let of = |centisecs: &u64| published::mean(*centisecs, &plan.records).filter(|_| plan.is_published);
     if plan.is_published {
-        let row = plan.centisecs.iter().map(|centisecs| of(centisecs).map_or(String::new(), |mean| format!("{mean:.3}")));
+        let row =
+            plan.centisecs.iter().map(|centisecs| of(centisecs).map_or(String::new(), |mean| format!("{mean:.3}")));
         table.row(std::iter::once("published".to_owned()).chain(row));
     }
     for variant in VARIANTS {
@@ -106,31 +107,26 @@ fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
     table
 }
 
-fn rates_plot(plan: &Plan, cells: &[Cell]) -> Plot {
-    let mut sorted = plan.centisecs.clone();
-    sorted.sort_unstable();
-    let axes = (Axis::new("dirty_background_centisecs, 0 is off", Quantity::Count), Axis::new("rate", Quantity::DataRate));
-    let plot = Plot::new("Rate of a copy by threshold", axes.0, axes.1)
-        .note("Mean of the records. The smaller the threshold, the less is left to be written when the client commits.");
-    let line = |value: &dyn Fn(u64) -> Option<f64>| {
-        sorted.iter().filter_map(|&centisecs| Some((centisecs as f64, value(centisecs)? * 1e6))).collect::<Vec<_>>()
-    };
-    let mut plot = VARIANTS.iter().fold(plot, |plot, variant| {
-        let points = line(&|centisecs| mean(cells, variant.name, centisecs, rate));
-        plot.with(Series::new(variant.name, Shape::Line, points))
-    });
-    if plan.is_published {
-        let points = line(&|centisecs| published::mean(centisecs, &plan.records));
-        plot = plot.with(Series::new("published", Shape::Dots, points));
-    }
-    plot
+fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
+    let published = plan.is_published.then_some("published");
+    let series = published.into_iter().chain(VARIANTS.iter().map(|variant| variant.name));
+    let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
+        "Mean of the records. The smaller the threshold, the less is left to be written when the client commits.",
+    );
+    plan.centisecs.iter().fold(bars, |bars, &centisecs| {
+        let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));
+        let of_seed = published.map(|_| bar(published::mean(centisecs, &plan.records)));
+        let ours = VARIANTS.iter().map(|variant| bar(mean(cells, variant.name, centisecs, rate)));
+        bars.group(column_title(centisecs), of_seed.into_iter().chain(ours).collect())
+    })
 }
 
 fn dirty_plot(cells: &[Cell]) -> Plot {
     let (x, y) = (Axis::new("time since the copy began", Quantity::Time), Axis::new("dirty", Quantity::Data));
-    let plot = Plot::new("Dirty data on the server during one copy, linux-3.6", x, y)
-        .note("Without a threshold in time it grows until the ordinary background limit, 10 percent of memory; \
-               each fall to nothing is a COMMIT.");
+    let plot = Plot::new("Dirty data on the server during one copy, linux-3.6", x, y).note(
+        "Without a threshold in time it grows until the ordinary background limit, 10 percent of memory; \
+               each fall to nothing is a COMMIT.",
+    );
     [0, 100].into_iter().fold(plot, |plot, centisecs| {
         let cell = cells.iter().find(|cell| cell.variant == "linux-3.6" && cell.centisecs == centisecs);
         let Some(cell) = cell else { return plot };
@@ -179,7 +175,11 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             plan.memory_bytes as f64 / 1e6
         ));
     }
-    if let (Some(fresh), Some(kept)) = (starts_mb(cells, "linux-3.6", 100), starts_mb(cells, "linux-3.6-kept", 100)) {
+    // With a single copy nothing is kept from one to the next.
+    let several = plan.records.len() > 1;
+    if several
+        && let (Some(fresh), Some(kept)) = (starts_mb(cells, "linux-3.6", 100), starts_mb(cells, "linux-3.6-kept", 100))
+    {
         let kept_rate = mean(cells, "linux-3.6-kept", 100, rate).unwrap_or_default();
         says.push(format!(
             "An estimate that is kept ends lower than the disk's speed: at 100 centiseconds writing begins at {:.0} MB \
@@ -192,7 +192,9 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
     says.push(
         "'afflux' is the engine's default law with this knob: its estimate counts only time with a write under way and \
          is known within the first writes; its ordinary threshold is 10 percent of the device's part of the dirty limit, \
-         and that part is half of the memory, so it begins earlier without the knob, too."
+         and that part is half of the memory, so it begins earlier without the knob, too. A turn of its flusher does \
+         not stop at the threshold but after 64 MiB, or when nothing is left: what a COMMIT meets is anything between \
+         nothing and the threshold, depending on where in that cycle it comes."
             .to_owned(),
     );
     says.push(

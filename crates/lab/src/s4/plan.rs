@@ -88,7 +88,8 @@ impl Plan {
         let disk_bytes_per_s = request.value(&DISK_RATE, |text| bytes(text, 1_000_000, 50_000_000))?;
         let disk = request.value(&DISK_RATE, |_| disk_of(disk_bytes_per_s))?;
         let plan = Self {
-            link: request.value(&LINK, |text| LinkOptions::parse(&format!("rate={text}")).map_err(|e| e.to_string()))?,
+            link: request
+                .value(&LINK, |text| LinkOptions::parse(&format!("rate={text}")).map_err(|e| e.to_string()))?,
             disk,
             disk_bytes_per_s,
             file_bytes: request.value(&SIZE, |text| bytes(text, 4_096, 100_000_000_000))?,
@@ -97,7 +98,9 @@ impl Plan {
             records: list(&request, &RECORD, |text| bytes(text, 512, 1 << 30).map(|bytes| bytes as u32))?,
             write_bytes: request.value(&WRITE_SIZE, |text| match text {
                 "record" => Ok(None),
-                text => bytes(text, 4_096, 1 << 20).map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'"),
+                text => {
+                    bytes(text, 4_096, 1 << 20).map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
+                }
             })?,
             memory_bytes: request.value(&MEMORY, |text| {
                 // In whole frames.

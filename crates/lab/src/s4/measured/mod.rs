@@ -119,18 +119,16 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
     let bench = Bench { plan, network: &network, directory: &export, scratch: &scratch.0, sizes: &sizes };
     let mut outcome = Outcome::default();
     let all = plan.centisecs.len() + 2;
-    let mut done = 0;
     let knobs = plan.centisecs.iter().map(|&centisecs| Some(centisecs)).chain([None]);
-    for centisecs in std::iter::once(None).chain(knobs.map(Some)) {
+    for (done, centisecs) in std::iter::once(None).chain(knobs.map(Some)).enumerate() {
         let name = if centisecs.is_some() { AFFLUX } else { GANESHA };
-        watch.step(&format!("measuring {name}"), from + (1.0 - from) * f64::from(done) / all as f64);
+        watch.step(&format!("measuring {name}"), from + (1.0 - from) * done as f64 / all as f64);
         let copies = match centisecs {
             None => bench.ganesha(&mut outcome.notes)?,
             Some(centisecs) => bench.afflux(centisecs)?,
         };
         copies.iter().for_each(|measured| watch.row(&measured.row(plan)));
         outcome.copies.extend(copies);
-        done += 1;
     }
     Ok(outcome)
 }
@@ -178,12 +176,7 @@ impl Bench<'_> {
         copies
     }
 
-    fn copies(
-        &self,
-        server: &'static str,
-        centisecs: Option<u64>,
-        at: &At<'_>,
-    ) -> Result<Vec<Measured>, LabError> {
+    fn copies(&self, server: &'static str, centisecs: Option<u64>, at: &At<'_>) -> Result<Vec<Measured>, LabError> {
         let copy_all = || {
             let root = until_it_answers(|| connect(at.mount)?.mount(at.export))?;
             let copy = |bytes: &u64| self.copy(at.nfs, &root, *bytes);

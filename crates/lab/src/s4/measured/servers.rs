@@ -98,9 +98,7 @@ impl Ganesha {
     pub(super) const MOUNT_PORT: u16 = 20_048;
 
     pub(super) fn start(network: &SlowNetwork, scratch: &Path, export: &Path) -> Result<Self, String> {
-        for (program, package) in
-            [("rpcbind", "rpcbind"), ("ganesha.nfsd", "nfs-ganesha and nfs-ganesha-vfs")]
-        {
+        for (program, package) in [("rpcbind", "rpcbind"), ("ganesha.nfsd", "nfs-ganesha and nfs-ganesha-vfs")] {
             if find(program).is_none() {
                 return Err(format!("{program} is not installed (Debian: {package})"));
             }
