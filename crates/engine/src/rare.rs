@@ -44,6 +44,7 @@ paths! {
     SlotTaken "slot_taken" "A request slot that was free is taken by somebody else for a moment.";
     SpuriousWake "spurious_wake" "Everybody who waits for pages or memory wakes for nothing.";
     EvictNow "evict_now" "Clean pages are evicted though frames are free.";
+    CopyUnderWay "copy_under_way" "A cut of a file finds somebody in the middle of a copy into its last page.";
     Yield "yield" "A task is switched out between finding out and acting.";
 }
 

@@ -15,8 +15,8 @@ use frames::{Effort, FRAME_BYTES, FrameId};
 use crate::FILE_BYTES_MAX;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::hit::InPage;
-use crate::cache::memory::{FrameMemory, Piece};
-use crate::cache::wait::{Answer, lock};
+use crate::cache::memory::{FrameMemory, Piece, Pieces};
+use crate::cache::wait::{Answer, Changed, lock};
 use crate::cache::{PAGE_BYTES, PinnedPages};
 use crate::counters::Counter;
 use crate::engine::{Engine, File};
@@ -315,7 +315,7 @@ impl<P: Platform> Engine<P> {
         true
     }
 
-    fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Vec<Piece>) {
+    fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Pieces) {
         self.local().count(Counter::ReadRequests, 1);
         self.local().count(Counter::PageIn, (pieces.len() * FRAME_BYTES) as u64);
         file.device.request_begins(self.platform().now());
@@ -330,9 +330,9 @@ impl<P: Platform> Engine<P> {
         file: &FileInner,
         pages: Range<u64>,
         spare: &mut Spare,
-    ) -> (Vec<Piece>, u64) {
+    ) -> (Pieces, u64) {
         let cache = self.cache();
-        let (mut pieces, mut first) = (Vec::new(), pages.start);
+        let (mut pieces, mut first) = (Pieces::default(), pages.start);
         if state.holds > 0 || state.discarded {
             return (pieces, first);
         }
@@ -398,7 +398,7 @@ impl<P: Platform> Engine<P> {
         };
         let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
-        self.submit_read(file, Box::new(ends), operation, vec![piece]);
+        self.submit_read(file, Box::new(ends), operation, Pieces::One(piece));
         answer.wait().await.map_err(Error::Device)
     }
 
@@ -408,8 +408,9 @@ impl<P: Platform> Engine<P> {
         }
         file.device.request_ends(self.platform().now());
         file.device.slots.give_back(1);
-        file.queue.wake_all();
-        file.cache.memory_queue.wake_all();
+        let changed = Changed::now();
+        file.queue.wake_for(&changed);
+        file.cache.memory_queue.wake_for(&changed);
     }
 }
 
@@ -485,9 +486,10 @@ impl<P: Platform> Completion for FillEnds<P> {
             // A turn of the flusher that found nothing may have left the file to the end of this.
             requeue(file, &mut state, engine.platform().now());
         }
+        let changed = Changed::now();
         for piece in pieces {
             cache.release(piece.frame);
-            cache.page_queue(piece.frame).wake_all();
+            cache.page_queue(piece.frame).wake_for(&changed);
         }
         if let Some(answer) = &self.answer {
             answer.give(result);

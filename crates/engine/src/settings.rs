@@ -268,9 +268,12 @@ impl Settings {
         self.would_fit(Knob::BackgroundBytes, self.get(Knob::BackgroundBytes), by_law, &|knob| self.get(knob))
     }
 
-    /// Takes `KNOB=VALUE`, as [`Settings::set`]. Byte values may have a unit (`64MiB`, `1GB`).
+    /// Takes `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be
+    /// below the limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
     pub fn set_text(&mut self, text: &str) -> Result<Knob, KnobError> {
         let (knob, value) = self.parse(text)?;
+        checked(knob, value, self.get(knob))?;
+        self.would_fit(knob, value, false, &|knob| self.get(knob))?;
         self.set(knob, value)?;
         Ok(knob)
     }

@@ -1,5 +1,6 @@
 use std::collections::HashSet;
 
+use super::linux::{SingleList, Zone};
 use super::*;
 
 fn small() -> Frames {
@@ -8,10 +9,12 @@ fn small() -> Frames {
 
 #[test]
 fn sizes_outside_the_limits_name_the_limits() {
-    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, u64::MAX] {
+    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, 1 << 43, u64::MAX] {
         let error = Frames::new(bytes).err().expect("refused").to_string();
         assert!(error.contains(&bytes.to_string()) && error.contains("262144"), "{error}");
     }
+    let error = Frames::<Zone<SingleList>>::with_allocator(1 << 20).err().expect("below the smallest zone").to_string();
+    assert!(error.contains("between 4194304 and"), "{error}");
 }
 
 #[test]
@@ -71,6 +74,26 @@ fn frames_are_distinct_writable_memory() {
         let bytes = unsafe { std::slice::from_raw_parts(frames.address(*frame).as_ptr(), FRAME_BYTES) };
         assert!(bytes.iter().all(|byte| *byte == frame.raw() as u8));
     }
+}
+
+/// In a process of its own, since it ends: this test again, told to free twice.
+#[test]
+fn a_double_free_aborts_with_the_frames_last_events() {
+    const TOLD: &str = "AFFLUX_TEST_FREES_TWICE";
+    if std::env::var_os(TOLD).is_some() {
+        let frames = small();
+        let frame = frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal).unwrap();
+        frames.free(frame, Order::SINGLE);
+        frames.free(frame, Order::SINGLE);
+        return;
+    }
+    let name = "tests::a_double_free_aborts_with_the_frames_last_events";
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = again.args(["--exact", name, "--nocapture"]).env(TOLD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), None, "ended by a signal: {said}");
+    assert!(said.contains("afflux: frame ") && said.contains("is free already"), "{said}");
+    assert!(said.contains("its last events: allocated as order 0 in slot"), "{said}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The experiments: what is run, what was published, what came out.
 //!
-//! Owns: one module an experiment, what an experiment is (`experiment`), the slow hardware that measured
-//! runs need (`hardware`), how sure a mean is (`statistics`).
+//! Owns: one module an experiment, what an experiment is (`experiment`), a simulated machine of 2009
+//! (`machine`), the slow hardware that measured runs need (`hardware`), how sure a mean is (`statistics`).
 //! Does not own: the engine, the simulator, how rows and plots are drawn (`report`).
 //! Invariants: a figure comes from a run, simulated or measured, and says which; what was published
 //! stands beside it and never in its place.
@@ -10,16 +10,18 @@
 
 mod experiment;
 pub mod hardware;
+mod machine;
 mod s0;
 mod s1;
 mod s2;
 mod s4;
 pub mod statistics;
+mod throttled;
 
 pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 
 /// All experiments, in the order of the list.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&s0::S0, &s1::S1, &s2::S2, &s4::S4];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled];
 
 /// The experiment called `name`.
 ///

@@ -243,3 +243,6 @@ impl Drop for Leave<'_> {
         self.pool.lock().taken.remove(&self.device);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,13 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use simulator::scenario::sweep::{self, Sweep};
-use simulator::scenario::{Scenario, generate, kind, run, scopes, shrink};
+use simulator::scenario::{Scenario, generate, generate_on, kind, policies_and_models, run, scopes, shrink};
 
 const HELP: &str = "\
 cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
                   [--out DIR]
 cargo xtask soak --scopes OPERATIONS [--keep-going]
 cargo xtask soak --sweeps
+cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
 cargo xtask soak --scenario FILE
 
   --seeds N      random scenarios to run (1000)
@@ -29,6 +30,7 @@ cargo xtask soak --scenario FILE
   --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
                  a power loss after each step; 1 to 4
   --scenario F   instead: one scenario from a file
+  --matrix N     instead: N seeds under each policy on each device of the catalogue
   --sweeps       instead: each request and each allocation of the swept scenarios failing in turn";
 
 struct Arguments {
@@ -41,6 +43,7 @@ struct Arguments {
     out: PathBuf,
     scopes: Option<u32>,
     sweeps: bool,
+    matrix: Option<u64>,
     scenario: Option<PathBuf>,
 }
 
@@ -56,6 +59,7 @@ fn arguments() -> Result<Arguments, String> {
         out: PathBuf::from("target/soak"),
         scopes: None,
         sweeps: false,
+        matrix: None,
         scenario: None,
     };
     let mut words = std::env::args().skip(1);
@@ -74,6 +78,7 @@ fn arguments() -> Result<Arguments, String> {
             "--no-reduce" => arguments.reduce = false,
             "--out" => arguments.out = value()?.into(),
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
+            "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),
             "--scenario" => arguments.scenario = Some(value()?.into()),
             "--sweeps" => arguments.sweeps = true,
             "--help" | "-h" => return Err(HELP.to_owned()),
@@ -191,6 +196,19 @@ impl Soak {
         });
     }
 
+    /// Every policy on every device model, then the next seeds.
+    fn matrix(&self, seeds: u64) {
+        let cells = policies_and_models();
+        self.each(seeds * cells.len() as u64, |number| {
+            let (policy, model) = cells[(number % cells.len() as u64) as usize];
+            let scenario = generate_on(self.arguments.first + number, policy, model);
+            self.runs.fetch_add(1, Ordering::Relaxed);
+            if let Err(failure) = run(&scenario) {
+                self.failed(&scenario, &failure);
+            }
+        });
+    }
+
     fn scopes(&self, operations_max: u32) {
         for operations in 1..=operations_max {
             self.each(scopes::count(operations), |number| {
@@ -248,6 +266,8 @@ fn main() -> ExitCode {
     };
     if let Some(operations) = soak.arguments.scopes {
         soak.scopes(operations);
+    } else if let Some(seeds) = soak.arguments.matrix {
+        soak.matrix(seeds);
     } else if soak.arguments.sweeps || soak.arguments.scenario.is_some() {
         let outcome = soak.arguments.scenario.as_ref().map_or_else(|| soak.sweeps(), |path| soak.one(path));
         if let Err(error) = outcome {

@@ -179,7 +179,7 @@ impl Drop for FileInner {
         let cache = Arc::clone(&self.cache);
         let mut from = 0;
         while let Some(page) = self.index.next_present(&cache.nodes, from) {
-            if let Some(frame) = self.index.lookup(&cache.nodes, page) {
+            if let Some(frame) = self.index.frame(&cache.nodes, page) {
                 cache.drop_page(self, page, frame);
             }
             from = page + 1;

@@ -4,6 +4,7 @@
 //! Does not own: the frames' states; whoever made the request holds them busy until it completes.
 //! Invariants: every piece lies inside one frame.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use frames::{Effort, FRAME_BYTES, FrameId, Frames, Mobility, Order};
@@ -18,17 +19,52 @@ pub(crate) struct Piece {
     pub(crate) len: u16,
 }
 
+/// Pieces one after the other, of which a single one costs no memory of its own.
+#[derive(Default)]
+pub(crate) enum Pieces {
+    #[default]
+    None,
+    One(Piece),
+    Many(Vec<Piece>),
+}
+
+impl Pieces {
+    pub(crate) fn push(&mut self, piece: Piece) {
+        match self {
+            Self::None => *self = Self::One(piece),
+            Self::One(first) => {
+                let mut pieces = Vec::with_capacity(8);
+                pieces.extend([*first, piece]);
+                *self = Self::Many(pieces);
+            }
+            Self::Many(pieces) => pieces.push(piece),
+        }
+    }
+}
+
+impl Deref for Pieces {
+    type Target = [Piece];
+
+    fn deref(&self) -> &[Piece] {
+        match self {
+            Self::None => &[],
+            Self::One(piece) => std::slice::from_ref(piece),
+            Self::Many(pieces) => pieces,
+        }
+    }
+}
+
 /// The memory that a request reads into or writes from.
 pub(crate) struct FrameMemory {
     frames: Arc<Frames>,
-    pieces: Vec<Piece>,
+    pieces: Pieces,
     /// All but the first and the last piece are whole pages.
     whole_pages: bool,
 }
 
 impl FrameMemory {
-    pub(crate) fn new(frames: Arc<Frames>, pieces: Vec<Piece>) -> Self {
-        for piece in &pieces {
+    pub(crate) fn new(frames: Arc<Frames>, pieces: Pieces) -> Self {
+        for piece in &*pieces {
             assert!(usize::from(piece.start) + usize::from(piece.len) <= FRAME_BYTES);
         }
         let inner = pieces.get(1..pieces.len().saturating_sub(1)).unwrap_or_default();
@@ -38,7 +74,7 @@ impl FrameMemory {
 
     /// Fresh frames for `len` bytes, for a request of no engine.
     pub(crate) fn allocate(frames: &Arc<Frames>, len: usize) -> Self {
-        let mut pieces = Vec::new();
+        let mut pieces = Pieces::default();
         let count = len.div_ceil(FRAME_BYTES) as u32;
         frames.allocate_bulk(count, Mobility::Movable, Effort::Normal, |frame| {
             let start = pieces.len() * FRAME_BYTES;
@@ -50,7 +86,7 @@ impl FrameMemory {
 
     /// Gives the frames of [`FrameMemory::allocate`] back.
     pub(crate) fn free(self) {
-        for piece in &self.pieces {
+        for piece in &*self.pieces {
             self.frames.free(piece.frame, Order::SINGLE);
         }
     }

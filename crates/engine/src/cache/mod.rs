@@ -150,7 +150,7 @@ impl Cache {
 
     /// The frame in the index at this page, with the file's lock held by the caller.
     pub(crate) fn frame_at(&self, file: &FileInner, page: u64) -> Option<FrameId> {
-        let frame = file.index.lookup(&self.nodes, page)?;
+        let frame = file.index.frame(&self.nodes, page)?;
         debug_assert_eq!(self.pages.identity(frame), Identity { file: file.slot, index: page });
         Some(frame)
     }
@@ -170,9 +170,18 @@ impl Cache {
 
     /// Frees a detached frame unless somebody still holds it; the last holder calls this again.
     pub(crate) fn release(&self, frame: FrameId) {
-        if self.pages.release(frame) {
-            self.free_frame(frame);
+        if self.release_silently(frame) {
+            self.memory_queue.wake_all();
         }
+    }
+
+    /// As [`Cache::release`], but the caller wakes who waits for memory if it was freed.
+    pub(crate) fn release_silently(&self, frame: FrameId) -> bool {
+        let released = self.pages.release(frame);
+        if released {
+            self.frames.free(frame, Order::SINGLE);
+        }
+        released
     }
 
     /// Gives back a frame that was never put in an index, or was released.

@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use frames::FrameId;
 
 use crate::cache::wait::lock;
-use crate::page::{DIRTY, Identity, PRIOR, PageTable, READING, WRITEBACK};
+use crate::page::{DIRTY, Identity, PRESENT, PRIOR, PageTable, READING, WRITEBACK};
 
 const NONE: u32 = u32::MAX;
 const UNLISTED: u8 = 0;
@@ -54,6 +54,17 @@ impl Lru {
         let mut lists = lock(&self.lists);
         if pages.list(frame) == UNLISTED {
             push(pages, &mut lists, INACTIVE, frame);
+        }
+    }
+
+    /// Links those of the pages that have become clean, in their order.
+    pub(crate) fn insert_clean(&self, pages: &PageTable, frames: impl Iterator<Item = FrameId>) {
+        let mut lists = lock(&self.lists);
+        for frame in frames {
+            let word = pages.word(frame);
+            if word.has(PRESENT) && !word.any(DIRTY) && pages.list(frame) == UNLISTED {
+                push(pages, &mut lists, INACTIVE, frame);
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use super::batch::sectors_of;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::memory::FrameMemory;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::lock;
+use crate::cache::wait::{Changed, lock};
 use crate::counters::Counter;
 use crate::dirty::uncharge;
 use crate::engine::Engine;
@@ -52,6 +52,11 @@ impl<P: Platform> Completion for WriteEnds<P> {
                 let written = result.map(|()| sectors_of(piece));
                 end_page(file, &mut state, piece.frame, written, &mut ended);
             }
+            file.cache.lru.insert_clean(&file.cache.pages, pieces.iter().map(|piece| piece.frame));
+            let changed = Changed::now();
+            for piece in pieces {
+                file.cache.page_queue(piece.frame).wake_for(&changed);
+            }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
             file.cache.dirty.writeback.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
@@ -79,8 +84,9 @@ impl<P: Platform> Completion for WriteEnds<P> {
         }
         file.cache.rare_wake();
         engine.release_request(device);
-        file.cache.memory_queue.wake_all();
-        file.queue.wake_all();
+        let changed = Changed::now();
+        file.cache.memory_queue.wake_for(&changed);
+        file.queue.wake_for(&changed);
         drop(kept);
     }
 }
@@ -93,7 +99,8 @@ struct Ended {
     released: Vec<FrameId>,
 }
 
-/// `result`: the sectors that are now the device's.
+/// `result`: the sectors that are now the device's. Who waits for the page is woken after the last one,
+/// and clean pages are linked then.
 fn end_page(
     file: &FileInner,
     state: &mut FileState,
@@ -111,7 +118,6 @@ fn end_page(
         ended.uncharged += 1;
         ended.truncated += u64::from(!ok);
         ended.written += u64::from(ok);
-        cache.page_queue(frame).wake_all();
         state.dirty_pages -= 1;
         if let Some(newer) = cache.frame_at(file, page) {
             pages.change(newer, PRIOR, 0);
@@ -125,12 +131,15 @@ fn end_page(
     }
     if left == Sectors::NONE {
         let before = pages.change(frame, WRITEBACK | FAILED, 0);
-        state.failed_pages -= u64::from(before.has(FAILED));
-        cache.lru.insert(pages, frame);
+        if before.has(FAILED) {
+            state.failed_pages -= 1;
+            // A flush that failed meanwhile had it written again; this request did.
+            file.index.set_tag(&cache.nodes, page, Tag::Dirty, false);
+            file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
+        }
         ended.uncharged += 1;
         ended.written += 1;
         state.dirty_pages -= 1;
-        cache.page_queue(frame).wake_all();
         return;
     }
     let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
@@ -140,7 +149,6 @@ fn end_page(
         // A sync that waits for it gets the error.
         file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
     }
-    cache.page_queue(frame).wake_all();
 }
 
 fn note_result<P: Platform>(

@@ -193,8 +193,14 @@ impl<P: Platform> Engine<P> {
             if doubtful.is_empty() {
                 continue;
             }
-            if cache.pages.word(frame).any(DIRTY | WRITEBACK) {
+            let word = cache.pages.word(frame);
+            if word.any(DIRTY | WRITEBACK) {
                 cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
+                if !word.has(DIRTY) {
+                    // The request in flight may leave some of them: the next sync has to mark the page.
+                    file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+                    state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
+                }
                 continue;
             }
             cache.pages.set_dirty(frame, doubtful);

@@ -3,9 +3,12 @@
 //! Owns: the file, the loop device, its ext4, the mount, the throttle.
 //! Does not own: what is written to it.
 //! Invariants: the throttle is lifted before the mount is taken down, or that would take as long as
-//! what is left to write.
+//! what is left to write. If the process dies, a shell that waits for that takes all down.
 
+use std::io::Write;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 
 use super::HardwareError;
 use super::command::{run, run_down};
@@ -13,6 +16,15 @@ use super::command::{run, run_down};
 /// Where the block controller of version 1 has its files; at the root they act on everybody,
 /// writeback by kernel threads included.
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
+
+/// Waits for a line; if there is none because whoever would say it is gone, takes the disk down.
+/// Arguments: throttle folder, device number, mount, loop device, image.
+const GUARD: &str = r#"read said && exit 0
+for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done
+umount "$3" || umount -l "$3"
+losetup -d "$4"
+rm -f "$5"
+rmdir "$3""#;
 
 /// Bytes a second; `None` is as fast as the host is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,6 +43,7 @@ pub struct SlowDisk {
     mounted: bool,
     /// Major and minor number as the throttle takes it.
     number: String,
+    guard: Option<Child>,
 }
 
 impl SlowDisk {
@@ -56,20 +69,32 @@ impl SlowDisk {
                 return Err(error);
             }
         };
-        let mut disk = Self { image, mount, loop_device, mounted: false, number: String::new() };
+        let mut disk = Self { image, mount, loop_device, mounted: false, number: String::new(), guard: None };
         disk.number = run("lsblk", &["-ndo", "MAJ:MIN", &disk.loop_device])?.trim().to_owned();
+        disk.guard = Some(disk.guarded()?);
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-E", lazy, "-F", &disk.loop_device])?;
         std::fs::create_dir_all(&disk.mount)
             .map_err(|error| HardwareError { what: format!("{}: {error}", disk.mount.display()) })?;
         run("mount", &[&disk.loop_device, &disk.mount.to_string_lossy()])?;
         disk.mounted = true;
-        run("sync", &[])?;
+        disk.settle()?;
         disk.throttle(rates)?;
         Ok(disk)
     }
 
+    /// In a process group of its own, so that Ctrl-C does not end it, too.
+    fn guarded(&self) -> Result<Child, HardwareError> {
+        let mut command = Command::new("sh");
+        command.args(["-c", GUARD, "sh", BLKIO, &self.number]).args([&self.mount]).arg(&self.loop_device);
+        command.arg(&self.image).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.spawn().map_err(|error| HardwareError { what: format!("sh could not be started: {error}") })
+    }
+
     /// Sets its rates; acts at once.
+    ///
+    /// # Errors
+    /// When the block controller refuses them.
     pub fn throttle(&self, rates: DiskRates) -> Result<(), HardwareError> {
         for (kind, rate) in [("read", rates.read_bytes_per_s), ("write", rates.write_bytes_per_s)] {
             let file = format!("{BLKIO}/blkio.throttle.{kind}_bps_device");
@@ -78,6 +103,24 @@ impl SlowDisk {
                 .map_err(|error| HardwareError { what: format!("'{line}' to {file}: {error}") })?;
         }
         Ok(())
+    }
+
+    /// Its name among the block devices, as `loop0`.
+    pub fn name(&self) -> &str {
+        self.loop_device.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Its major and minor number, as `7:0`.
+    pub fn number(&self) -> &str {
+        &self.number
+    }
+
+    /// Has its file system write what it has to, journal included. As slow as the disk is.
+    ///
+    /// # Errors
+    /// When that fails.
+    pub fn settle(&self) -> Result<(), HardwareError> {
+        run("sync", &["-f", &self.mount.to_string_lossy()]).map(drop)
     }
 
     /// Its directory.
@@ -97,5 +140,9 @@ impl Drop for SlowDisk {
         run_down("losetup", &["-d", &self.loop_device]);
         let _ = std::fs::remove_file(&self.image);
         let _ = std::fs::remove_dir(&self.mount);
+        if let Some(mut guard) = self.guard.take() {
+            let _ = guard.stdin.take().map(|mut stdin| stdin.write_all(b"done\n"));
+            let _ = guard.wait();
+        }
     }
 }

@@ -4,6 +4,10 @@
 //! Does not own: the programs that run in them.
 //! Invariants: the names carry this process's number, so that two runs do not meet.
 
+use std::os::fd::AsFd;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
 use super::HardwareError;
 use super::command::{run, run_down};
 
@@ -49,6 +53,23 @@ impl SlowNetwork {
     /// A program to be run on the client's side.
     pub fn on_client(&self, program: &str) -> std::process::Command {
         Self::inside(&self.client, program)
+    }
+
+    /// Runs `work` on a thread of this process that is on the client's side, and waits for it.
+    ///
+    /// # Errors
+    /// When the thread cannot get there, or ends in a panic.
+    pub fn as_client<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, HardwareError> {
+        let path = format!("/run/netns/{}", self.client);
+        let failed = |what: String| HardwareError { what };
+        let inside = || {
+            let space = std::fs::File::open(&path)?;
+            move_into_link_name_space(space.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok::<T, std::io::Error>(work())
+        };
+        let ended = std::thread::scope(|scope| scope.spawn(inside).join());
+        let ended = ended.map_err(|_| failed("the client's thread panicked".to_owned()))?;
+        ended.map_err(|error| failed(format!("{path}: {error}")))
     }
 
     fn inside(space: &str, program: &str) -> std::process::Command {

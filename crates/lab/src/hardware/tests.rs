@@ -31,6 +31,10 @@ fn a_slow_network_joins_its_two_sides() {
     let buckets = network.on_client("tc").args(["qdisc", "show", "dev", "vC"]).output().unwrap();
     let buckets = String::from_utf8_lossy(&buckets.stdout);
     assert!(buckets.contains("tbf") && buckets.contains("100Mbit"), "{buckets}");
+    // A thread of ours that is on the client's side has the client's addresses, and no others.
+    let bind = |address| std::net::UdpSocket::bind((address, 0)).is_ok();
+    assert_eq!(network.as_client(|| (bind("10.77.0.2"), bind(SlowNetwork::SERVER_ADDRESS))).unwrap(), (true, false));
+    assert!(!bind("10.77.0.2"), "the thread alone was moved");
 }
 
 #[test]

@@ -206,10 +206,7 @@ impl Control {
 fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
     let Plan { task_rate, max_pause, min_pause, poll_pages } = *plan;
     let mut now = now;
-    let pause = if task_rate == 0 {
-        max_pause
-    } else {
-        let period = HZ * view.task.dirtied / task_rate;
+    let pause = if let Some(period) = (HZ * view.task.dirtied).checked_div(task_rate) {
         let mut pause = period as i64;
         if task.paused_when > 0 {
             pause -= now as i64 - task.paused_when as i64;
@@ -232,6 +229,8 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
             now += (pause - max_pause).min(max_pause);
         }
         pause.min(max_pause)
+    } else {
+        max_pause
     };
     task.paused_when = now + pause;
     pace.unpaid_pages = 0;

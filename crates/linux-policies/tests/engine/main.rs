@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
+mod kernels;
 mod lab;
 mod rules;

@@ -135,9 +135,15 @@ const STORE: &[Key] = &[
 const THROTTLED: &[Key] = &[
     key("read_bytes_per_second", BytesPerSecond, RATES, "budget of reads"),
     key("write_bytes_per_second", BytesPerSecond, RATES, "budget of writes"),
-    key("latency_ns", Nanoseconds, (0, 10 * SECOND), "what a request takes once it has passed"),
+    or(key("tick_ns", Nanoseconds, (1000, SECOND), "between two ticks of the kernel's timer"), SECOND / 250),
+    or(key("slice_ns", Nanoseconds, (1000, 10 * SECOND), "the slices that a budget is kept in"), SECOND / 10),
+    key("latency_ns", Nanoseconds, (0, 10 * SECOND), "what a request takes once it has passed, besides its bytes"),
+    or(key("below_bytes_per_second", BytesPerSecond, RATES, "rate of the device below"), RATES.1),
     or(key("volatile", Count, (0, 1), "1 if the device below has a volatile cache"), 0),
     or(key("flush_ns", Nanoseconds, (0, 10 * SECOND), "what a flush takes"), 0),
+    or(key("longer_alone", Count, (0, 1), "1 if a write that makes its file longer holds up those behind it"), 0),
+    or(key("journal_bytes", Bytes, (0, 1 << 30), "logged before a flush if a file grew; 0: no journal"), 0),
+    or(key("commit_bytes", Bytes, (0, 1 << 30), "the journal's commit block"), 0),
 ];
 
 impl Kind {

@@ -47,6 +47,11 @@ pub fn builtin() -> Result<Vec<Model>, InputError> {
     FILES.iter().map(|(name, text)| Model::parse(name, &format!("devices/{name}.toml"), text)).collect()
 }
 
+/// The names of all built-in devices, in the same order.
+pub fn names() -> Vec<&'static str> {
+    FILES.iter().map(|(name, _)| *name).collect()
+}
+
 /// What a user wrote for a device: `NAME` or `FILE`, and `KEY=VALUE` overrides behind commas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceChoice {
@@ -94,8 +99,7 @@ impl DeviceChoice {
             }
             (None, Some((name, text))) => Model::parse(name, &format!("devices/{name}.toml"), text)?,
             (None, None) => {
-                let names: Vec<&str> = FILES.iter().map(|(name, _)| *name).collect();
-                let what = format!("no such device; there are {}, or the path of a device file", names.join(", "));
+                let what = format!("no such device; there are {}, or the path of a device file", names().join(", "));
                 return Err(InputError { file: self.name.clone(), line: 0, key: None, what });
             }
         };

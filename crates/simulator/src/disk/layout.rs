@@ -127,8 +127,10 @@ impl Layout {
         }
     }
 
-    /// Lays a range out in one piece, or as few as there can be.
+    /// Lays a range out in one piece, or as few as there can be. Of one that is larger than the medium
+    /// only so much has a place.
     pub(crate) fn lay_out(&mut self, file: u64, offset: u64, len: u64) {
+        let len = len.min(self.capacity);
         let start = offset / UNIT_BYTES * UNIT_BYTES;
         self.fill(file, start, offset.saturating_add(len).div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES));
     }

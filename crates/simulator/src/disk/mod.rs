@@ -16,6 +16,7 @@ mod fault;
 mod fault_script;
 
 mod file;
+mod gate;
 mod image;
 mod layout;
 mod service;
@@ -23,7 +24,7 @@ mod state;
 mod statistics;
 pub(crate) mod timing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::{Backing, Device, DeviceError, Limits, Operation, Request};
@@ -35,6 +36,7 @@ use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 use file::DiskFile;
+use gate::Gates;
 use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 pub use layout::Allocation;
 pub(crate) use layout::Layout;
@@ -54,6 +56,9 @@ pub struct DiskOptions {
     pub depth: u32,
     /// Whether completed writes wait for a sync to be durable.
     pub volatile_cache: bool,
+    /// Bytes of completed writes that wait for it at most: the oldest are durable once there are more, as a
+    /// drive's cache has no room for them. [`u64::MAX`]: all wait.
+    pub volatile_bytes_max: u64,
     /// What each request takes before its bytes pass, in nanoseconds.
     pub latency_ns: u64,
     /// Bytes that pass in a second; at least 1.
@@ -62,6 +67,8 @@ pub struct DiskOptions {
     pub capacity_bytes: u64,
     /// Of 1,000 requests, how many are carried out before `submit` returns.
     pub inline_per_mille: u64,
+    /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
+    pub longer_alone: bool,
 }
 
 impl Default for DiskOptions {
@@ -72,10 +79,12 @@ impl Default for DiskOptions {
             request_bytes_max: 1 << 20,
             depth: 32,
             volatile_cache: true,
+            volatile_bytes_max: u64::MAX,
             latency_ns: 100_000,
             bytes_per_second: 100_000_000,
             capacity_bytes: 1 << 40,
             inline_per_mille: 0,
+            longer_alone: false,
         }
     }
 }
@@ -148,8 +157,11 @@ impl Disk {
             blocks: 0,
             files: BTreeMap::new(),
             files_made: 0,
+            cached: VecDeque::new(),
+            cached_bytes: 0,
             pending: BTreeMap::new(),
             requests: 0,
+            gates: Gates::default(),
             service: Service::new(timing, layout),
             faults: Faults::default(),
             capacity_bytes: options.capacity_bytes,
@@ -364,6 +376,7 @@ impl Disk {
             }
             state.count_blocks();
             state.data_in_flight = 0;
+            state.gates.clear();
             state.service.clear(self.shared.now_ns());
             lost
         };
@@ -397,6 +410,7 @@ impl Disk {
             let orphans = std::mem::take(&mut state.pending);
             let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
             state.data_in_flight = 0;
+            state.gates.clear();
             state.service.clear(self.shared.now_ns());
             ended
         };
@@ -429,6 +443,12 @@ impl Disk {
     /// Gives a request to the timing.
     fn hand_over(&self, state: &mut State, id: u64) {
         let Some(pending) = state.pending.get_mut(&id) else { return };
+        if let (Operation::Write { offset, len }, true) = (pending.operation, self.options.longer_alone) {
+            let size = state.files.get(&pending.file.0).map_or(0, |file| file.live.size());
+            if !state.gates.enter(pending.file.0, id, offset + u64::from(len) > size) {
+                return;
+            }
+        }
         let now_ns = self.shared.now_ns();
         pending.phase = Phase::Queued;
         let (file, operation) = (pending.file, pending.operation);
@@ -464,7 +484,9 @@ impl Disk {
                     }
                     Event::Ended(id) => {
                         let Some(pending) = state.pending.remove(&id) else { continue };
+                        let file = pending.file;
                         ended.push((id, self.end(state, pending, now_ns)));
+                        state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id));
                     }
                 }
             }
@@ -480,7 +502,12 @@ impl Disk {
     /// A request's effect happens and is counted. It is not among those in flight any more.
     fn end(&self, state: &mut State, pending: Pending, now_ns: u64) -> Ended {
         let (file, operation) = (pending.file, pending.operation);
+        let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
+        let before = extent(state);
         let ended = state.end(pending, &self.options);
+        if extent(state) != before {
+            state.service.owe_journal();
+        }
         let in_flight = state.pending.len() as u64;
         state.service.ended(now_ns, file, operation, ended.outcome == Outcome::Done, in_flight);
         ended

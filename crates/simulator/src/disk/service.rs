@@ -17,6 +17,8 @@ pub(super) struct Service {
     timing: Timing,
     layout: Option<Layout>,
     statistics: Statistics,
+    /// A file got blocks or size since the last flush. The journal's transaction is all files' together.
+    journal_owes: bool,
     /// How long the device has hung in all.
     stalled_ns: u64,
     hung_since_ns: Option<u64>,
@@ -34,6 +36,7 @@ impl Service {
             timing,
             layout,
             statistics: Statistics::new(),
+            journal_owes: false,
             stalled_ns: 0,
             hung_since_ns: None,
             wake_ns: u64::MAX,
@@ -109,6 +112,7 @@ impl Service {
         let work = match operation {
             Operation::Read { .. } => Work::Read,
             Operation::Write { .. } => Work::Write,
+            Operation::Sync if volatile && std::mem::take(&mut self.journal_owes) => Work::Commit,
             Operation::Sync if volatile => Work::Flush,
             _ => Work::Memory,
         };
@@ -125,6 +129,11 @@ impl Service {
     /// What happened first of what has not been asked for yet.
     pub(super) fn pop_event(&mut self) -> Option<Event> {
         self.events.pop()
+    }
+
+    /// A file got blocks or size.
+    pub(super) fn owe_journal(&mut self) {
+        self.journal_owes = true;
     }
 
     pub(super) fn in_flight(&mut self, now_ns: u64, count: u64) {

@@ -67,8 +67,13 @@ impl<M: Machine> Serving<M> {
         let Poll::Ready(piece) = self.end.poll_receive(cx) else { return Ok(false) };
         match piece {
             None => self.ended = true,
-            // Into the same memory again, once what was received before has been dropped.
-            Some(piece) => self.input.extend_from_slice(&piece),
+            Some(mut piece) => {
+                if self.input.is_empty() {
+                    self.machine.receive_shared(&mut piece)?;
+                }
+                // Into the same memory again, once what was received before has been dropped.
+                self.input.extend_from_slice(&piece);
+            }
         }
         self.machine.receive(&mut self.input)?;
         Ok(true)

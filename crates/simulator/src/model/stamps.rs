@@ -131,6 +131,7 @@ pub struct StampModel {
     clock: u64,
     versions: u32,
     runs: Runs,
+    /// In the order in which they began, which is that of their versions.
     writing: Vec<StampWrite>,
     /// Writes that ended since the oldest of `writing` began: version and moment.
     ended: VecDeque<(u32, u64)>,
@@ -196,7 +197,9 @@ impl StampModel {
     /// A write ends.
     pub fn end_write(&mut self, write: StampWrite, ending: Ending) {
         let now = self.tick();
-        self.writing.retain(|other| other.version != write.version);
+        if let Ok(at) = self.writing.binary_search_by_key(&write.version, |other| other.version) {
+            self.writing.remove(at);
+        }
         let pages = stamped(write.offset, write.len);
         match ending {
             Ending::Done => {
@@ -211,7 +214,7 @@ impl StampModel {
             }
         }
         self.ended.push_back((write.version, now));
-        let oldest = self.writing.iter().map(|write| write.began).min().unwrap_or(u64::MAX);
+        let oldest = self.writing.first().map_or(u64::MAX, |write| write.began);
         while self.ended.front().is_some_and(|(_, ended)| *ended < oldest) {
             self.ended.pop_front();
         }

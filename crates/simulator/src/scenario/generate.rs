@@ -2,7 +2,7 @@
 //! that rare combinations come about (swarm testing).
 //!
 //! Owns: what is drawn and how often.
-//! Does not own: the meaning of what is drawn (`text`, `ops`).
+//! Does not own: tasks with a habit (`habits`), the meaning of what is drawn (`text`, `ops`).
 //! Invariants: equal seeds give equal scenarios in one version of this file; a scenario that is to
 //! last is kept as text.
 
@@ -10,18 +10,20 @@ use crate::random::Random;
 use engine::rare::Rare;
 use engine::settings::KNOBS;
 
-use super::text::{DeviceSpec, FailRequest, FileSpec, Op, Scenario};
+use super::habits;
+use super::text::{CpuSpec, DeviceSpec, FailRequest, FileSpec, Op, Scenario};
+use crate::catalogue;
 
-const PAGE: u64 = 4096;
+pub(super) const PAGE: u64 = 4096;
 
 /// How often each kind of operation is drawn, in the order of `draw_op`.
-const KINDS: usize = 18;
+const KINDS: usize = 19;
 
 struct Weights([u64; KINDS]);
 
 impl Weights {
     fn draw(random: &mut Random) -> Self {
-        let base = [30_u64, 6, 8, 4, 40, 8, 8, 4, 10, 1, 2, 2, 2, 2, 3, 3, 3, 12];
+        let base = [30_u64, 6, 8, 4, 40, 8, 8, 4, 10, 1, 2, 2, 2, 2, 3, 3, 3, 12, 1];
         Self(base.map(|weight| match random.below(4) {
             0 => 0,
             1 => weight,
@@ -44,8 +46,8 @@ impl Weights {
 }
 
 /// Where in a file things happen.
-struct Places {
-    pages: u64,
+pub(super) struct Places {
+    pub(super) pages: u64,
     far: u64,
     far_per_mille: u64,
     aligned_per_mille: u64,
@@ -66,13 +68,13 @@ impl Places {
         }
     }
 
-    fn offset(&self, random: &mut Random) -> u64 {
+    pub(super) fn offset(&self, random: &mut Random) -> u64 {
         let start = if random.chance(self.far_per_mille) { self.far } else { 0 };
         let offset = start + random.below(self.pages * PAGE);
         if random.chance(self.aligned_per_mille) { offset / PAGE * PAGE } else { align(offset, unit(random)) }
     }
 
-    fn len(&self, random: &mut Random) -> u64 {
+    pub(super) fn len(&self, random: &mut Random) -> u64 {
         if random.chance(self.aligned_per_mille) {
             return random.between(1, self.pages_max) * PAGE;
         }
@@ -133,6 +135,7 @@ fn draw_op(
         15 => Op::CancelWrite { file, offset, len, after_us },
         16 if random.chance(300) => Op::CancelSetSize { file, size, after_us },
         16 => Op::CancelSync { file, offset: sync_offset, len: sync_len, after_us },
+        18 => Op::Rest {},
         17 => Op::Sleep { us: micros(random) },
         _ => Op::Write { file, offset, len },
     }
@@ -193,35 +196,6 @@ fn draw_knob(random: &mut Random) -> (String, u64) {
     (knob.name.to_owned(), value)
 }
 
-/// A task that appends and syncs, as a log does.
-fn draw_log(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
-    let (file, sync_per_mille) = (random.below(files), random.pick(&[100, 500, 1000]));
-    let mut offset = places.offset(random);
-    let mut ops = Vec::new();
-    while (ops.len() as u64) < count {
-        let len = places.len(random);
-        ops.push(Op::Write { file, offset, len });
-        offset += len;
-        if random.chance(sync_per_mille) {
-            ops.push(Op::Sync { file, offset: 0, len: 0 });
-        }
-    }
-    ops
-}
-
-/// A task that writes one place again and again, as a header is written.
-fn draw_rewriter(random: &mut Random, places: &Places, count: u64, files: u64) -> Vec<Op> {
-    let (file, offset) = (random.below(files), places.offset(random));
-    let draw = |_| match random.below(8) {
-        0 => Op::Sync { file, offset, len: PAGE },
-        1 => Op::Read { file, offset, len: places.len(random) },
-        2 => Op::Sleep { us: random.below(2_000) },
-        3 | 4 => Op::TryWrite { file, offset, len: places.len(random).min(PAGE) },
-        _ => Op::Write { file, offset, len: places.len(random).min(PAGE) },
-    };
-    (0..count).map(draw).collect()
-}
-
 /// Half of the runs take no rare path but by chance; the others force some of them.
 fn draw_rare(random: &mut Random) -> Vec<(String, u64)> {
     if random.chance(500) {
@@ -237,7 +211,8 @@ fn draw_rare(random: &mut Random) -> Vec<(String, u64)> {
 }
 
 fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
-    DeviceSpec {
+    let spec = DeviceSpec {
+        model: None,
         block: random.pick(&[512, 4096]),
         request_max: random.pick(&[4096, 8192, 65536, 1 << 20]),
         depth: random.pick(&[1, 2, 4, 32]),
@@ -246,6 +221,43 @@ fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
         rate: random.pick(&[1_000_000, 20_000_000, 1_000_000_000]),
         capacity: if !tame && random.chance(100) { random.between(8, 400) * PAGE } else { 1 << 50 },
         inline_per_mille: random.pick(&[0, 0, 0, 100, 1000]),
+    };
+    if random.chance(500) {
+        return spec;
+    }
+    let model = Some(random.pick(&catalogue::names()).to_owned());
+    let DeviceSpec { volatile, latency_ns, rate, .. } = DeviceSpec::default();
+    DeviceSpec { model, volatile, latency_ns, rate, ..spec }
+}
+
+/// No virtual CPUs in half of the runs: tasks in any order find races sooner. Slices of 3 ms are what
+/// Linux has called its base slice.
+fn draw_cpus(random: &mut Random) -> Option<CpuSpec> {
+    let cpus = CpuSpec {
+        count: random.pick(&[1, 1, 2, 3, 8]),
+        slice_ns: random.pick(&[2_000, 50_000, 3_000_000]),
+        switch_per_mille: random.pick(&[0, 50, 500]),
+    };
+    random.chance(500).then_some(cpus)
+}
+
+/// The engine's own policies in half of the runs.
+fn draw_policy(random: &mut Random) -> Option<String> {
+    let name = random.pick(linux_policies::NAMES);
+    random.chance(500).then(|| name.to_owned())
+}
+
+/// Three tasks that meet at a cut, in some runs.
+fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
+    if !random.chance(150) {
+        return;
+    }
+    let count = random.between(4, 40);
+    scenario.tasks.extend(habits::cut(random, places, count, scenario.files.len() as u64));
+    if random.chance(700) {
+        let under_way = Rare::CopyUnderWay.name();
+        scenario.rare.retain(|(name, _)| name != under_way);
+        scenario.rare.push((under_way.to_owned(), random.pick(&[300, 900])));
     }
 }
 
@@ -262,6 +274,8 @@ pub fn generate(seed: u64) -> Scenario {
         crash_us: if random.chance(150) { random.between(1, 3_000_000) } else { 0 },
         ..Scenario::default()
     };
+    scenario.cpus = draw_cpus(random);
+    scenario.policy = draw_policy(random);
     scenario.rare = draw_rare(random);
     if random.chance(50) {
         scenario.fail_allocation = random.between(1, 100);
@@ -282,13 +296,16 @@ pub fn generate(seed: u64) -> Scenario {
     for _ in 0..random.between(1, 8) {
         let (count, mut last_end) = (random.between(1, length), 0);
         let there = (scenario.files.len() as u64, scenario.devices.len() as u64);
-        let ops = match random.below(10) {
-            0 | 1 => draw_log(random, &places, count, there.0),
-            2 => draw_rewriter(random, &places, count, there.0),
+        let ops = match random.below(12) {
+            0 | 1 => habits::log(random, &places, count, there.0),
+            2 => habits::rewriter(random, &places, count, there.0),
+            3 => habits::sectors(random, &places, count, there.0),
+            4 => habits::forgetter(random, &places, count, there.0, !tame),
             _ => (0..count).map(|_| draw_op(random, &weights, &places, &mut last_end, there)).collect(),
         };
         scenario.tasks.push(ops);
     }
+    draw_cut(random, &places, &mut scenario);
     if !tame {
         let mut ops = Vec::new();
         // Most work takes less time than most pauses, so some trouble is there from the start.
@@ -308,4 +325,19 @@ pub fn generate(seed: u64) -> Scenario {
         }
     }
     scenario
+}
+
+/// The scenario of a seed, under a policy (`None` is the engine's own), with all its disks of one model of
+/// the catalogue.
+pub fn generate_on(seed: u64, policy: Option<&str>, model: &str) -> Scenario {
+    let mut scenario = generate(seed);
+    scenario.policy = policy.map(ToOwned::to_owned);
+    scenario.devices.iter_mut().for_each(|device| device.model = Some(model.to_owned()));
+    scenario
+}
+
+/// Every policy, the engine's own first, with every model of the catalogue.
+pub fn policies_and_models() -> Vec<(Option<&'static str>, &'static str)> {
+    let policies = std::iter::once(None).chain(linux_policies::NAMES.iter().copied().map(Some));
+    policies.flat_map(|policy| catalogue::names().into_iter().map(move |model| (policy, model))).collect()
 }

@@ -15,6 +15,7 @@ use engine::settings::Knob;
 use engine::{DeviceError, Error, PinnedPages};
 
 use super::lock;
+use super::rest::rest;
 use super::run::{Bench, Shared};
 use super::text::Op;
 use crate::{Ending, Fault, FaultTarget, FaultWhat, Mismatch, Stamp, pattern};
@@ -133,6 +134,7 @@ pub(crate) async fn perform(bench: &Bench, op: Op) {
         Op::Invalidate { file } => invalidate(bench, file).await,
         Op::HostChange { file, size, offset, len } => host_change(bench, file, size, offset, len).await,
         Op::Reopen { file } => reopen(bench, file).await,
+        Op::Rest {} => rest(bench).await,
         Op::Sleep { us } => bench.sleep_ns(us * 1000).await,
         trouble => make_trouble(bench, trouble),
     }

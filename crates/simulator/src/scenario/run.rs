@@ -13,15 +13,13 @@ use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once};
 
-use engine::counters::Counter;
 use engine::rare::Rare;
-use engine::settings::{Knob, Settings};
+use engine::settings::Knob;
 use engine::{Device, DeviceId, Engine, File, Nanos, Platform};
-use frames::Frames;
 
-use super::text::{DeviceSpec, FailRequest, Scenario};
-use super::{lock, ops};
-use crate::{Disk, DiskFileId, DiskOptions, Fault, FaultTarget, FileModel, RunError, SimPlatform, World, WorldOptions};
+use super::text::{FailRequest, Scenario};
+use super::{lock, machine, ops};
+use crate::{Conservation, Disk, DiskFileId, Fault, FaultTarget, FileModel, RunError, SimPlatform, World};
 
 /// Virtual time after which faults end whether or not the tasks are done.
 const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
@@ -46,6 +44,7 @@ pub(crate) struct SlotUse {
 pub(crate) struct Bench {
     pub(crate) platform: Arc<SimPlatform>,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
+    pub(crate) conservation: Conservation,
     pub(crate) disks: Vec<Arc<Disk>>,
     pub(crate) devices: Vec<DeviceId>,
     pub(crate) slots: Vec<Mutex<Arc<Shared>>>,
@@ -54,6 +53,9 @@ pub(crate) struct Bench {
     pub(crate) doing: Mutex<BTreeMap<usize, String>>,
     tasks: usize,
     pub(crate) tasks_left: AtomicU64,
+    /// Tasks that rest now, and rests that are over.
+    pub(crate) resting: AtomicU64,
+    pub(crate) rests: AtomicU64,
     pub(crate) versions: AtomicU64,
     pub(crate) guards_held: AtomicU64,
     pub(crate) failure: Mutex<Option<String>>,
@@ -128,13 +130,7 @@ pub fn run(scenario: &Scenario) -> Result<(), String> {
 pub fn run_with(scenario: &Scenario, options: &RunOptions) -> Report {
     catch_panics_quietly();
     IS_QUIET.set(!options.loud);
-    let steps_max = if scenario.crash_step > 0 { scenario.crash_step } else { options.steps_max };
-    let world = World::new(WorldOptions {
-        step_ns: scenario.step_ns,
-        steps_max,
-        keep_lines: options.keep_lines,
-        ..WorldOptions::seed(scenario.seed)
-    });
+    let world = machine::world(scenario, options);
     let mut left_behind = Vec::new();
     let mut work = Work::default();
     let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
@@ -219,42 +215,12 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
     bench.guarded(world, bench.check_frames())?
 }
 
-fn disk_options(spec: &DeviceSpec) -> DiskOptions {
-    DiskOptions {
-        block_bytes: spec.block as u32,
-        request_bytes_max: spec.request_max as u32,
-        depth: spec.depth as u32,
-        volatile_cache: spec.volatile != 0,
-        latency_ns: spec.latency_ns,
-        bytes_per_second: spec.rate,
-        capacity_bytes: spec.capacity,
-        inline_per_mille: spec.inline_per_mille,
-    }
-}
-
 impl Bench {
     fn new(world: &World, scenario: &Scenario) -> Result<Self, String> {
-        let mut settings = Settings::new();
-        for (name, value) in &scenario.knobs {
-            let knob = Knob::named(name).map_err(|error| error.to_string())?;
-            let before = settings.get(knob);
-            settings.set(knob, *value).map_err(|error| error.to_string())?;
-            if settings.background_is_below_limit(false).is_err() {
-                // Two draws contradict each other: the second is refused, as by a running engine.
-                settings.set(knob, before).map_err(|error| error.to_string())?;
-            }
-        }
-        let frames = Frames::new(scenario.frames * 4096).map_err(|error| error.to_string())?;
-        let engine = match std::env::var("AFFLUX_POLICY") {
-            Err(_) => Engine::new(Arc::clone(world.platform()), settings, frames),
-            Ok(name) => {
-                let policies = linux_policies::policy(&name).map_err(|error| error.to_string())?.policies;
-                Engine::with_policies(Arc::clone(world.platform()), settings, frames, policies)
-            }
-        };
         let mut bench = Self {
             platform: Arc::clone(world.platform()),
-            engine,
+            engine: machine::engine(world, scenario)?,
+            conservation: machine::conservation(scenario),
             disks: Vec::new(),
             devices: Vec::new(),
             slots: Vec::new(),
@@ -262,12 +228,14 @@ impl Bench {
             doing: Mutex::default(),
             tasks: scenario.tasks.len(),
             tasks_left: AtomicU64::new(scenario.tasks.len() as u64),
+            resting: AtomicU64::new(0),
+            rests: AtomicU64::new(0),
             versions: AtomicU64::new(0),
             guards_held: AtomicU64::new(0),
             failure: Mutex::default(),
         };
         for (number, spec) in scenario.devices.iter().enumerate() {
-            let disk = Disk::new(world, number as u64, disk_options(spec));
+            let disk = machine::disk(world, number as u64, spec)?;
             let device = Arc::clone(&disk) as Arc<dyn Device>;
             bench.devices.push(bench.engine.add_device(&format!("disk{number}"), device));
             bench.disks.push(disk);
@@ -318,6 +286,9 @@ impl Bench {
         let used = status.cache_bytes - status.free_bytes;
         if status.pinned_bytes > status.cache_bytes || status.free_bytes > status.cache_bytes {
             self.fail(format!("frames do not add up, {used} bytes are used: {status:?}"));
+        }
+        if let Err(error) = self.conservation.check(&self.engine) {
+            self.fail(error.to_string());
         }
     }
 
@@ -425,15 +396,7 @@ impl Bench {
                 return Err(format!("drained, but a file has {dirty} dirty bytes, error {error:?}"));
             }
         }
-        let counters = self.platform.counters();
-        let [dirtied, written, truncated] = [Counter::PagesDirtied, Counter::PagesWritten, Counter::PagesTruncated]
-            .map(|counter| counters.get(counter));
-        if dirtied != written + truncated {
-            return Err(format!(
-                "everything is clean, but nr_dirtied {dirtied} is not nr_written {written} + nr_dirty_truncated {truncated}"
-            ));
-        }
-        Ok(())
+        self.conservation.check(&self.engine).map_err(|error| error.to_string())
     }
 
     /// What the cache gives, the disk has, and both are right.
@@ -489,7 +452,7 @@ impl Bench {
                 status.cache_bytes, status.free_bytes
             ));
         }
-        Ok(())
+        self.conservation.check_at_rest(&self.engine).map_err(|error| error.to_string())
     }
 
     /// Power is lost now; what is on the disks is what may be there.

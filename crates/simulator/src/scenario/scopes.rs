@@ -45,6 +45,7 @@ pub fn scenario(operations: u32, number: u64) -> Scenario {
         rest /= 2 * EACH;
     }
     let device = |volatile, block| DeviceSpec {
+        model: None,
         block,
         request_max: 8192,
         depth: 4,

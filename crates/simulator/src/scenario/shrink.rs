@@ -48,6 +48,7 @@ pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
     let mut best = Shrunk { scenario: scenario.clone(), failure: failure.to_owned(), runs: 0, steps: 0 };
     loop {
         let before = best.scenario.clone();
+        plain_world(&mut best);
         drop_tasks(&mut best);
         drop_operations(&mut best);
         simplify_world(&mut best);
@@ -107,6 +108,22 @@ fn drop_operations(best: &mut Shrunk) {
             }
             chunk /= 2;
         }
+    }
+}
+
+/// The machine first: what is found on plain disks, without CPUs and a kernel's policy is the easiest to
+/// look at, and the quickest to try.
+fn plain_world(best: &mut Shrunk) {
+    let changes: [fn(&mut Scenario); 2] = [|scenario| scenario.policy = None, |scenario| scenario.cpus = None];
+    for change in changes {
+        let mut candidate = best.scenario.clone();
+        change(&mut candidate);
+        accept(best, &candidate);
+    }
+    for at in 0..best.scenario.devices.len() {
+        let mut candidate = best.scenario.clone();
+        candidate.devices[at].model = None;
+        accept(best, &candidate);
     }
 }
 

@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 
 use engine::rare::Rare;
 
+use crate::{CPUS_MAX, catalogue};
+
 macro_rules! operations {
     ($($variant:ident $name:literal { $($field:ident),* };)*) => {
         /// What a task does next. All fields are numbers, so that text and shrinking are uniform.
@@ -65,6 +67,7 @@ operations! {
     Invalidate "invalidate" { file };
     HostChange "host_change" { file, size, offset, len };
     Reopen "reopen" { file };
+    Rest "rest" {};
     CancelRead "cancel_read" { file, offset, len, after_us };
     CancelPinned "cancel_pinned" { file, offset, len, after_us };
     CancelWrite "cancel_write" { file, offset, len, after_us };
@@ -87,15 +90,35 @@ impl Fields<'_> {
         if self.0.iter().any(|(own, _)| *own == name) { self.number(name) } else { Ok(0) }
     }
 
+    fn within(&self, name: &str, first: u64, last: u64) -> Result<u64, String> {
+        let number = self.number(name)?;
+        let error = || format!("'{name}={number}' is out of range ({first} to {last})");
+        (first..=last).contains(&number).then_some(number).ok_or_else(error)
+    }
+
     pub(super) fn number(&self, name: &str) -> Result<u64, String> {
         let (_, text) = self.0.iter().find(|(own, _)| *own == name).ok_or_else(|| format!("'{name}=' is missing"))?;
         text.parse().map_err(|_| format!("'{name}={text}' is no number"))
     }
 }
 
+/// Virtual CPUs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CpuSpec {
+    /// How many.
+    pub count: u64,
+    /// How long a task may run while others wait.
+    pub slice_ns: u64,
+    /// Of 1,000 preemption points, how many switch the task out at any rate.
+    pub switch_per_mille: u64,
+}
+
 /// A disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DeviceSpec {
+    /// A device of the catalogue, which then says how long requests take and whether there is a
+    /// volatile cache. Without it the disk has a latency and a rate, and serves in any order.
+    pub model: Option<String>,
     /// Bytes in a block: 512 or 4096.
     pub block: u64,
     /// Most bytes of a request.
@@ -112,6 +135,59 @@ pub struct DeviceSpec {
     pub capacity: u64,
     /// Of 1,000 requests, how many end inside `submit`.
     pub inline_per_mille: u64,
+}
+
+impl Default for DeviceSpec {
+    /// What a disk has that says no more.
+    fn default() -> Self {
+        Self {
+            model: None,
+            block: 512,
+            request_max: 65_536,
+            depth: 4,
+            volatile: 1,
+            latency_ns: 100_000,
+            rate: 20_000_000,
+            capacity: 1 << 50,
+            inline_per_mille: 0,
+        }
+    }
+}
+
+impl DeviceSpec {
+    fn to_text(&self) -> String {
+        let Self { model, block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille } = self;
+        let mut text = "device".to_owned();
+        if let Some(name) = model {
+            let _ = write!(text, " {name}");
+        }
+        let _ = write!(text, " block={block} request_max={request_max} depth={depth}");
+        if model.is_none() {
+            let _ = write!(text, " volatile={volatile} latency_ns={latency_ns} rate={rate}");
+        }
+        let _ = writeln!(text, " capacity={capacity} inline_per_mille={inline_per_mille}");
+        text
+    }
+
+    fn parse(model: Option<&str>, fields: &Fields<'_>) -> Result<Self, String> {
+        let number = |name| fields.number(name);
+        let plain = Self::default();
+        if let Some(name) = model.filter(|name| !catalogue::names().contains(name)) {
+            return Err(format!("no device is called '{name}'; there are {}", catalogue::names().join(", ")));
+        }
+        let timing = |name, value| if model.is_some() { Ok(value) } else { number(name) };
+        Ok(Self {
+            model: model.map(ToOwned::to_owned),
+            block: number("block")?,
+            request_max: number("request_max")?,
+            depth: number("depth")?,
+            volatile: timing("volatile", plain.volatile)?,
+            latency_ns: timing("latency_ns", plain.latency_ns)?,
+            rate: timing("rate", plain.rate)?,
+            capacity: number("capacity")?,
+            inline_per_mille: number("inline_per_mille")?,
+        })
+    }
 }
 
 /// A file that is there at the start.
@@ -149,6 +225,10 @@ pub struct Scenario {
     pub crash_step: u64,
     /// The request for frames, from 1, that finds none; 0 is none of them.
     pub fail_allocation: u64,
+    /// Virtual CPUs; without them one runs whatever is ready, in an order drawn from the seed.
+    pub cpus: Option<CpuSpec>,
+    /// A kernel's policies, by name; without it the engine's own.
+    pub policy: Option<String>,
     /// Requests that fail.
     pub fail_requests: Vec<FailRequest>,
     /// Knobs set before the start.
@@ -170,6 +250,12 @@ impl Scenario {
             "world seed={} frames={} step_ns={} crash_us={}\n",
             self.seed, self.frames, self.step_ns, self.crash_us
         );
+        if let Some(CpuSpec { count, slice_ns, switch_per_mille }) = self.cpus {
+            let _ = writeln!(text, "cpus count={count} slice_ns={slice_ns} switch_per_mille={switch_per_mille}");
+        }
+        if let Some(name) = &self.policy {
+            let _ = writeln!(text, "policy {name}");
+        }
         self.write_failures(&mut text);
         for (name, value) in &self.knobs {
             let _ = writeln!(text, "knob_at_start {name} value={value}");
@@ -178,13 +264,7 @@ impl Scenario {
             let _ = writeln!(text, "rare {name} per_mille={per_mille}");
         }
         for device in &self.devices {
-            let DeviceSpec { block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille } =
-                device;
-            let _ = writeln!(
-                text,
-                "device block={block} request_max={request_max} depth={depth} volatile={volatile} \
-                 latency_ns={latency_ns} rate={rate} capacity={capacity} inline_per_mille={inline_per_mille}"
-            );
+            text.push_str(&device.to_text());
         }
         for file in &self.files {
             let _ = writeln!(text, "file device={} size={}", file.device, file.size);
@@ -255,6 +335,18 @@ impl Scenario {
                 let name = plain.first().ok_or("which knob?")?;
                 self.knobs.push(((*name).to_owned(), number("value")?));
             }
+            "cpus" => {
+                self.cpus = Some(CpuSpec {
+                    count: fields.within("count", 1, CPUS_MAX as u64)?,
+                    slice_ns: fields.within("slice_ns", 1, 1_000_000_000)?,
+                    switch_per_mille: fields.within("switch_per_mille", 0, 1000)?,
+                });
+            }
+            "policy" => {
+                let name = plain.first().ok_or("which policy?")?;
+                linux_policies::policy(name).map_err(|error| error.to_string())?;
+                self.policy = Some((*name).to_owned());
+            }
             "crash_at" => self.crash_step = number("step")?,
             "fail_allocation" => self.fail_allocation = number("nth")?,
             "fail_request" => self.fail_requests.push(FailRequest {
@@ -269,16 +361,7 @@ impl Scenario {
                 }
                 self.rare.push(((*name).to_owned(), number("per_mille")?));
             }
-            "device" => self.devices.push(DeviceSpec {
-                block: number("block")?,
-                request_max: number("request_max")?,
-                depth: number("depth")?,
-                volatile: number("volatile")?,
-                latency_ns: number("latency_ns")?,
-                rate: number("rate")?,
-                capacity: number("capacity")?,
-                inline_per_mille: number("inline_per_mille")?,
-            }),
+            "device" => self.devices.push(DeviceSpec::parse(plain.first().copied(), &fields)?),
             "file" => self.files.push(FileSpec { device: number("device")?, size: number("size")? }),
             "task" => self.tasks.push(Vec::new()),
             _ => {

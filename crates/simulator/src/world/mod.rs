@@ -370,6 +370,11 @@ impl Shared {
         }
     }
 
+    fn running_task(&self) -> Option<(&'static str, u64)> {
+        let core = self.lock();
+        core.tasks.name(core.running?)
+    }
+
     fn task_usage(&self) -> TaskUsage {
         let now_ns = self.now_ns();
         let core = self.lock();

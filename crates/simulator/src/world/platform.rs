@@ -76,6 +76,12 @@ impl SimPlatform {
         self.shared.call_at(at.0, Box::new(call));
     }
 
+    /// Name and number of the task whose step it is: who does what is being done. Nobody in a call at an
+    /// instant, and 0 for the future that [`World::run`](super::World::run) was given.
+    pub fn running_task(&self) -> Option<(&'static str, u64)> {
+        self.shared.running_task()
+    }
+
     /// What the task whose step it is has had of the CPUs; all zero outside of a step, and in a world
     /// without [`WorldOptions::cpus`](super::WorldOptions::cpus).
     pub fn task_usage(&self) -> TaskUsage {

@@ -122,6 +122,10 @@ impl Tasks {
         self.slots.get(task.slot as usize)?.as_ref().filter(|found| found.number == task.number)
     }
 
+    pub(super) fn name(&self, task: TaskRef) -> Option<(&'static str, u64)> {
+        self.get(task).map(|task| (task.name, task.number))
+    }
+
     /// Takes the future out to be polled.
     pub(super) fn take_future(&mut self, task: TaskRef) -> Option<(TaskFuture, Waker)> {
         self.get_mut(task)?.future.take()

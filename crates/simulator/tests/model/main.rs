@@ -3,12 +3,14 @@
 //!
 //! `cargo test` runs some seeds, fresh ones for each commit of CI (`AFFLUX_FIRST_SEED`, `AFFLUX_SEEDS`), and
 //! all kept scenarios. `AFFLUX_SCENARIO=FILE` runs one scenario file and prints its trace. Many seeds are
-//! for `cargo xtask soak`. `AFFLUX_POLICY=linux-6.1` runs them under a kernel's policy.
+//! for `cargo xtask soak`.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
 use simulator::scenario::sweep::{self, Sweep};
-use simulator::scenario::{RunOptions, Scenario, generate, run, run_with, scopes, shrink};
+use simulator::scenario::{
+    RunOptions, Scenario, generate, generate_on, policies_and_models, run, run_with, scopes, shrink,
+};
 
 const SEEDS_DEFAULT: u64 = 300;
 
@@ -22,6 +24,20 @@ fn random_operations_match_the_model() {
     let count = number_from_env("AFFLUX_SEEDS", SEEDS_DEFAULT);
     for seed in first..first + count {
         let scenario = generate(seed);
+        if let Err(failure) = run(&scenario) {
+            report_and_panic(&scenario, &failure);
+        }
+    }
+}
+
+/// One seed each, fresh ones for each commit of CI; `cargo xtask soak --matrix` runs more.
+#[test]
+fn every_policy_passes_on_every_device_model() {
+    let first = number_from_env("AFFLUX_FIRST_SEED", 0);
+    let cells = policies_and_models();
+    assert_eq!(cells.len(), 11 * 11, "the engine's own policy and ten kernels', eleven models");
+    for (at, (policy, model)) in cells.into_iter().enumerate() {
+        let scenario = generate_on(first + at as u64, policy, model);
         if let Err(failure) = run(&scenario) {
             report_and_panic(&scenario, &failure);
         }
@@ -118,10 +134,17 @@ fn a_line_that_cannot_be_read_is_named() {
         ("task\n  wriet file=0", "line 3: no operation is called 'wriet'"),
         ("rare sunshine per_mille=5", "line 2: no rare path is called 'sunshine'"),
         ("file device=0 size=many", "line 2: 'size=many' is no number"),
+        ("cpus count=0 slice_ns=5 switch_per_mille=0", "line 2: 'count=0' is out of range (1 to 1024)"),
         ("file device=0", "line 2: 'size=' is missing"),
         ("", "a scenario has at least one device and one file"),
     ] {
         assert_eq!(Scenario::parse(&format!("{world}{text}")).unwrap_err(), wanted);
+    }
+    for (text, wanted) in
+        [("policy linux-7", "there is no policy 'linux-7'"), ("device tape", "no device is called 'tape'")]
+    {
+        let error = Scenario::parse(&format!("{world}{text}")).unwrap_err();
+        assert!(error.starts_with("line 2: ") && error.contains(wanted) && error.contains("there are"), "{error}");
     }
 }
 

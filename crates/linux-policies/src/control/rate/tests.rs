@@ -51,7 +51,7 @@ fn global_factor(position: &Position) -> u64 {
     }
     let setpoint = position.setpoint() as i64;
     let x = ((setpoint - position.dirty as i64) << 10) / ((position.hard_limit as i64 - setpoint) | 1);
-    ((((x * x) >> 10) * x >> 10) + 1024).clamp(0, 2048) as u64
+    (((((x * x) >> 10) * x) >> 10) + 1024).clamp(0, 2048) as u64
 }
 
 #[test]

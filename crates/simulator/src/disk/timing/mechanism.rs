@@ -1,7 +1,8 @@
 //! What is behind a queue: one device that takes commands, a bounded number at a time.
 //!
 //! A flush waits until the commands taken before it are done and takes no others meanwhile, as the
-//! kernel and SATA have it; then the device empties its volatile cache.
+//! kernel and SATA have it; then the device empties its volatile cache. Behind a throttle it has its place
+//! among the writes, and others go on.
 //!
 //! Owns: the choice of device, the commands that have a known end, the flush under way.
 //! Does not own: the models; what waits outside (`elevator`).
@@ -63,6 +64,10 @@ enum Flush {
     None,
     /// Until what was taken before is done.
     Waits,
+    /// The file system's journal is written; its commit block follows.
+    Logs {
+        at_ns: u64,
+    },
     Ends {
         at_ns: u64,
     },
@@ -88,7 +93,8 @@ impl Mechanism {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.inside < self.depth && matches!(self.flush, Flush::None)
+        let goes_on = matches!(self.flush, Flush::None) || matches!(self.model, Model::Throttled(_));
+        self.inside < self.depth && goes_on
     }
 
     pub(super) fn is_flushing(&self) -> bool {
@@ -106,10 +112,25 @@ impl Mechanism {
         }
     }
 
-    /// Begins a flush. Not while one is under way.
-    pub(super) fn flush(&mut self, now_ns: u64) {
-        self.flush = Flush::Waits;
+    /// Begins a flush, with what a journal has to say first if it `commits`. Not while one is under way.
+    pub(super) fn flush(&mut self, now_ns: u64, commits: bool) {
+        self.flush = match &mut self.model {
+            Model::Throttled(model) => match if commits { model.log(now_ns) } else { None } {
+                Some(at_ns) => Flush::Logs { at_ns },
+                None => Flush::Ends { at_ns: model.flush(now_ns) },
+            },
+            _ => Flush::Waits,
+        };
         self.try_flush(now_ns);
+    }
+
+    /// The commit block follows what was logged.
+    fn commit(&mut self, now_ns: u64) {
+        if let (Flush::Logs { at_ns }, Model::Throttled(model)) = (&self.flush, &mut self.model)
+            && *at_ns <= now_ns
+        {
+            self.flush = Flush::Ends { at_ns: model.commit(*at_ns) };
+        }
     }
 
     fn try_flush(&mut self, now_ns: u64) {
@@ -120,8 +141,7 @@ impl Mechanism {
             Model::Rotating(model) if !model.is_empty() => return,
             Model::Rotating(model) => model.flush_ns(now_ns),
             Model::Channels(model) => model.flush(now_ns),
-            Model::Throttled(model) => model.flush_ns(now_ns),
-            Model::Card(_) | Model::Store(_) => now_ns,
+            Model::Card(_) | Model::Store(_) | Model::Throttled(_) => now_ns,
         };
         self.flush = Flush::Ends { at_ns };
     }
@@ -139,7 +159,7 @@ impl Mechanism {
     /// When something happens next.
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         let inner_ns = if let Model::Rotating(model) = &self.model { model.next_ns() } else { None };
-        let flush_ns = if let Flush::Ends { at_ns } = self.flush { Some(at_ns) } else { None };
+        let flush_ns = if let Flush::Ends { at_ns } | Flush::Logs { at_ns } = self.flush { Some(at_ns) } else { None };
         [self.finishing().next_ns(), inner_ns, flush_ns].into_iter().flatten().min()
     }
 
@@ -153,6 +173,7 @@ impl Mechanism {
             done.push(token);
             self.inside -= 1;
         }
+        self.commit(now_ns);
         let flushed = matches!(self.flush, Flush::Ends { at_ns } if at_ns <= now_ns);
         if flushed {
             self.flush = Flush::None;

@@ -52,6 +52,8 @@ pub(crate) enum Work {
     Write,
     /// What is in the volatile cache onto the medium.
     Flush,
+    /// The same, for a file that got blocks or size since the last flush: a journal has to say so.
+    Commit,
     /// Nothing of the medium: a change of names or sizes in the host's memory.
     Memory,
 }

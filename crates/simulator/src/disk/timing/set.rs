@@ -41,6 +41,8 @@ struct Member {
     /// Flushes that wait for the next, and those that the one under way will end.
     flushes_waiting: Vec<u64>,
     flushes: Vec<u64>,
+    /// Of those that wait, one has something for the journal.
+    commits: bool,
     commands: u64,
     command_bytes: u64,
 }
@@ -68,7 +70,7 @@ impl Member {
     ) {
         if !self.flushes_waiting.is_empty() && !self.mechanism.is_flushing() {
             std::mem::swap(&mut self.flushes, &mut self.flushes_waiting);
-            self.mechanism.flush(now_ns);
+            self.mechanism.flush(now_ns, std::mem::take(&mut self.commits));
         }
         while self.mechanism.has_room() {
             let Some(command) = self.elevator.next(now_ns) else { return };
@@ -113,8 +115,11 @@ impl DeviceSet {
     pub(super) fn accept(&mut self, now_ns: u64, id: u64, file: u64, work: Work, spans: &[Span]) {
         let parts = match work {
             Work::Read | Work::Write => self.deal(now_ns, id, file, work == Work::Write, spans),
-            Work::Flush => {
-                self.members.iter_mut().for_each(|member| member.flushes_waiting.push(id));
+            Work::Flush | Work::Commit => {
+                for member in &mut self.members {
+                    member.flushes_waiting.push(id);
+                    member.commits |= work == Work::Commit;
+                }
                 self.members.len() as u64
             }
             Work::Memory => 0,
@@ -122,7 +127,7 @@ impl DeviceSet {
         if parts == 0 {
             self.memory.push_back((now_ns.saturating_add(MEMORY_NS), id));
         } else {
-            self.requests.insert(id, Progress { parts, started: work == Work::Flush });
+            self.requests.insert(id, Progress { parts, started: matches!(work, Work::Flush | Work::Commit) });
         }
     }
 
@@ -189,6 +194,7 @@ impl DeviceSet {
             mechanism: Mechanism::new(&parameters.mechanism, parameters.device_depth as usize),
             flushes_waiting: Vec::new(),
             flushes: Vec::new(),
+            commits: false,
             commands: 0,
             command_bytes: 0,
         });

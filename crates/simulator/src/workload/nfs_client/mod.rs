@@ -74,6 +74,8 @@ pub struct NfsClientOutcome {
     pub elapsed_ns: u64,
     /// How long each COMMIT took, while the program stood still.
     pub commit_waits_ns: Vec<u64>,
+    /// When each COMMIT was answered, in virtual time.
+    pub commits_at_ns: Vec<u64>,
     /// WRITEs sent.
     pub writes: u64,
     /// How long WRITEs took: the longest, and all together.
@@ -458,6 +460,7 @@ impl NfsClient {
                 self.with_model(|model| if all { model.end_sync(look, 0, u64::MAX) } else { model.end_look(look) });
                 self.outcome.commit_waits_ns.push(now_ns - sent_ns);
                 self.tell(Answered { sent_ns, ended_ns: now_ns, written: None });
+                self.outcome.commits_at_ns.push(now_ns);
                 Ok(())
             }
         }

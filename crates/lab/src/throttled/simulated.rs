@@ -1,0 +1,45 @@
+//! The simulated side: the catalogue's throttled disk, the engine in virtual time.
+//!
+//! Owns: the machine that stands for the one at hand.
+//! Does not own: the simulation.
+//! Invariants: depends on the plan alone, so anybody gets the same figures.
+
+use std::sync::Arc;
+
+use simulator::catalogue;
+use simulator::simulation::{DeviceChoice, Simulation};
+use simulator::workload::Workload;
+
+use super::compare::{Look, Side};
+use super::plan::{Group, Rate, model};
+use crate::experiment::LabError;
+
+/// Everything is drawn from this, on both sides.
+pub(super) const SEED: u64 = 1;
+/// Virtual CPUs. A throttled disk needs less than one.
+const CPUS: u32 = 2;
+
+/// Runs the jobs of a group.
+pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64) -> Result<Side, LabError> {
+    let model = model(rate)?;
+    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
+    let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
+    let mut simulation = Simulation::new(SEED, device);
+    simulation.cpus = CPUS;
+    simulation.memory_bytes = memory_bytes;
+    simulation.workloads = group.jobs.iter().cloned().map(Workload::Job).collect();
+    let outcome = simulation.run(&mut |_| {}).map_err(|error| LabError::Failed(error.to_string()))?;
+    let device = outcome.devices.first().ok_or_else(|| LabError::Failed("no device".to_owned()))?;
+    let mut accepted_bytes = 0;
+    let looks = device.samples.iter().map(|sample| {
+        accepted_bytes += sample.accepted_bytes;
+        let dirty_bytes = sample.dirty_bytes + sample.writeback_bytes;
+        Look { at_s: sample.at_ns as f64 / 1e9, dirty_bytes, accepted_bytes }
+    });
+    Ok(Side {
+        looks: looks.collect(),
+        limit_bytes: device.samples.first().map_or(0, |sample| sample.dirty_limit_bytes),
+        disk_bytes: device.bytes.1,
+        jobs: outcome.jobs,
+    })
+}
