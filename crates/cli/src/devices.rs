@@ -1,4 +1,4 @@
-//! `afflux devices`: the disks that can be simulated.
+//! `afflux devices`: the disks that can be simulated, those of the user's own files too.
 //!
 //! Owns: how they are listed.
 //! Does not own: models, parameters and sources (the simulator).
@@ -16,13 +16,14 @@ use simulator::catalogue::{self, Model, Parameter, Unit};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::simulate::disks;
 
 /// Columns that a list of parameters is broken at.
 const LINE_WIDTH: usize = 96;
 
 pub(crate) fn run(args: &args::Devices) -> Outcome {
-    let all = catalogue::builtin().map_err(|error| Failure::failed(error.to_string()))?;
-    let models = chosen(&all, &args.names)?;
+    let models = chosen(&args.names)?;
+    let models: Vec<&Model> = models.iter().collect();
     if args.json {
         for model in models {
             output::say(object(model));
@@ -39,18 +40,12 @@ pub(crate) fn run(args: &args::Devices) -> Outcome {
     Ok(())
 }
 
-/// Those named, or all.
-fn chosen<'a>(all: &'a [Model], names: &[String]) -> Outcome<Vec<&'a Model>> {
+/// Those named, each by its name or its file, or all that come along.
+fn chosen(names: &[String]) -> Outcome<Vec<Model>> {
     if names.is_empty() {
-        return Ok(all.iter().collect());
+        return catalogue::builtin().map_err(|error| Failure::failed(error.to_string()));
     }
-    let named = |name: &String| {
-        all.iter().find(|model| model.name == *name).ok_or_else(|| {
-            let known: Vec<&str> = all.iter().map(|model| model.name.as_str()).collect();
-            Failure::wrong_use(format!("there is no disk '{name}'; there are {}", known.join(", ")))
-        })
-    };
-    names.iter().map(named).collect()
+    names.iter().map(|name| disks::model(name)).collect()
 }
 
 /// Each with what it is, and with the numbers that its file sets.

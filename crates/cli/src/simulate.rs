@@ -2,13 +2,15 @@
 //!
 //! Owns: the order: describe the run, run it, show it.
 //! Does not own: the machine and its figures (the simulator); reading what was asked for
-//! (`description`); how figures look (`text`, `json`, `html`, and the crate `report`).
+//! (`description`); how figures look (`text`, `comparison`, `json`, `html`, and the crate `report`).
 //! Invariants: everything that can be refused is refused before the run; what is shown says that it
 //! was simulated.
 
+mod built_in;
+mod comparison;
 mod curves;
 mod description;
-mod disks;
+pub(crate) mod disks;
 mod html;
 mod json;
 mod progress;
@@ -30,14 +32,19 @@ use progress::RunDisplay;
 
 /// A run that ended.
 struct Run {
-    /// The job files, as the user named them.
+    /// The job files and workloads, as the user named them.
     jobs: String,
+    /// Whose policies it had.
+    policy: String,
     figures: Figures,
     /// How long it took here.
     real: Duration,
 }
 
 pub(crate) fn run(args: &args::Simulate) -> Outcome {
+    if args.trace.is_some() && args.policies.len() > 1 {
+        return Err(Failure::wrong_use("--trace: the events are of one run; give one --policy"));
+    }
     for path in [&args.html, &args.trace].into_iter().flatten() {
         check_writable(path)?;
     }
@@ -45,20 +52,31 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
     for warning in &described.warnings {
         output::remark(format_args!("warning: {warning}"));
     }
-    let run = carry_out(described.jobs, &described.simulation)?;
-    if let Some(path) = &args.trace {
+    let mut runs = Vec::new();
+    for simulation in &described.simulations {
+        let run = carry_out(&described.jobs, simulation)?;
+        if args.json {
+            output::say(json::object(&run));
+        }
+        runs.push(run);
+    }
+    if let (Some(path), [run]) = (&args.trace, &runs[..]) {
         let mut lines = run.figures.trace_lines.join("\n");
         lines.push('\n');
         write(path, &lines)?;
     }
     if let Some(path) = &args.html {
-        write(path, &html::page(&run))?;
+        write(path, &html::page(&runs))?;
     }
     if args.json {
-        output::say(json::object(&run));
         return Ok(());
     }
-    output::say(text::summary(&run, Terminal::of_stdout()).trim_end());
+    let terminal = Terminal::of_stdout();
+    let text = match &runs[..] {
+        [run] => text::summary(run, terminal),
+        _ => comparison::summary(&runs, terminal),
+    };
+    output::say(text.trim_end());
     if let Some(path) = &args.html {
         output::say(format_args!("Plots: {}", path.display()));
     }
@@ -68,16 +86,17 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
     Ok(())
 }
 
-fn carry_out(jobs: String, simulation: &Simulation) -> Outcome<Run> {
+fn carry_out(jobs: &str, simulation: &Simulation) -> Outcome<Run> {
     let mut display = RunDisplay::new();
     let start = Instant::now();
     let outcome = simulation.run(&mut |progress| display.show(progress));
     display.finish();
+    let policy = simulation.policy.clone();
     match outcome {
-        Ok(figures) => Ok(Run { jobs, figures, real: start.elapsed() }),
+        Ok(figures) => Ok(Run { jobs: jobs.to_owned(), policy, figures, real: start.elapsed() }),
         Err(SimulationError::Knob(error)) => Err(Failure::wrong_use(format!("--set: {error}"))),
         Err(SimulationError::Description(what)) => Err(Failure::wrong_use(what)),
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(Failure::failed(format!("under {policy}: {error}"))),
     }
 }
 

@@ -6,7 +6,7 @@ use super::{LINE_WIDTH, chosen, detail, object, overview};
 #[test]
 fn every_disk_is_listed_with_its_numbers_in_short_lines() {
     let all = catalogue::builtin().unwrap();
-    let text = overview(&chosen(&all, &[]).unwrap(), Terminal::PLAIN);
+    let text = overview(&all.iter().collect::<Vec<_>>(), Terminal::PLAIN);
     for model in &all {
         assert!(text.contains(&format!("{}  {}\n", model.name, model.about)), "{}", model.name);
     }
@@ -39,8 +39,19 @@ fn json_has_all_of_it_on_one_line() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_the_list() {
-    let all = catalogue::builtin().unwrap();
-    let said = chosen(&all, &["floppy".to_owned()]).unwrap_err().to_string();
-    assert!(said.starts_with("there is no disk 'floppy'; there are disk, "), "{said}");
+fn a_name_or_a_file_is_looked_up_and_checked() {
+    assert_eq!(chosen(&[]).unwrap().len(), catalogue::builtin().unwrap().len());
+    let said = chosen(&["floppy".to_owned()]).unwrap_err().to_string();
+    assert!(said.starts_with("floppy: no such device; there are disk, "), "{said}");
+    let path = std::env::temp_dir().join(format!("afflux-device-{}.toml", std::process::id()));
+    let read = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        chosen(&[path.to_str().unwrap().to_owned()]).map_err(|failure| failure.to_string())
+    };
+    let text = include_str!("../../../../devices/usb2-disk.toml");
+    let [own] = &read(text).unwrap()[..] else { panic!("one file, one disk") };
+    assert!(own.name.starts_with("afflux-device-"));
+    let said = read("about = \"mine\"\nkind = \"drum\"\n").unwrap_err();
+    assert!(said.contains(".toml:2: kind: "), "{said}");
+    std::fs::remove_file(&path).unwrap();
 }

@@ -2,7 +2,8 @@
 //!
 //! Owns: reading job files and what they include, sizes and times on the command line, where each
 //! thing that is wrong stands.
-//! Does not own: the syntax of job, device, cost and fault files (the simulator).
+//! Does not own: the syntax of job, device, cost and fault files (the simulator) and of built-in workloads
+//! (`built_in`).
 //! Invariants: nothing runs before all of it has been read; every error names the file or the flag,
 //! the value and what is allowed.
 
@@ -13,13 +14,12 @@ use std::path::Path;
 use std::{env, fs};
 
 use bytesize::ByteSize;
-use engine::settings::Settings;
-use simulator::CostTable;
-use simulator::simulation::Simulation;
-use simulator::workload::Workload;
+use simulator::simulation::{OWN_POLICY, Simulation, SimulationError};
 use simulator::workload::fio::{self, Surroundings};
+use simulator::workload::{Job, Workload};
+use simulator::{CostTable, FaultScript};
 
-use super::disks;
+use super::{built_in, disks};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::units;
@@ -28,8 +28,8 @@ use crate::units;
 const MEMORY_BYTES_MIN: u64 = 1 << 20;
 const MEMORY_BYTES_MAX: u64 = 1 << 40;
 
-/// The longest run: a year of virtual time.
-const UNTIL_S_MAX: f64 = 365.0 * 86_400.0;
+/// The longest time: a year.
+const TIME_S_MAX: f64 = 365.0 * 86_400.0;
 
 /// Largest job file that is read; fio's own examples have a few kB.
 const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
@@ -37,7 +37,8 @@ const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
 pub(super) struct Described {
     /// The job files, as the user named them.
     pub(super) jobs: String,
-    pub(super) simulation: Simulation,
+    /// One for each policy, in the order asked for.
+    pub(super) simulations: Vec<Simulation>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -49,24 +50,62 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.cpus = args.cpus;
     simulation.memory_bytes = memory(&args.memory)?;
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
-    simulation.knobs = knobs(&args.knobs)?;
+    simulation.knobs.clone_from(&args.knobs);
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {
-        disks::add_faults(path, &mut simulation.devices)?;
+        let name = path.display().to_string();
+        simulation.faults =
+            FaultScript::parse(&name, &text_of(path)?).map_err(|error| Failure::wrong_use(error.to_string()))?;
     }
     if let Some(text) = &args.costs {
         simulation.costs = costs(text)?;
     }
     let mut warnings = Vec::new();
-    for path in &args.jobs {
-        let name = path.display().to_string();
-        let file =
-            fio::parse(&name, &text_of(path)?, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
-        warnings.extend(file.warnings.iter().map(ToString::to_string));
-        simulation.workloads.extend(file.jobs.into_iter().map(Workload::Job));
+    let (mut built_in, mut jobs) = (Vec::new(), Vec::new());
+    for name in &args.jobs {
+        match built_in::parse(name) {
+            Some(workload) => built_in.push(workload?),
+            None => add_jobs(name, &mut jobs, &mut warnings)?,
+        }
     }
-    let names: Vec<String> = args.jobs.iter().map(|path| path.display().to_string()).collect();
-    Ok(Described { jobs: names.join(", "), simulation, warnings })
+    simulation.workloads = built_in;
+    simulation.workloads.extend(jobs.into_iter().map(Workload::Job));
+    let simulations = policies(&args.policies, simulation)?;
+    Ok(Described { jobs: args.jobs.join(", "), simulations, warnings })
+}
+
+/// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.
+fn add_jobs(name: &str, jobs: &mut Vec<Job>, warnings: &mut Vec<String>) -> Outcome {
+    let text = text_of(Path::new(name))?;
+    let mut file = fio::parse(name, &text, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    if let (false, Some(first)) = (jobs.is_empty(), file.jobs.first_mut()) {
+        first.stonewall = true;
+    }
+    warnings.extend(file.warnings.iter().map(ToString::to_string));
+    jobs.append(&mut file.jobs);
+    Ok(())
+}
+
+/// The same run under each policy; knobs are checked here, so that an error says which flag it was.
+fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>> {
+    let own = [OWN_POLICY.to_owned()];
+    let names = if names.is_empty() { &own[..] } else { names };
+    let mut simulations: Vec<Simulation> = Vec::new();
+    for name in names {
+        if simulations.iter().any(|other| other.policy == *name) {
+            return Err(Failure::wrong_use(format!("--policy: {name} is there twice")));
+        }
+        let one = Simulation { policy: name.clone(), ..simulation.clone() };
+        match one.check_settings() {
+            Ok(()) => simulations.push(one),
+            Err(SimulationError::Knob(error)) if names.len() > 1 => {
+                return Err(Failure::wrong_use(format!("--set, under {name}: {error}")));
+            }
+            Err(SimulationError::Knob(error)) => return Err(Failure::wrong_use(format!("--set: {error}"))),
+            Err(error) => return Err(Failure::wrong_use(format!("--policy: {error}"))),
+        }
+    }
+    Ok(simulations)
 }
 
 /// The text of a small file.
@@ -114,8 +153,12 @@ fn memory(text: &str) -> Outcome<u64> {
     Ok(bytes - bytes % 4096)
 }
 
-/// A time such as `30s`, in nanoseconds; a bare number is seconds.
 fn until(text: &str) -> Outcome<u64> {
+    time(text).map_err(|why| Failure::wrong_use(format!("--until: {why}")))
+}
+
+/// A time such as `30s`, in nanoseconds; a bare number is seconds.
+pub(super) fn time(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 6] =
         [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)];
     let trimmed = text.trim();
@@ -125,9 +168,9 @@ fn until(text: &str) -> Outcome<u64> {
         .unwrap_or((trimmed, 1.0));
     let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
     match seconds {
-        Some(seconds) if seconds > 0.0 && seconds <= UNTIL_S_MAX => Ok((seconds * 1e9).round() as u64),
-        Some(_) => Err(Failure::wrong_use(format!("--until: '{text}' is out of range (above 0, up to 8,760h)"))),
-        None => Err(Failure::wrong_use(format!("--until: '{text}' is not a time such as 500ms, 30s, 5min or 2h"))),
+        Some(seconds) if seconds > 0.0 && seconds <= TIME_S_MAX => Ok((seconds * 1e9).round() as u64),
+        Some(_) => Err(format!("'{text}' is out of range (above 0, up to 8,760h)")),
+        None => Err(format!("'{text}' is not a time such as 500ms, 30s, 5min or 2h")),
     }
 }
 
@@ -143,13 +186,4 @@ fn costs(text: &str) -> Outcome<CostTable> {
         return Err(Failure::wrong_use(format!("--costs: there is no table '{text}'; there are {known}; or a file")));
     }
     CostTable::parse(text, &text_of(path)?).map_err(|error| Failure::wrong_use(format!("--costs: {error}")))
-}
-
-/// Checked against the knob table here, so that the error says which flag it was.
-fn knobs(assignments: &[String]) -> Outcome<Vec<String>> {
-    let mut settings = Settings::new();
-    for assignment in assignments {
-        settings.set_text(assignment).map_err(|error| Failure::wrong_use(format!("--set: {error}")))?;
-    }
-    Ok(assignments.to_vec())
 }

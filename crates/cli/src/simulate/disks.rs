@@ -1,7 +1,7 @@
-//! The disks of a run: which directory is on which, what they are made from, what happens to them.
+//! The disks of a run: which directory is on which, what they are made from.
 //!
-//! Owns: `--device` and `--faults` on the command line.
-//! Does not own: models, their files and the form of fault files (the simulator).
+//! Owns: `--device` on the command line.
+//! Does not own: models and their files (the simulator).
 //! Invariants: at most one disk is for all that is on no other; no directory is on two.
 
 #[cfg(test)]
@@ -10,8 +10,8 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
+use simulator::catalogue::{self, Model};
 use simulator::simulation::DeviceChoice;
-use simulator::{FaultScript, ScriptedWhat, catalogue};
 
 use super::description::text_of;
 use crate::failure::{Failure, Outcome};
@@ -81,57 +81,18 @@ fn choices() -> String {
 }
 
 fn choice(directory: Option<String>, text: &str) -> Outcome<DeviceChoice> {
-    let wrong = |error: catalogue::InputError| Failure::wrong_use(format!("--device: {error}"));
+    let model = model(text).map_err(|failure| failure.within("--device"))?;
+    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
+    Ok(DeviceChoice { directory, model: text.to_owned(), make })
+}
+
+/// The model of a name or a file, with `,KEY=VALUE` behind it.
+pub(crate) fn model(text: &str) -> Outcome<Model> {
+    let wrong = |error: catalogue::InputError| Failure::wrong_use(error.to_string());
     let chosen = catalogue::DeviceChoice::parse(text).map_err(wrong)?;
     let path = Path::new(&chosen.name);
     // What looks like a path and is none deserves the host's own error.
     let file = !chosen.is_builtin() && (path.exists() || chosen.name.contains(['/', '.']));
     let contents = if file { Some(text_of(path)?) } else { None };
-    let model = chosen.model(contents.as_deref()).map_err(wrong)?;
-    let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
-    Ok(DeviceChoice { directory, model: text.to_owned(), make })
-}
-
-/// Has what a fault file says happen to these disks.
-pub(super) fn add_faults(path: &Path, devices: &mut [DeviceChoice]) -> Outcome {
-    let file = path.display().to_string();
-    let script = FaultScript::parse(&file, &text_of(path)?).map_err(|error| Failure::wrong_use(error.to_string()))?;
-    for entry in script.entries {
-        let wrong = |what: String| Failure::wrong_use(format!("{file}:{}: {what}", entry.line));
-        if matches!(entry.what, ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut) {
-            return Err(wrong(
-                "'simulate' carries out faults of disks only: no power-loss, kill or link-cut".to_owned(),
-            ));
-        }
-        if entry.file.is_some() {
-            return Err(wrong(
-                "file: 'simulate' cannot tell files apart here; use 'medium' or leave it out".to_owned(),
-            ));
-        }
-        let meant = |choice: &DeviceChoice| entry.device.as_deref().is_none_or(|name| is_named(choice, name));
-        if !devices.iter().any(meant) {
-            let name = entry.device.as_deref().unwrap_or_default();
-            let names: Vec<&str> = devices.iter().map(name_of).collect();
-            return Err(wrong(format!("device: there is no '{name}' in this run; there are {}", names.join(", "))));
-        }
-        for choice in devices.iter_mut().filter(|choice| meant(choice)) {
-            let (make, entry) = (Arc::clone(&choice.make), entry.clone());
-            choice.make = Arc::new(move |world, number| {
-                let disk = make(world, number)?;
-                disk.arm(&entry, None);
-                Ok(disk)
-            });
-        }
-    }
-    Ok(())
-}
-
-/// A disk is called by its directory or by the model that it is of.
-fn is_named(choice: &DeviceChoice, name: &str) -> bool {
-    let model = choice.model.split(',').next().unwrap_or_default();
-    choice.directory.as_deref() == Some(name) || model == name
-}
-
-fn name_of(choice: &DeviceChoice) -> &str {
-    choice.directory.as_deref().unwrap_or(&choice.model)
+    chosen.model(contents.as_deref()).map_err(wrong)
 }

@@ -9,7 +9,9 @@
 mod tests;
 
 use serde_json::{Map, Value, json};
-use simulator::simulation::{DeviceOutcome, EngineOutcome, JobOutcome, LatencyOutcome, OperationOutcome};
+use simulator::simulation::{
+    DeviceOutcome, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Unwritten,
+};
 
 use super::Run;
 use super::curves::seconds;
@@ -22,12 +24,35 @@ pub(super) fn object(run: &Run) -> Value {
     engine["devices"] = figures.devices.iter().map(|it| device(it, figures.virtual_ns)).collect();
     json!({
         "source": "simulated",
+        "policy": run.policy,
         "seed": figures.seed,
         "trace_hash": format!("{:016x}", figures.trace_hash),
         "virtual_s": seconds(figures.virtual_ns),
         "real_s": run.real.as_secs_f64(),
         "jobs": figures.jobs.iter().map(job).collect::<Vec<_>>(),
         "engine": engine,
+        "unwritten": figures.unwritten.iter().map(unwritten).collect::<Vec<_>>(),
+        "loss": figures.loss.as_ref().map(loss),
+    })
+}
+
+fn unwritten(left: &Unwritten) -> Value {
+    json!({"what": left.what, "why": left.why, "dirty_bytes": left.dirty_bytes})
+}
+
+fn loss(loss: &Loss) -> Value {
+    let cause = match loss.cause {
+        LossCause::PowerLoss => "power-loss",
+        LossCause::Kill => "kill",
+    };
+    let files: Vec<Value> = loss.files.iter().map(|(path, bytes)| json!({"path": path, "bytes": bytes})).collect();
+    json!({
+        "cause": cause,
+        "at_s": seconds(loss.at_ns),
+        "accepted_bytes": loss.accepted_bytes,
+        "lost_bytes": loss.lost_bytes,
+        "synced_lost_bytes": 0,
+        "files": files,
     })
 }
 

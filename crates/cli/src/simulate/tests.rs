@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use simulator::simulation::{
-    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OffsetSample, OperationOutcome, Outcome,
+    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OffsetSample, OperationOutcome,
+    Outcome,
 };
 
 use super::{Run, check_writable};
@@ -47,6 +48,7 @@ pub(super) fn run() -> Run {
     };
     Run {
         jobs: "backup.fio".to_owned(),
+        policy: OWN_POLICY.to_owned(),
         figures: Outcome {
             seed: 7,
             trace_hash: 0x00ab_cdef_0123_4567,
@@ -56,10 +58,20 @@ pub(super) fn run() -> Run {
             devices: vec![device()],
             at_risk_bytes_max: 104_857_600,
             settle_ns: 4 * SECOND,
-            trace_lines: Vec::new(),
+            ..Outcome::default()
         },
         real: Duration::from_millis(120),
     }
+}
+
+/// The same under two policies, the second twice as slow.
+pub(super) fn two() -> [Run; 2] {
+    let mut slow = run();
+    slow.policy = "linux-6.1".to_owned();
+    slow.figures.jobs[0].write = operation(1_000_000_000, 15_259, 80 * SECOND, 82_000);
+    slow.figures.virtual_ns = 88 * SECOND;
+    slow.figures.at_risk_bytes_max *= 2;
+    [run(), slow]
 }
 
 fn device() -> DeviceOutcome {

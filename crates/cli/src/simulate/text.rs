@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use report::terminal::{Paint, Terminal, sparkline};
 use report::{Align, Table};
-use simulator::simulation::{DeviceOutcome, JobOutcome, OperationOutcome, Outcome as Figures};
+use simulator::simulation::{DeviceOutcome, JobOutcome, LossCause, OWN_POLICY, OperationOutcome, Outcome as Figures};
 
 use super::Run;
 use super::curves::{self, Curve};
@@ -20,6 +20,9 @@ use crate::units;
 
 /// Percentiles that are shown, where a run has them.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
+
+/// Most files that are named after a loss.
+const LOST_FILES_MAX: usize = 10;
 
 /// Letters of a curve in one line.
 const CURVE_WIDTH: usize = 40;
@@ -40,6 +43,7 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
         table(&devices(figures)),
         table(&over_time(figures)),
         table(&waiting),
+        ending(figures),
     ];
     for part in parts.iter().filter(|part| !part.is_empty()) {
         let _ = write!(text, "\n{part}");
@@ -55,12 +59,18 @@ pub(super) fn headline(run: &Run) -> String {
     format!("Simulated {virtual_time} in {real}: {} on {}", run.jobs, machine(run))
 }
 
-/// `usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `usb2-disk, 1.00 GiB of cache, 8 CPUs`, and the policy if it is not the engine's own.
 pub(super) fn machine(run: &Run) -> String {
-    let engine = &run.figures.engine;
+    let policy = if run.policy == OWN_POLICY { String::new() } else { format!(", {}", run.policy) };
+    format!("{}{policy}", hardware(&run.figures))
+}
+
+/// `usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+pub(super) fn hardware(figures: &Figures) -> String {
+    let engine = &figures.engine;
     let (cache, cpus) = (units::memory(engine.cache_bytes), engine.cpus);
     let several = if cpus == 1 { "" } else { "s" };
-    format!("{}, {cache} of cache, {cpus} CPU{several}", disks(&run.figures))
+    format!("{}, {cache} of cache, {cpus} CPU{several}", disks(figures))
 }
 
 /// The names of all disks.
@@ -79,7 +89,7 @@ pub(super) fn calls(job: &JobOutcome) -> impl Iterator<Item = (&'static str, &Op
 }
 
 /// A job's name, with how many ran under it.
-fn name(job: &JobOutcome) -> String {
+pub(super) fn name(job: &JobOutcome) -> String {
     if job.clones > 1 { format!("{} ×{}", job.name, job.clones) } else { job.name.clone() }
 }
 
@@ -130,6 +140,36 @@ pub(super) fn errors(jobs: &[JobOutcome]) -> String {
     };
     let lines: String = lines.map(line).collect();
     if lines.is_empty() { lines } else { format!("Errors\n{lines}") }
+}
+
+/// How the run ended where it did not end well: a loss, or what could not be written.
+pub(super) fn ending(figures: &Figures) -> String {
+    let mut text = String::new();
+    for left in &figures.unwritten {
+        let dirty = units::data(left.dirty_bytes);
+        let _ = writeln!(text, "Never written: {}: {} ({dirty} left in memory)", left.what, left.why);
+    }
+    let Some(loss) = &figures.loss else { return text };
+    let what = match loss.cause {
+        LossCause::PowerLoss => "Power lost",
+        LossCause::Kill => "Process killed",
+    };
+    let at = units::time(Duration::from_nanos(loss.at_ns));
+    let _ = write!(text, "{what} at {at}: of {} accepted ", units::data(loss.accepted_bytes));
+    match loss.lost_bytes {
+        Some(0) => text.push_str("nothing is lost; checked on the disks\n"),
+        Some(lost) => {
+            let _ = writeln!(text, "{} are lost, none of them synced; checked on the disks", units::data(lost));
+        }
+        None => text.push_str("an unknown part is lost; contents are not checked\n"),
+    }
+    for (path, bytes) in loss.files.iter().take(LOST_FILES_MAX) {
+        let _ = writeln!(text, "  {path}: {}", units::data(*bytes));
+    }
+    if let Some(more) = loss.files.len().checked_sub(LOST_FILES_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(text, "  and {} more files", units::count(more as u64));
+    }
+    text
 }
 
 pub(super) fn latencies(figures: &Figures) -> Table {
@@ -238,7 +278,9 @@ pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     let engine = &figures.engine;
     let all = figures.virtual_ns.saturating_mul(engine.cpus.into());
     let busy = format!("{} of {}", units::share(engine.cpu_busy_ns, all), engine.cpus);
-    facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
+    if figures.loss.is_none() && figures.unwritten.is_empty() {
+        facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
+    }
     facts.push(("lost if the power failed at the worst moment".to_owned(), units::data(figures.at_risk_bytes_max)));
     facts.push(("CPUs busy".to_owned(), busy));
     facts

@@ -86,7 +86,10 @@ pub(super) fn run_one(variant: &str, size_mib: u64, seed: u64) -> Result<Ran, La
     // Not at the same point of the kernel's timers each time.
     machine.sleep(BEFORE_NS + seed * 317 * Nanos::MILLISECOND)?;
     if let Some(file) = before.iter().find(|file| !file.is_clean()) {
-        return Err(LabError::Failed(format!("{variant}: {} bytes are not written after a minute", file.dirty_bytes())));
+        return Err(LabError::Failed(format!(
+            "{variant}: {} bytes are not written after a minute",
+            file.dirty_bytes()
+        )));
     }
     drop(before);
     let paths_before = tally.paths();

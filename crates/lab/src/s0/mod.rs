@@ -129,9 +129,9 @@ fn speed_row(cell: &Cell) -> Row {
         "s0-july" => Some(line.2),
         _ => None,
     };
-    let published = line.and_then(column).map_or_else(Fields::new, |[mean, sd]| {
-        Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd)
-    });
+    let published = line
+        .and_then(column)
+        .map_or_else(Fields::new, |[mean, sd]| Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd));
     let params = Fields::new().with("size_mib", *size_mib).with("runs", runs.len());
     row("s0", variant, params, metrics, published)
 }

@@ -39,7 +39,8 @@ const AT_SUBMISSION: OptionInfo = OptionInfo {
     default: "no",
     doc: "Extents are laid out in the order of submission, so that interleaving costs later",
 };
-const SEED: OptionInfo = OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
+const SEED: OptionInfo =
+    OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
 
 /// All of them.
 pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, SEED];

@@ -27,9 +27,19 @@ impl Model {
             request_bytes_max: self.get("request_bytes_max") as u32,
             depth: self.get("nr_requests") as u32,
             volatile_cache,
+            volatile_bytes_max: self.volatile_bytes_max(),
             capacity_bytes: self.capacity_bytes(),
             longer_alone: self.kind == Kind::Throttled && self.get("longer_alone") == 1,
             ..DiskOptions::default()
+        }
+    }
+
+    /// The size of the volatile cache, of all disks together, where it is known.
+    fn volatile_bytes_max(&self) -> u64 {
+        match self.kind {
+            Kind::Rotating => self.get("write_cache_bytes").saturating_mul(self.disks()),
+            Kind::Flash => self.get("memory_bytes"),
+            Kind::Throttled | Kind::Card | Kind::Store => u64::MAX,
         }
     }
 

@@ -24,7 +24,7 @@ mod state;
 mod statistics;
 pub(crate) mod timing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::{Backing, Device, DeviceError, Limits, Operation, Request};
@@ -56,6 +56,9 @@ pub struct DiskOptions {
     pub depth: u32,
     /// Whether completed writes wait for a sync to be durable.
     pub volatile_cache: bool,
+    /// Bytes of completed writes that wait for it at most: the oldest are durable once there are more, as a
+    /// drive's cache has no room for them. [`u64::MAX`]: all wait.
+    pub volatile_bytes_max: u64,
     /// What each request takes before its bytes pass, in nanoseconds.
     pub latency_ns: u64,
     /// Bytes that pass in a second; at least 1.
@@ -76,6 +79,7 @@ impl Default for DiskOptions {
             request_bytes_max: 1 << 20,
             depth: 32,
             volatile_cache: true,
+            volatile_bytes_max: u64::MAX,
             latency_ns: 100_000,
             bytes_per_second: 100_000_000,
             capacity_bytes: 1 << 40,
@@ -153,6 +157,8 @@ impl Disk {
             blocks: 0,
             files: BTreeMap::new(),
             files_made: 0,
+            cached: VecDeque::new(),
+            cached_bytes: 0,
             pending: BTreeMap::new(),
             requests: 0,
             gates: Gates::default(),

@@ -4,7 +4,7 @@
 //! Does not own: when things happen and who is told (`mod`); which requests fail (`fault`).
 //! Invariants: nothing here waits, answers a request, or lets the lock go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 
@@ -76,6 +76,10 @@ pub(super) struct State {
     pub(super) blocks: u64,
     pub(super) files: BTreeMap<u64, DiskFile>,
     pub(super) files_made: u64,
+    /// Writes in the volatile cache, the oldest first: file, place in its log, bytes. Kept where the cache
+    /// has a size. A sync of a file leaves them here: they are durable already when their time comes.
+    pub(super) cached: VecDeque<(u64, u64, u64)>,
+    pub(super) cached_bytes: u64,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) requests: u64,
     pub(super) gates: Gates,
@@ -203,6 +207,22 @@ impl State {
         outcome
     }
 
+    /// A write is in the volatile cache: the oldest that have no room in it any more are durable.
+    fn cache(&mut self, file: u64, log_end: u64, len: u64, options: &DiskOptions) {
+        if !options.volatile_cache || options.volatile_bytes_max == u64::MAX {
+            return;
+        }
+        self.cached.push_back((file, log_end, len));
+        self.cached_bytes += len;
+        while self.cached_bytes > options.volatile_bytes_max {
+            let Some((file, log_end, len)) = self.cached.pop_front() else { return };
+            self.cached_bytes -= len;
+            if let Some(file) = self.files.get_mut(&file) {
+                file.make_durable(log_end);
+            }
+        }
+    }
+
     fn carry_out(&mut self, pending: &mut Pending, options: &DiskOptions, whole: bool) -> Outcome {
         let free = self.blocks_free();
         let Some(file) = self.files.get_mut(&pending.file.0) else {
@@ -219,6 +239,8 @@ impl State {
                 }
                 if done {
                     file.change(Change::Write { offset, len, kept }, volatile);
+                    let end = file.log_end();
+                    self.cache(pending.file.0, end, len, options);
                 } else {
                     for (offset, len, kept) in torn(offset, len, &kept, pending.kept_bytes, options.block_bytes.into())
                     {

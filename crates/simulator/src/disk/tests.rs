@@ -309,3 +309,21 @@ fn a_killed_process_leaves_its_writes_to_the_disk() {
     assert_eq!(bench.ask(Operation::Sync, &[]).0, Ok(()));
     assert_eq!(bench.disk.durable(bench.file), [7; 8192]);
 }
+
+#[test]
+fn a_cache_with_a_size_loses_no_more_than_that() {
+    for seed in 0..20 {
+        let bench = Bench::new(seed, DiskOptions { volatile_bytes_max: 8192, ..DiskOptions::default() });
+        for page in 0..4 {
+            assert_eq!(
+                bench.ask(Operation::Write { offset: page * 4096, len: 4096 }, &[page as u8 + 1; 4096]).0,
+                Ok(())
+            );
+        }
+        assert_eq!((bench.disk.volatile_bytes(), bench.disk.durable_size(bench.file)), (8192, 8192));
+        bench.disk.crash();
+        let left = bench.disk.contents(bench.file);
+        assert!(left.starts_with(&[[1; 4096], [2; 4096]].concat()), "seed {seed}: the oldest are on the medium");
+        assert_eq!(bench.disk.volatile_bytes(), 0);
+    }
+}

@@ -83,8 +83,13 @@ pub(super) fn disk(world: &World, number: u64, spec: &DeviceSpec) -> Result<Arc<
         model = model.and_then(|mut model| model.set(key, &value.to_string()).map(|()| model));
     }
     let model = model.map_err(|error| error.to_string())?;
-    let options =
-        DiskOptions { capacity_bytes: spec.capacity, inline_per_mille: spec.inline_per_mille, ..model.options() };
+    let options = DiskOptions {
+        capacity_bytes: spec.capacity,
+        inline_per_mille: spec.inline_per_mille,
+        // The worst that can be: nothing is durable before its sync.
+        volatile_bytes_max: u64::MAX,
+        ..model.options()
+    };
     Ok(Disk::with_timing(world, number, options, model.timing(), Some(model.layout())))
 }
 
@@ -99,5 +104,6 @@ fn plain_options(spec: &DeviceSpec) -> DiskOptions {
         capacity_bytes: spec.capacity,
         inline_per_mille: spec.inline_per_mille,
         longer_alone: false,
+        volatile_bytes_max: u64::MAX,
     }
 }

@@ -44,32 +44,3 @@ fn what_makes_no_sense_is_named() {
         assert!(said.contains(part) && said.starts_with("--device: "), "{texts:?}: {said}");
     }
 }
-
-#[test]
-fn faults_are_for_disks_of_the_run() {
-    let directory = std::env::temp_dir().join(format!("afflux-faults-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    let path = directory.join("faults.toml");
-    let added = |text: &str| {
-        std::fs::write(&path, text).unwrap();
-        let mut disks = [choice(None, "usb2-disk,heads=2").unwrap(), choice(Some("/d".to_owned()), "sd-card").unwrap()];
-        super::add_faults(&path, &mut disks).map_err(|failure| failure.to_string())
-    };
-    for device in ["", "device = \"usb2-disk\"", "device = \"/d\"", "device = \"sd-card\""] {
-        assert_eq!(added(&format!("[[fault]]\ndo = \"hang\"\nuntil = \"1 s\"\n{device}")), Ok(()), "{device}");
-    }
-    for (text, part) in [
-        (
-            "[[fault]]\ndo = \"hang\"\ndevice = \"sdx\"",
-            ":1: device: there is no 'sdx' in this run; there are usb2-disk,heads=2, /d",
-        ),
-        ("[[fault]]\ndo = \"power-loss\"\nat = \"1 s\"", "faults of disks only"),
-        ("[[fault]]\ndo = \"error\"\nfile = \"a\"", "cannot tell files apart"),
-        ("[[fault]]\ndo = \"magic\"", "\"magic\" is not one of error, lost"),
-        ("[[fault", "not TOML"),
-    ] {
-        let said = added(text).unwrap_err();
-        assert!(said.contains("faults.toml:") && said.contains(part), "{said}");
-    }
-    std::fs::remove_dir_all(directory).unwrap();
-}

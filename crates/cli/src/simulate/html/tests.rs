@@ -1,8 +1,12 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use super::super::tests::run;
-use super::page;
+use super::super::Run;
+use super::super::tests::{run, two};
+
+fn page(run: &Run) -> String {
+    super::page(std::slice::from_ref(run))
+}
 
 #[test]
 fn every_plot_is_there_under_its_heading() {
@@ -14,6 +18,17 @@ fn every_plot_is_there_under_its_heading() {
     assert!(page.contains("<span class=\"origin\">simulated</span>"));
     assert!(page.contains("&lt;desktop&gt;: read: Input/output error (EIO), once"));
     assert!(page.contains("seed 7, trace 00abcdef01234567"));
+}
+
+#[test]
+fn plots_of_several_runs_are_over_each_other() {
+    let page = super::page(&two());
+    let at = |title: &str| page.find(&format!("<figcaption><b>{title}</b>")).unwrap_or_else(|| panic!("{title}"));
+    let titles = ["Throughput", "Dirty memory", "Queue depth", "Where the disk worked"];
+    let places: Vec<usize> =
+        titles.iter().flat_map(|title| [at(&format!("{title}: afflux")), at(&format!("{title}: linux-6.1"))]).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.contains("afflux: what went wrong") && page.contains("traces: afflux 00abcdef01234567"));
 }
 
 #[test]
@@ -44,9 +59,11 @@ fn a_reader_finds_no_fault_with_the_page() {
     let directory = env::temp_dir().join(format!("afflux-cli-pages-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
     let path = directory.join("simulate.html");
-    fs::write(&path, page(&run())).unwrap();
     let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
-    let faults = page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
+    for text in [page(&run()), super::page(&two())] {
+        fs::write(&path, text).unwrap();
+        let faults = page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
+        assert_eq!(faults, Vec::<String>::new());
+    }
     fs::remove_dir_all(&directory).unwrap();
-    assert_eq!(faults, Vec::<String>::new());
 }
