@@ -35,6 +35,16 @@ pub struct DiskRates {
     pub write_bytes_per_s: Option<u64>,
 }
 
+/// Bytes that are free on the file system of a directory.
+///
+/// # Errors
+/// When the program df cannot say.
+pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
+    let text = run("df", &["--output=avail", "-B1", &directory.to_string_lossy()])?;
+    let number = text.lines().last().and_then(|line| line.trim().parse().ok());
+    number.ok_or_else(|| HardwareError { what: format!("df said '{text}'") })
+}
+
 /// A mounted slow disk.
 pub struct SlowDisk {
     image: PathBuf,

@@ -229,6 +229,7 @@ fn disk_options(spec: &DeviceSpec) -> DiskOptions {
         bytes_per_second: spec.rate,
         capacity_bytes: spec.capacity,
         inline_per_mille: spec.inline_per_mille,
+        longer_alone: false,
     }
 }
 
