@@ -92,12 +92,8 @@ pub(super) fn run(form: &Form, rate: &Rate, seconds: u64, directory: &Path) -> R
         return Err(LabError::Failed(what));
     }
     let disk = SlowDisk::new(directory, image_bytes, DiskRates::default()).map_err(|error| failed("disk", &error))?;
-    if form.max_bytes > 0 {
-        for (knob, value) in [("max_bytes", form.max_bytes), ("strict_limit", 1)] {
-            let path = format!("/sys/class/bdi/{}/{knob}", disk.number());
-            fs::write(&path, value.to_string()).map_err(|error| failed(&path, &error))?;
-        }
-    }
+    let limit = (form.max_bytes > 0).then_some(form.max_bytes);
+    disk.limit_dirty(limit).map_err(|error| failed("the device's limit", &error))?;
     let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(rate.bytes_per_s) };
     let path = disk.path().join("stream");
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
