@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use simulator::catalogue::{DeviceChoice, Model, Unit};
-use simulator::workload::fio::{self, Surroundings};
 use simulator::workload::Job;
+use simulator::workload::fio::{self, Surroundings};
 
 use super::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
@@ -114,3 +114,6 @@ pub(super) fn model(rate: &Rate) -> Result<Model, LabError> {
     }
     Ok(model)
 }
+
+#[cfg(test)]
+mod tests;

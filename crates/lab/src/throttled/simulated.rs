@@ -19,9 +19,13 @@ pub(super) const SEED: u64 = 1;
 /// Virtual CPUs. A throttled disk needs less than one.
 pub(super) const CPUS: u32 = 2;
 
-/// Runs the jobs of a group.
-pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64) -> Result<Side, LabError> {
-    let model = model(rate)?;
+/// Runs the jobs of a group, on a disk with the catalogue's latency or this one.
+pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Option<u64>) -> Result<Side, LabError> {
+    let mut model = model(rate)?;
+    if let Some(latency_ns) = latency_ns {
+        let set = model.set("latency_ns", &format!("{latency_ns} ns"));
+        set.map_err(|error| LabError::Failed(error.to_string()))?;
+    }
     let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
     let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
     let mut simulation = Simulation::new(SEED, device);
