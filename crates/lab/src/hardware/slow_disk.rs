@@ -21,6 +21,8 @@ const BLKIO: &str = "/sys/fs/cgroup/blkio";
 /// Arguments: throttle folder, device number, mount, loop device, image.
 const GUARD: &str = r#"read said && exit 0
 for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done
+echo 0 > "/sys/class/bdi/$2/strict_limit"
+echo 100 > "/sys/class/bdi/$2/max_ratio"
 umount "$3" || umount -l "$3"
 losetup -d "$4"
 rm -f "$5"
@@ -33,6 +35,16 @@ pub struct DiskRates {
     pub read_bytes_per_s: Option<u64>,
     /// For writes.
     pub write_bytes_per_s: Option<u64>,
+}
+
+/// Bytes that are free on the file system of a directory.
+///
+/// # Errors
+/// When the program df cannot say.
+pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
+    let text = run("df", &["--output=avail", "-B1", &directory.to_string_lossy()])?;
+    let number = text.lines().last().and_then(|line| line.trim().parse().ok());
+    number.ok_or_else(|| HardwareError { what: format!("df said '{text}'") })
 }
 
 /// A mounted slow disk.
@@ -115,6 +127,20 @@ impl SlowDisk {
         &self.number
     }
 
+    /// Holds what the kernel keeps dirty of it strictly to so many bytes; `None` is the kernel's own rule.
+    ///
+    /// # Errors
+    /// When the kernel has no such knobs (before 6.2).
+    pub fn limit_dirty(&self, bytes_max: Option<u64>) -> Result<(), HardwareError> {
+        let (knob, value) = bytes_max.map_or(("max_ratio", 100), |bytes| ("max_bytes", bytes));
+        for (knob, value) in [(knob, value), ("strict_limit", u64::from(bytes_max.is_some()))] {
+            let file = format!("/sys/class/bdi/{}/{knob}", self.number);
+            std::fs::write(&file, value.to_string())
+                .map_err(|error| HardwareError { what: format!("{value} to {file}: {error}") })?;
+        }
+        Ok(())
+    }
+
     /// Has its file system write what it has to, journal included. As slow as the disk is.
     ///
     /// # Errors
@@ -133,6 +159,8 @@ impl Drop for SlowDisk {
     fn drop(&mut self) {
         if !self.number.is_empty() {
             let _ = self.throttle(DiskRates::default());
+            // The number is given out again, and what was set for it stays with it.
+            let _ = self.limit_dirty(None);
         }
         if self.mounted {
             run_down("umount", &[&self.mount.to_string_lossy()]);

@@ -8,6 +8,8 @@
 
 mod compare;
 mod jobs;
+mod kernel;
+mod plain_writer;
 mod plan;
 mod real;
 mod simulated;
@@ -36,7 +38,17 @@ pub(super) const DIRECTORY: OptionInfo = OptionInfo {
     default: "",
     doc: "where the slow disk's image is made, on a disk file system (default: the temporary directory)",
 };
-const OPTIONS: &[OptionInfo] = &[CASE, RATES, JOB, MEMORY, DIRECTORY];
+pub(super) const WRITER_SECONDS: OptionInfo =
+    OptionInfo { name: "seconds", value: "N", default: "45", doc: "kernel: how long the writer writes" };
+pub(super) const MAX_BYTES: OptionInfo =
+    OptionInfo { name: "max-bytes", value: "SIZE", default: "50MB", doc: "kernel: max_bytes of the tuned device" };
+pub(super) const DIRTYABLE: OptionInfo = OptionInfo {
+    name: "dirtyable",
+    value: "SIZE",
+    default: "",
+    doc: "kernel: dirtyable memory of the simulated machine (default: this machine's if measured, else 22GiB)",
+};
+const OPTIONS: &[OptionInfo] = &[CASE, RATES, JOB, MEMORY, DIRECTORY, WRITER_SECONDS, MAX_BYTES, DIRTYABLE];
 
 /// The experiment.
 pub(crate) struct Throttled;
@@ -65,7 +77,7 @@ impl Experiment for Throttled {
         })?;
         match case.as_str() {
             "jobs" => jobs::run(request, watch),
-            _ => Err(LabError::Failed("not there yet".to_owned())),
+            _ => kernel::run(request, watch),
         }
     }
 }

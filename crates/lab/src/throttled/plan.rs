@@ -114,3 +114,6 @@ pub(super) fn model(rate: &Rate) -> Result<Model, LabError> {
     }
     Ok(model)
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,10 @@ use crate::hardware::{DiskRates, SlowDisk};
 const REACTORS: usize = 2;
 /// Between two looks at the engine.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Reads that tell how long the host takes.
+const LATENCY_READS: u64 = 200;
+/// Where they go.
+const LATENCY_BYTES: u64 = 32 << 20;
 /// What is written at a time when files are laid out.
 const LAY_OUT_BYTES: usize = 1 << 20;
 
@@ -59,6 +63,33 @@ fn lay_out(path: &Path, bytes: u64) -> std::io::Result<HostStdFile> {
     }
     file.sync_all()?;
     Ok(file)
+}
+
+/// What a request takes now without a throttle, in nanoseconds: the mean of reads of a page, one at a time,
+/// by the real engine. The host's other work is in it.
+pub(super) fn latency_ns(disk: &SlowDisk) -> Result<u64, LabError> {
+    disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
+    let reactors = Reactors::start(REACTORS, IoChoice::Auto).map_err(|error| failed("platform", &error))?;
+    let platform = reactors.platform();
+    let path = disk.path().join("latency");
+    let host = lay_out(&path, LATENCY_BYTES).map_err(|error| failed("the slow disk", &error))?;
+    let directory: OwnedFd = HostStdFile::open(disk.path()).map_err(|error| failed("the slow disk", &error))?.into();
+    let device =
+        HostDevice::new(&platform, directory, Caching::Auto).map_err(|error| failed("the slow disk", &error))?;
+    let frames = Frames::new(2 * LATENCY_BYTES).map_err(|error| failed("memory", &error))?;
+    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), frames);
+    let id = engine.add_device("disk", device);
+    let file = engine.open(id, Backing::new(Arc::new(HostFile::new(host.into()))), LATENCY_BYTES);
+    let (mut page, pages, mut sum_ns) = (vec![0; 4096], LATENCY_BYTES / 4096, 0);
+    for at in 0..LATENCY_READS {
+        // A stride that visits no page twice and is no stream.
+        let offset = at * 4099 % pages * 4096;
+        let began = Instant::now();
+        platform.block_on(engine.read(&file, offset, &mut page)).map_err(|error| failed("a read", &error))?;
+        sum_ns += began.elapsed().as_nanos() as u64;
+    }
+    let _ = fs::remove_file(&path);
+    Ok(sum_ns / LATENCY_READS)
 }
 
 /// Runs the jobs of a group on an engine of their own.

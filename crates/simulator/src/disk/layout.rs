@@ -9,8 +9,8 @@
 //! read of it costs nothing on the medium.
 //!
 //! Owns: the extents of each file, the free ranges.
-//! Does not own: how much may be written (`state` counts blocks); names, metadata and journals of a
-//! file system, which are not modelled.
+//! Does not own: how much may be written (`state` counts blocks); names and metadata of a
+//! file system, which have no place here (what its journal costs a sync, `timing::throttled` knows).
 //! Invariants: extents of files do not overlap while there is free space; a full medium shares places
 //! rather than fail, since space is counted elsewhere.
 
