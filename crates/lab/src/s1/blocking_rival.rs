@@ -110,9 +110,9 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
             "dirty_ratio=80".to_owned(),
             "dirty_background_ratio=70".to_owned(),
             "dirty_expire_centisecs=360000".to_owned(),
-            format!("writeback_depth={}", queue.nr_requests),
         ],
         disks: vec![queued_model("disk-82", queue)?],
+        queue,
     })?;
     let writers: Vec<_> = (0..FILES).map(|_| machine.stream(&machine.file(0).0, FILE_BYTES, 64 << 10)).collect();
     while !writers.iter().all(|writer| writer.has_ended()) {
@@ -138,6 +138,7 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
         .with("case", "blocking-rival")
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
         .with("seed", seed);
     let metrics = span
         .metrics(queue.nr_requests)

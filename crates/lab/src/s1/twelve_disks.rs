@@ -57,7 +57,8 @@ fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes,
         policy: variant.policy()?,
-        knobs: vec![format!("writeback_depth={}", setting.queue.nr_requests)],
+        knobs: Vec::new(),
+        queue: setting.queue,
         disks: vec![disk; size.disks as usize],
     })
 }
@@ -93,6 +94,7 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
         .with("disks", size.disks)
         .with("nr_requests", setting.queue.nr_requests)
         .with("request_kib", setting.queue.request_kib)
+        .with("request_batch", setting.queue.batch)
         .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
         .with("allocate_at_submission", setting.queue.at_submission)
         .with("seed", seed);

@@ -67,11 +67,11 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
             "dirty_background_ratio=70",
             "dirty_expire_centisecs=360000",
             "dirty_writeback_centisecs=100",
-            &format!("writeback_depth={}", queue.nr_requests),
         ]
         .map(str::to_owned)
         .to_vec(),
         disks: vec![queued_model("disk-82", queue)?; 2],
+        queue,
     })?;
     let files = [0, 1].map(|disk| machine.file(disk).0);
     let writers = [0, 1].map(|disk| {
@@ -115,6 +115,7 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
         .with("pages", pages)
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
         .with("cpu_ms_per_mb", CPU_MS_PER_MB)
         .with("seed", seed);
     let metrics = Fields::new()
