@@ -1,7 +1,7 @@
 //! Experiment s0: the reordering of balance_dirty_pages, in its variants.
 //!
 //! Owns: which runs are made, their rows and findings.
-//! Does not own: one run (`mapped_writes`), the laws (`linux-policies`).
+//! Does not own: a run (`mapped_writes`), the laws (`linux-policies`).
 //! Invariants: rows come from runs; what was published stands beside them.
 
 mod conclusions;
@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::machine::{rounded, row};
 use crate::statistics::{Estimate, Samples};
-use mapped_writes::{Ran, run_one};
+use mapped_writes::{Ran, run_many};
 use published::SPEEDS;
 use reads::Path;
 
@@ -161,10 +161,7 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         for variant in plan.variants.iter().copied() {
             let what = format!("{variant}, {size_mib} MiB");
             watch.step(&what, cells.len() as f64 / all);
-            let mut runs = Vec::new();
-            for seed in 1..=plan.runs {
-                runs.push(run_one(variant, size_mib, seed)?);
-            }
+            let runs = run_many(variant, size_mib, plan.runs, 1)?;
             let of_variant = paths.entry(variant).or_default();
             for (path, calls) in runs.iter().flat_map(|run| &run.paths) {
                 *of_variant.entry(path.clone()).or_default() += calls;

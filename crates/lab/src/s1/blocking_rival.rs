@@ -21,10 +21,10 @@ use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, row, rounded};
 
 const CPUS: usize = 4;
-const MEMORY_BYTES: u64 = 16 << 30;
+const MEMORY_BYTES: u64 = 8 << 30;
 const SLICE_PAGES: u64 = 1024;
 const FILES: u64 = 8;
-const FILE_BYTES: u64 = 512 << 20;
+const FILE_BYTES: u64 = 256 << 20;
 const CPU_MS_PER_MB: f64 = 1.0;
 const COUNTED_S: u64 = 15;
 /// Between two looks of somebody who found nothing to write.
@@ -161,3 +161,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;

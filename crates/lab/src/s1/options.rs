@@ -138,3 +138,6 @@ impl Common {
         Queue { nr_requests, request_kib, batch: self.batch, at_submission: self.at_submission }
     }
 }
+
+#[cfg(test)]
+mod tests;

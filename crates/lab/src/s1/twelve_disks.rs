@@ -126,3 +126,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;

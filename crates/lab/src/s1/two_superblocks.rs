@@ -147,3 +147,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;
