@@ -33,9 +33,13 @@ fn speeds(cells: &[Cell], says: &mut Vec<String>) {
         false => format!("Slower than {BASE}: {}.", slower.join(", ")),
     });
     says.push(if *most > SAME_PERCENT {
-        format!("The largest gain is {most:.1} %, {} at {} MiB; published is 21.2 % at 600.", best.variant, best.size_mib)
+        format!(
+            "The largest gain is {most:.1} %, {} at {} MiB; published is 21.2 % at 600.",
+            best.variant, best.size_mib
+        )
     } else {
-        "No form of the patch is faster here either: the published gain of 21.2 % at 600 MB is not reproduced.".to_owned()
+        "No form of the patch is faster here either: the published gain of 21.2 % at 600 MB is not reproduced."
+            .to_owned()
     });
     says.push(
         "The clip to the headroom, which all forms of the patch drop, takes nothing from a lone writer on a lone disk: \
@@ -56,7 +60,8 @@ pub(super) fn conclusions(cells: &[Cell], paths: &PathsOf) -> Vec<String> {
     });
     says.push(match wrong.count() {
         0 => "Every call that was let through, or wrote one chunk, read exactly as many shared counters as the kernel's \
-              code does: 14 of all devices and 4 of one before the patch, 9 and 2 after it; 8 and none in the merged form."
+              code does: let through, 14 of all devices and 4 of one before the patch, 9 and 2 after it; 8 and none in the \
+              merged form below the half-way mark."
             .to_owned(),
         count => format!("{count} paths were read otherwise than in the kernel's code: see the table."),
     });

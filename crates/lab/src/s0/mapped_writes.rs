@@ -60,19 +60,36 @@ fn page_costs() -> CostTable {
     costs("a desktop of 2009 with 3 GB", &list)
 }
 
-fn machine(variant: &str, part: u64) -> Result<(Machine, Arc<Tally>), LabError> {
+/// How much of the machine there is.
+#[derive(Clone, Copy)]
+pub(super) struct Rig {
+    /// Its memory is this part of the whole, and so is what was written before.
+    pub(super) part: u64,
+    /// Requests in the disk's queue.
+    pub(super) nr_requests: u64,
+}
+
+impl Rig {
+    /// As in the published runs.
+    pub(super) const WHOLE: Self = Self { part: 1, nr_requests: 128 };
+    /// A tenth, whose limit is 57 MiB, with a queue so short that writers write back themselves.
+    pub(super) const SMALL: Self = Self { part: 10, nr_requests: 4 };
+}
+
+fn machine(variant: &str, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError> {
+    let queue = Queue { nr_requests: rig.nr_requests, ..QUEUE };
     let policy = policy(variant).map_err(|error| LabError::Failed(error.to_string()))?;
     let (policy, tally) = tallied(policy);
-    let mut disk = queued_model("disk-82", QUEUE)?;
+    let mut disk = queued_model("disk-82", queue)?;
     disk.zones = vec![(1000, DISK_RATE)];
     let machine = Machine::new(MachineOptions {
         seed: SEED,
         cpus: CPUS,
         costs: page_costs(),
-        memory_bytes: MEMORY_BYTES / part,
+        memory_bytes: MEMORY_BYTES / rig.part,
         policy,
         knobs: Vec::new(),
-        queue: QUEUE,
+        queue,
         disks: vec![disk],
     })?;
     Ok((machine, tally))
@@ -99,10 +116,10 @@ fn forget(machine: &Machine, file: &File) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Runs of a variant one after the other on one machine, with so much to store each, on one `part`-th of
-/// the machine.
-pub(super) fn run_many(variant: &str, size_mib: u64, runs: u64, part: u64) -> Result<Vec<Ran>, LabError> {
-    let (machine, tally) = machine(variant, part)?;
+/// Runs of a variant one after the other on one machine, with so much to store each.
+pub(super) fn run_many(variant: &str, size_mib: u64, runs: u64, rig: Rig) -> Result<Vec<Ran>, LabError> {
+    let Rig { part, .. } = rig;
+    let (machine, tally) = machine(variant, rig)?;
     for _ in 0..BEFORE_FILES {
         let file = machine.file(0).0;
         store(&machine, &file, BEFORE_BYTES / BEFORE_FILES / part / PAGE_BYTES * PAGE_BYTES)?;

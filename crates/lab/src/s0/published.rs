@@ -24,5 +24,10 @@ pub(super) const PERF: [(&str, f64, f64, &str); 10] = [
     ("instructions", 971_788_179.0, 967_653_864.0, "not modelled"),
     ("cache references", 509_718_907.0, 473_096_290.0, "36.6 million fewer; the reads saved are in the table of reads"),
     ("cache misses", 8_928_883.0, 8_723_087.0, "not modelled"),
-    ("seconds elapsed", 4.971956711, 3.269128919, "with the program's start and the final writing out; ours is the storing"),
+    (
+        "seconds elapsed",
+        4.971956711,
+        3.269128919,
+        "with the program's start and the final writing out; ours is the storing",
+    ),
 ];

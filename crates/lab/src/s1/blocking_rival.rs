@@ -18,7 +18,7 @@ use report::{Fields, Row};
 
 use super::{Common, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, row, rounded};
+use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, rounded, row};
 
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 8 << 30;

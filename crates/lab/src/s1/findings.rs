@@ -87,7 +87,8 @@ fn tables(rows: &Rows) -> Vec<Table> {
         ],
     ]
     .concat();
-    let rival = [&QUEUE[..], &[("share beside the rival", "share_beside_rival"), ("rival's", "share_of_rival")]].concat();
+    let rival =
+        [&QUEUE[..], &[("share beside the rival", "share_beside_rival"), ("rival's", "share_of_rival")]].concat();
     let rival = [&rival[..], &FLOW[..7]].concat();
     let all = [
         table("Two writers, five disks in a stripe set", &rows.two_writers, &busy(writers), None),
@@ -196,8 +197,7 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
 fn of_the_others(rows: &Rows, says: &mut Vec<String>) {
     let shares = rows.two_superblocks.iter().filter(|row| row.variant == "linux-2.6.31");
     let shares: Vec<f64> = shares.map(|row| number(row, "share_of_b")).collect();
-    if let (Some(low), Some(high)) =
-        (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max))
+    if let (Some(low), Some(high)) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max))
     {
         says.push(format!(
             "two-superblocks: when the last of A has been submitted, B has had {low:.3} to {high:.3} of all, by how many \

@@ -45,7 +45,8 @@ const BATCH: OptionInfo = OptionInfo {
     default: "32",
     doc: "Requests that who had to wait for one takes in a row; 1: none in a row",
 };
-const SEED: OptionInfo = OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
+const SEED: OptionInfo =
+    OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
 
 /// All of them.
 pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, BATCH, SEED];

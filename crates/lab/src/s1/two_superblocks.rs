@@ -7,13 +7,13 @@
 //! Owns: the case. Does not own: the machine, the policies.
 //! Invariants: nobody dirties anything while the pages are written.
 
-use engine::{File, Nanos};
 use engine::settings::Knob;
+use engine::{File, Nanos};
 use report::{Fields, Row};
 
 use super::{Common, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, row, rounded};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, rounded, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
@@ -41,13 +41,14 @@ fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Result<(), La
         Begun::Periodic => machine.engine.set_knob(Knob::ExpireCentisecs, 1),
     };
     set.map_err(|error| LabError::Failed(error.to_string()))?;
-    machine.run(async {
-        for page in (0..LAST_PAGES).step_by(16) {
-            machine.engine.write(file, (at + page) * PAGE_BYTES, &[0; 16 * PAGE_BYTES as usize]).await?;
-        }
-        Ok::<(), engine::Error>(())
-    })?
-    .map_err(|error| LabError::Failed(error.to_string()))
+    machine
+        .run(async {
+            for page in (0..LAST_PAGES).step_by(16) {
+                machine.engine.write(file, (at + page) * PAGE_BYTES, &[0; 16 * PAGE_BYTES as usize]).await?;
+            }
+            Ok::<(), engine::Error>(())
+        })?
+        .map_err(|error| LabError::Failed(error.to_string()))
 }
 
 fn seconds(ns: u64) -> f64 {
