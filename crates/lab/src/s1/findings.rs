@@ -156,9 +156,11 @@ fn of_two_writers(rows: &[Row], says: &mut Vec<String>) {
     }
     if !rows.is_empty() {
         says.push(
-            "two-writers shows what a queue loses to polling, and that a sleep only costs throughput where it outlasts \
-             the queue. It does not show S1's graphs: their old throughput is not stated, and request sizes are an input \
-             here, not a result."
+            "two-writers shows what polling costs: some of the queue's fullness. Where pdflush's sleep outlasts a short \
+             queue the disks do not starve either, since writers over their share write meanwhile and wait for \
+             requests; the first model, in which one thread alone submits, has a loss there that the engine does not \
+             have. Nothing here shows S1's graphs: how fast the old code was is not stated, and request sizes are an \
+             input, not a result."
                 .to_owned(),
         );
     }

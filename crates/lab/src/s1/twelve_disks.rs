@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{Common, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, row};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, row};
 
 const PARTITIONS: u64 = 2;
 const WRITERS: u64 = 8;
@@ -50,7 +50,7 @@ const REQUEST_KIB: u64 = 64;
 fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
     let mut disk = queued_model("disk-82", setting.queue)?;
     disk.zones = vec![(1000, setting.disk_rate)];
-    let memory_bytes = (8 << 30) * size.disks / 12;
+    let memory_bytes = (2 << 20) * size.disks / 12 * PAGE_BYTES;
     Machine::new(MachineOptions {
         seed,
         cpus: CPUS,

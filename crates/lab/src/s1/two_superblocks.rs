@@ -137,8 +137,8 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     for nr_requests in [128, 2048] {
         for request_kib in &requests {
             for begun in [Begun::Background, Begun::Periodic] {
-                for variant in [&Variant::PDFLUSH, &Variant::FLUSHERS] {
-                    watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / 16.0);
+                for variant in [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS] {
+                    watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / 24.0);
                     let row = run_one(variant, begun, common.queue(nr_requests, *request_kib), PAGES, common.seed)?;
                     watch.row(&row);
                     rows.push(row);

@@ -1,8 +1,8 @@
 use super::*;
 
 #[test]
-fn a_sleep_costs_where_it_outlasts_the_queue() {
-    // 113 requests of 24 KB last 7 ms at 410 MB/s; a sleep lasts 100.
+fn writers_over_their_share_write_while_the_pool_sleeps() {
+    // 113 requests of 24 KB last 7 ms at 410 MB/s; a sleep lasts 100. A pool alone would starve the disks.
     let queue = Queue { nr_requests: 128, request_kib: 24, batch: 32, at_submission: false };
     let speed = |variant| {
         let setting = Setting { queue, cpu_ms_per_mb: 1.0, file_bytes: 1_000_000_000 };
@@ -11,5 +11,5 @@ fn a_sleep_costs_where_it_outlasts_the_queue() {
         ran.row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap()
     };
     let (plain, blocking) = (speed(&Variant::PLAIN), speed(&Variant::FLUSHERS));
-    assert!(plain < 0.95 * blocking, "{plain} {blocking}");
+    assert!((plain / blocking - 1.0).abs() < 0.05, "{plain} {blocking}");
 }
