@@ -82,6 +82,8 @@ knobs! {
         "Most that a flusher writes of one file before it turns to the next.";
     WriteDepth "writeback_depth" "requests" Device 16 1 65536
         "Most write requests in flight; a device's own limit applies too. Also called nr_requests.";
+    RequestBatch "writeback_request_batch" "requests" Device 1 1 1024
+        "Write requests that a flusher, or a writer that writes back itself, takes in a row once it had to wait for one, as far as there are no more than half as many again as writeback_depth. Linux: 32.";
     MinRatio "min_ratio" "percent" Device 0 0 99
         "Under a kernel's law: share of the dirty limit that the device has whatever it wrote lately.";
     MaxRatio "max_ratio" "percent" Device 100 0 100

@@ -43,8 +43,9 @@ pub(crate) struct MachineOptions {
     pub(crate) policy: Policy,
     /// Knobs beside those that the kernel starts with, each as `KNOB=VALUE`.
     pub(crate) knobs: Vec<String>,
-    /// The disks.
+    /// The disks, and the queue in front of each.
     pub(crate) disks: Vec<Model>,
+    pub(crate) queue: Queue,
 }
 
 /// A machine that runs.
@@ -177,6 +178,8 @@ pub(crate) struct Queue {
     pub(crate) nr_requests: u64,
     /// Most that one carries; they are not merged into larger ones.
     pub(crate) request_kib: u64,
+    /// Requests that who had to wait for one takes in a row; the kernel's is 32.
+    pub(crate) batch: u64,
     /// Space is given out as requests are submitted, not in chunks of a file.
     pub(crate) at_submission: bool,
 }
@@ -199,7 +202,9 @@ impl Machine {
         let world = World::new(WorldOptions::machine(options.seed, cpus));
         let mut settings = Settings::new();
         options.policy.prepare(&mut settings).map_err(|error| failed(&error))?;
-        for knob in &options.knobs {
+        let Queue { nr_requests, batch, .. } = options.queue;
+        let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
+        for knob in options.knobs.iter().chain(&queue) {
             settings.set_text(knob).map_err(|error| failed(&error))?;
         }
         let platform = Arc::clone(world.platform());

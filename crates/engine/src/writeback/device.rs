@@ -266,11 +266,11 @@ impl DeviceState {
         lock(&self.lists).unflushed.remove(&file.slot);
     }
 
-    /// Counts one write more in flight unless there are `depth`.
-    pub(crate) fn try_count_write(&self, depth: u32) -> bool {
+    /// Counts one write more in flight unless there are `most`, in a queue of `depth`.
+    pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
         let counted = self
             .writes_in_flight
-            .try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < depth).then_some(count + 1));
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
         counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
     }
 

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use super::batch::{Claim, claim};
 use super::complete::requeue_as;
 use super::device::{DeviceId, DeviceState};
-use super::flusher::{BUSY_NS, come_back};
+use super::flusher::{BUSY_NS, Batch, come_back};
 use super::schedule::FlushReason;
 use crate::cache::file::FileInner;
 use crate::cache::nodes::Tag;
@@ -103,6 +103,7 @@ pub struct Taken {
     busy: bool,
     nothing: bool,
     platform_now: Nanos,
+    batch: Batch,
 }
 
 impl Taken {
@@ -116,7 +117,9 @@ impl Taken {
         engine.local().count(Counter::FlusherTurns, 1);
         device.flushing.fetch_add(1, Ordering::Relaxed);
         let platform_now = engine.platform().now();
-        Some(Self { open: Some(file), device: Arc::clone(device), busy: false, nothing: false, platform_now })
+        let device = Arc::clone(device);
+        let batch = Batch::default();
+        Some(Self { open: Some(file), device, busy: false, nothing: false, platform_now, batch })
     }
 
     /// The device it is on.
@@ -155,7 +158,7 @@ impl<P: Platform> Engine<P> {
             return RunEnd::Nothing;
         };
         if wait {
-            self.acquire_request(&device).await;
+            self.acquire_request(&device, &mut taken.batch).await;
         } else if device.congestion.is_on() || !self.try_acquire_request(&device) {
             return RunEnd::Congested;
         }

@@ -79,13 +79,14 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
 impl<P: Platform> Engine<P> {
     async fn turn(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, reason: FlushReason) -> Turn {
         let mut left = self.slice_bytes(device);
+        let mut batch = Batch::default();
         let request_max = device.device.limits().request_bytes_max;
         let tag = if reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty };
         if self.begin_turn(file, reason) {
             return Turn::Paused;
         }
         while left > 0 {
-            self.acquire_request(device).await;
+            self.acquire_request(device, &mut batch).await;
             if self.cache().rare.strikes(Rare::SlotTaken) {
                 self.release_request(device);
                 self.platform().preemption_point().await;
@@ -148,10 +149,19 @@ impl<P: Platform> Engine<P> {
         }
     }
 
-    /// Waits for a request to write with.
-    pub(crate) async fn acquire_request(&self, device: &DeviceState) {
-        let free = || device.try_count_write(device.write_depth(self.settings())).then_some(());
-        device.write_ended.until(free).await;
+    /// Waits for a request to write with; who had to may take some more without.
+    pub(crate) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch) {
+        let depth = device.write_depth(self.settings());
+        let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
+        batch.0 = batch.0.saturating_sub(1);
+        if !extra && !device.try_count_write(depth, depth) {
+            let free = || {
+                let depth = device.write_depth(self.settings());
+                device.try_count_write(depth, depth).then_some(())
+            };
+            device.write_ended.until(free).await;
+            batch.0 = device.knob(self.settings(), Knob::RequestBatch) as u32 - 1;
+        }
         let counted = CountedWrite { device, engine: self };
         // The device's slots never fail: nobody says so.
         while device.slots.take(1).await.is_err() {}
@@ -164,7 +174,8 @@ impl<P: Platform> Engine<P> {
         if !device.slots.try_take(1) {
             return false;
         }
-        let counted = device.try_count_write(device.write_depth(self.settings()));
+        let depth = device.write_depth(self.settings());
+        let counted = device.try_count_write(depth, depth);
         if !counted {
             device.slots.give_back(1);
         }
@@ -244,6 +255,10 @@ pub(crate) fn come_back(device: &DeviceState, file: &Arc<FileInner>, state: &mut
         device.queue_later(file, at);
     }
 }
+
+/// How many requests somebody may still take as one who has waited.
+#[derive(Default)]
+pub(crate) struct Batch(u32);
 
 /// A request counted and not yet got: its waiter may go away.
 struct CountedWrite<'a, P: Platform> {

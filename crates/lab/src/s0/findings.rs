@@ -3,8 +3,7 @@
 //! Owns: the arrangement, the integers that the reads must be. Does not own: the runs.
 //! Invariants: a sentence about a figure is made from the figure.
 
-use report::{Align, Cell as Text, Figure, Plot, Series, Shape, Table};
-use report::{Axis, Quantity};
+use report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Row, Series, Shape, Table};
 
 use super::published::{PERF, SPEEDS};
 use super::reads::Path;
@@ -21,9 +20,10 @@ pub(super) fn is_shown(path: &Path) -> bool {
 /// What the kernel's code reads on the path, counted by hand from it.
 pub(super) fn expected(variant: &str, path: &Path) -> Option<[u64; 3]> {
     match (variant, path.0.as_str()) {
-        (BASE, "C") => Some([14, 9, 4]),
-        // Two computations of limits, one test, and the tail's two.
-        (BASE, "WC") => Some([23, 13, 8]),
+        // The tail's two are read unless the device's writeback is in progress.
+        (BASE, "C") => Some(if path.1[0] == 12 { [12, 7, 4] } else { [14, 9, 4] }),
+        // Two computations of limits, one test, and the tail.
+        (BASE, "WC") => Some(if path.1[0] == 21 { [21, 11, 8] } else { [23, 13, 8] }),
         // Below the half-way mark nothing of the device is looked at.
         ("s0-merged", "C") if path.1[2] == 0 => Some([8, 3, 0]),
         ("s0-merged", "C" | "WC") => Some([8, 3, 2]),
@@ -106,7 +106,10 @@ fn reads(paths: &PathsOf) -> Table {
         }
     }
     table.note("Kernel's code: counted from it by hand; the merged form from memory. Its two rows without a chunk are");
-    table.note("below the half-way mark between background and limit, and above it.");
+    table
+        .note("below the half-way mark between background and limit, and above it. Before the patch two more are read");
+    table.note("on the way out unless writeback of the device is in progress. Chunks come from runs with a queue of 4");
+    table.note("requests: with 128, what is in the queue keeps a device's dirty pages below its share.");
     table
 }
 
@@ -143,6 +146,25 @@ fn plot(cells: &[Cell]) -> Figure {
         plot = plot.with(Series::new(name, Shape::Dots, points.collect()));
     }
     Figure::Plot(plot)
+}
+
+/// What a decision costs here.
+pub(super) fn of_measured(rows: &[Row]) -> Findings {
+    let right = Align::Right;
+    let mut table = Table::new(
+        "A snapshot and a decision on this machine, ns (median)",
+        &[("variant", Align::Left), ("threads beside", right), ("ns", right)],
+    );
+    for row in rows {
+        let of = |value: Option<&serde_json::Value>| value.map_or_else(String::new, ToString::to_string);
+        let cells = [of(row.params.get("threads_beside")), of(row.metrics.get("decision_ns_median"))];
+        let [threads, ns] = cells;
+        table.row([row.variant.clone(), threads, ns]);
+    }
+    let says = "Shows what a decision costs here, with the counters at rest and while two threads change them. The engine \
+                reads each shared counter once a decision, whatever the law asks of the snapshot; so this does not show \
+                what the reads that the patch saves cost a kernel of 2009. Other work on this machine disturbs it.";
+    Findings { tables: vec![table], figures: Vec::new(), says: vec![says.to_owned()] }
 }
 
 /// All of it.

@@ -1,12 +1,13 @@
 //! Experiment s0: the reordering of balance_dirty_pages, in its variants.
 //!
 //! Owns: which runs are made, their rows and findings.
-//! Does not own: one run (`mapped_writes`), the laws (`linux-policies`).
+//! Does not own: a run (`mapped_writes`), the laws (`linux-policies`).
 //! Invariants: rows come from runs; what was published stands beside them.
 
 mod conclusions;
 mod findings;
 mod mapped_writes;
+mod measured;
 mod published;
 mod reads;
 
@@ -18,7 +19,7 @@ use serde_json::json;
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::machine::{rounded, row};
 use crate::statistics::{Estimate, Samples};
-use mapped_writes::{Ran, run_one};
+use mapped_writes::{Ran, Rig, run_many};
 use published::SPEEDS;
 use reads::Path;
 
@@ -154,6 +155,13 @@ fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
     row("s0", variant, params, metrics, published)
 }
 
+fn add_paths(paths: &mut PathsOf, variant: &'static str, runs: &[Ran]) {
+    let of_variant = paths.entry(variant).or_default();
+    for (path, calls) in runs.iter().flat_map(|run| &run.paths) {
+        *of_variant.entry(path.clone()).or_default() += calls;
+    }
+}
+
 fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), LabError> {
     let (mut cells, mut paths) = (Vec::new(), PathsOf::new());
     let all = (plan.sizes_mib.len() * plan.variants.len()) as f64;
@@ -161,18 +169,15 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         for variant in plan.variants.iter().copied() {
             let what = format!("{variant}, {size_mib} MiB");
             watch.step(&what, cells.len() as f64 / all);
-            let mut runs = Vec::new();
-            for seed in 1..=plan.runs {
-                runs.push(run_one(variant, size_mib, seed)?);
-            }
-            let of_variant = paths.entry(variant).or_default();
-            for (path, calls) in runs.iter().flat_map(|run| &run.paths) {
-                *of_variant.entry(path.clone()).or_default() += calls;
-            }
+            let runs = run_many(variant, size_mib, plan.runs, Rig::WHOLE)?;
+            add_paths(&mut paths, variant, &runs);
             let cell = Cell { variant, size_mib, speed: middle(&runs), runs };
             watch.row(&speed_row(&cell));
             cells.push(cell);
         }
+    }
+    for variant in plan.variants.iter().copied() {
+        add_paths(&mut paths, variant, &run_many(variant, 90, 1, Rig::SMALL)?);
     }
     Ok((cells, paths))
 }
@@ -191,11 +196,14 @@ impl Experiment for S0 {
     }
 
     fn can_measure(&self) -> bool {
-        false
+        true
     }
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
         let plan = Plan::read(request)?;
+        if request.measured {
+            return Ok(findings::of_measured(&measured::measure(&plan.variants, watch)?));
+        }
         let (cells, paths) = run_all(&plan, watch)?;
         for (variant, paths) in &paths {
             for (path, calls) in paths.iter().filter(|(path, _)| findings::is_shown(path)) {

@@ -21,10 +21,10 @@ use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, rounded, row};
 
 const CPUS: usize = 4;
-const MEMORY_BYTES: u64 = 16 << 30;
+const MEMORY_BYTES: u64 = 8 << 30;
 const SLICE_PAGES: u64 = 1024;
 const FILES: u64 = 8;
-const FILE_BYTES: u64 = 512 << 20;
+const FILE_BYTES: u64 = 256 << 20;
 const CPU_MS_PER_MB: f64 = 1.0;
 const COUNTED_S: u64 = 15;
 /// Between two looks of somebody who found nothing to write.
@@ -110,9 +110,9 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
             "dirty_ratio=80".to_owned(),
             "dirty_background_ratio=70".to_owned(),
             "dirty_expire_centisecs=360000".to_owned(),
-            format!("writeback_depth={}", queue.nr_requests),
         ],
         disks: vec![queued_model("disk-82", queue)?],
+        queue,
     })?;
     let writers: Vec<_> = (0..FILES).map(|_| machine.stream(&machine.file(0).0, FILE_BYTES, 64 << 10)).collect();
     while !writers.iter().all(|writer| writer.has_ended()) {
@@ -138,6 +138,7 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
         .with("case", "blocking-rival")
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
         .with("seed", seed);
     let metrics = span
         .metrics(queue.nr_requests)
@@ -160,3 +161,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;

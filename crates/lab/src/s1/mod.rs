@@ -5,6 +5,7 @@
 //! Invariants: rows come from runs of the engine; each carries the engine's counters.
 
 mod blocking_rival;
+mod findings;
 mod options;
 mod twelve_disks;
 mod two_superblocks;
@@ -17,6 +18,7 @@ use simulator::{CostOf, CostTable};
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::machine::costs;
 
+use findings::{Rows, findings};
 use options::{Case, Common};
 
 /// The experiment.
@@ -73,14 +75,15 @@ impl Experiment for S1 {
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
         let common = Common::read(request)?;
+        let (mut rows, mut plotted) = (Rows::default(), Vec::new());
         for case in &common.cases {
             match case {
-                Case::TwoWriters => two_writers::run(&common, watch)?.0,
-                Case::TwoSuperblocks => two_superblocks::run(&common, watch)?,
-                Case::TwelveDisks => twelve_disks::run(&common, watch)?,
-                Case::BlockingRival => blocking_rival::run(&common, watch)?,
-            };
+                Case::TwoWriters => (rows.two_writers, plotted) = two_writers::run(&common, watch)?,
+                Case::TwoSuperblocks => rows.two_superblocks = two_superblocks::run(&common, watch)?,
+                Case::TwelveDisks => rows.twelve_disks = twelve_disks::run(&common, watch)?,
+                Case::BlockingRival => rows.blocking_rival = blocking_rival::run(&common, watch)?,
+            }
         }
-        Ok(Findings::default())
+        Ok(findings(&rows, &plotted))
     }
 }

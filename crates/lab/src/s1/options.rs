@@ -39,11 +39,17 @@ const AT_SUBMISSION: OptionInfo = OptionInfo {
     default: "no",
     doc: "Extents are laid out in the order of submission, so that interleaving costs later",
 };
+const BATCH: OptionInfo = OptionInfo {
+    name: "request-batch",
+    value: "NUMBER",
+    default: "32",
+    doc: "Requests that who had to wait for one takes in a row; 1: none in a row",
+};
 const SEED: OptionInfo =
     OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
 
 /// All of them.
-pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, SEED];
+pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, BATCH, SEED];
 
 /// A part of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,6 +71,7 @@ pub(super) struct Common {
     pub(super) request_kib: Option<u64>,
     pub(super) disk_rate: Option<u64>,
     pub(super) at_submission: bool,
+    pub(super) batch: u64,
 }
 
 fn case(text: &str) -> Result<Case, String> {
@@ -118,12 +125,20 @@ impl Common {
             request_kib: request.value(&REQUEST, request_kib)?,
             disk_rate: request
                 .value(&DISK_RATE, |text| amount(text, Unit::BytesPerSecond, 1_000_000, 10_000_000_000))?,
+            batch: request.value(&BATCH, |text| {
+                let batch = text.parse().ok().filter(|batch| (1..=1024).contains(batch));
+                batch.ok_or_else(|| "allowed are 1 to 1024".to_owned())
+            })?,
             at_submission: request.value(&AT_SUBMISSION, yes)?,
         })
     }
 
     /// The queue that a case asks for, as far as the options leave it.
     pub(super) fn queue(&self, nr_requests: u64, request_kib: u64) -> Queue {
-        Queue { nr_requests, request_kib: self.request_kib.unwrap_or(request_kib), at_submission: self.at_submission }
+        let request_kib = self.request_kib.unwrap_or(request_kib);
+        Queue { nr_requests, request_kib, batch: self.batch, at_submission: self.at_submission }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::{Common, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, row};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, row};
 
 const PARTITIONS: u64 = 2;
 const WRITERS: u64 = 8;
@@ -50,14 +50,15 @@ const REQUEST_KIB: u64 = 64;
 fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
     let mut disk = queued_model("disk-82", setting.queue)?;
     disk.zones = vec![(1000, setting.disk_rate)];
-    let memory_bytes = (8 << 30) * size.disks / 12;
+    let memory_bytes = (2 << 20) * size.disks / 12 * PAGE_BYTES;
     Machine::new(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes,
         policy: variant.policy()?,
-        knobs: vec![format!("writeback_depth={}", setting.queue.nr_requests)],
+        knobs: Vec::new(),
+        queue: setting.queue,
         disks: vec![disk; size.disks as usize],
     })
 }
@@ -93,6 +94,7 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
         .with("disks", size.disks)
         .with("nr_requests", setting.queue.nr_requests)
         .with("request_kib", setting.queue.request_kib)
+        .with("request_batch", setting.queue.batch)
         .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
         .with("allocate_at_submission", setting.queue.at_submission)
         .with("seed", seed);
@@ -124,3 +126,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;

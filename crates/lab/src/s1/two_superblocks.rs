@@ -68,11 +68,11 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
             "dirty_background_ratio=70",
             "dirty_expire_centisecs=360000",
             "dirty_writeback_centisecs=100",
-            &format!("writeback_depth={}", queue.nr_requests),
         ]
         .map(str::to_owned)
         .to_vec(),
         disks: vec![queued_model("disk-82", queue)?; 2],
+        queue,
     })?;
     let files = [0, 1].map(|disk| machine.file(disk).0);
     let writers = [0, 1].map(|disk| {
@@ -116,6 +116,7 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
         .with("pages", pages)
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
         .with("cpu_ms_per_mb", CPU_MS_PER_MB)
         .with("seed", seed);
     let metrics = Fields::new()
@@ -136,8 +137,8 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     for nr_requests in [128, 2048] {
         for request_kib in &requests {
             for begun in [Begun::Background, Begun::Periodic] {
-                for variant in [&Variant::PDFLUSH, &Variant::FLUSHERS] {
-                    watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / 16.0);
+                for variant in [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS] {
+                    watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / 24.0);
                     let row = run_one(variant, begun, common.queue(nr_requests, *request_kib), PAGES, common.seed)?;
                     watch.row(&row);
                     rows.push(row);
@@ -147,3 +148,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, La
     }
     Ok(rows)
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use engine::Nanos;
 use report::{Fields, Row};
 use simulator::simulation::OffsetSample;
 
+use super::findings::PLOTTED;
 use super::{Common, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, queued_model, row};
@@ -40,6 +41,15 @@ pub(super) struct Ran {
     pub(super) offsets: Vec<OffsetSample>,
 }
 
+impl Ran {
+    /// Bytes and commands a second between the sample `at` and the one plotted before it.
+    pub(super) fn rate(&self, at: usize) -> (f64, f64) {
+        let (to, from) = (self.samples[at], self.samples[at - PLOTTED]);
+        let seconds = to.seconds - from.seconds;
+        ((to.bytes - from.bytes) as f64 / seconds, (to.commands - from.commands) as f64 / seconds)
+    }
+}
+
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
     let Setting { queue, cpu_ms_per_mb, file_bytes } = setting;
     let machine = Machine::new(MachineOptions {
@@ -48,7 +58,8 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         costs: submission_costs(cpu_ms_per_mb),
         memory_bytes: MEMORY_BYTES,
         policy: variant.policy()?,
-        knobs: vec![format!("writeback_depth={}", queue.nr_requests)],
+        knobs: Vec::new(),
+        queue,
         disks: vec![queued_model("lvm-5-disks", queue)?],
     })?;
     let file_bytes = file_bytes / PAGE_BYTES * PAGE_BYTES;
@@ -78,6 +89,7 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         .with("case", "two-writers")
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
+        .with("request_batch", queue.batch)
         .with("cpu_ms_per_mb", cpu_ms_per_mb)
         .with("file_bytes", file_bytes)
         .with("allocate_at_submission", queue.at_submission)
@@ -114,3 +126,6 @@ pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<(Vec<Row>, V
     }
     Ok((rows, plotted))
 }
+
+#[cfg(test)]
+mod tests;
