@@ -52,7 +52,7 @@ Examples:
 
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_<KNOB>); flags win over the environment, and
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_<KNOB>); flags win over the environment, and
 the environment over the file.";
 
 const SET_EXAMPLES: &str = "\
@@ -148,6 +148,9 @@ pub(crate) struct Serve {
     /// How disks are read and written: auto, uring or syscalls [default: auto]
     #[arg(long, value_name = "HOW")]
     pub(crate) io: Option<String>,
+    /// Put memory behind the whole cache in the background after the start: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF")]
+    pub(crate) prefault: Option<String>,
     /// Say what is served as one JSON object on one line once it is ready
     #[arg(long)]
     pub(crate) json: bool,

@@ -259,6 +259,11 @@ impl<P: Platform> Engine<P> {
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
     }
 
+    /// The memory of its pages: to put it behind the frames ahead of use, and to say what was got.
+    pub fn frames(&self) -> &Frames {
+        &self.cache.frames
+    }
+
     /// How it is doing.
     pub fn status(&self) -> EngineStatus {
         let now = self.platform.now();

@@ -3,6 +3,12 @@ use std::collections::HashSet;
 use super::linux::{SingleList, Zone};
 use super::*;
 
+/// Steps of each thread of a test with several: so many, or what the environment says, for a soak.
+pub(crate) fn soak_steps(few: usize) -> usize {
+    let given = std::env::var("AFFLUX_SOAK_STEPS").ok();
+    given.map_or(few, |text| text.parse().expect("AFFLUX_SOAK_STEPS is a number of steps"))
+}
+
 fn small() -> Frames {
     Frames::new(1 << 20).expect("1 MiB")
 }

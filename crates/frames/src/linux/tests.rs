@@ -186,7 +186,7 @@ fn threads_conserve_frames() {
                 scope.spawn(move || {
                     let mut random = 0x9E37_79B9_7F4A_7C15_u64 + cpu as u64;
                     let mut held = Vec::new();
-                    for _ in 0..20_000 {
+                    for _ in 0..crate::tests::soak_steps(20_000) {
                         random ^= random << 13;
                         random ^= random >> 7;
                         random ^= random << 17;

@@ -53,10 +53,10 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// A magazine has at most a 128th of the arena, the 2 MiB blocks of a slot an eighth.
+    /// A magazine has at most a 128th of the arena, the 2 MiB blocks of a slot a quarter.
     fn of(frames: u32) -> Self {
         let magazine = (frames as usize / 128).clamp(1, MAGAZINE_FRAMES);
-        let huge = ((frames / Order::PAGEBLOCK.frames()) as usize / 8).min(HUGE_BLOCKS);
+        let huge = ((frames / Order::PAGEBLOCK.frames()) as usize / 4).min(HUGE_BLOCKS);
         Self { hands: frames >= FRAMES_WITH_HANDS, magazine, batch: magazine.div_ceil(2), huge }
     }
 }

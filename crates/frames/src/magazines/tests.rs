@@ -237,7 +237,8 @@ fn threads_conserve_frames() {
         let passed = std::sync::Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             let (magazines, passed) = (&magazines, &passed);
-            let start = |seed| scope.spawn(move || property::soak(magazines, seed, 30_000, passed));
+            let start =
+                |seed| scope.spawn(move || property::soak(magazines, seed, crate::tests::soak_steps(30_000), passed));
             let threads = [1, 2, 3, 4].map(start);
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });

@@ -7,7 +7,7 @@ use report::{Align, Bar, Bars, Cell, Quantity, Table};
 
 use super::drains::{self, Drain};
 use super::loops::Work;
-use super::published::{MACHINES, TABLE, why};
+use super::published::{Line, MACHINES, Said, TABLE, why};
 use super::{Measured, VARIANTS};
 use crate::experiment::Findings;
 use crate::statistics::Repetition;
@@ -163,37 +163,35 @@ fn published_table(measured: &[Measured]) -> Table {
     table
 }
 
-/// A sentence for each benchmark that came out otherwise than on one of the published machines.
+/// A sentence for each benchmark that came out otherwise than on one of the published machines, those with
+/// the same reason together.
 fn disagreements(measured: &[Measured]) -> Vec<String> {
-    let mut sentences = Vec::new();
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
     for line in &TABLE {
         let Some(work) = line.work else { continue };
-        let ours: Vec<(usize, Option<f64>)> =
-            [1, 2].into_iter().filter_map(|threads| Some((threads, ours(measured, work, threads)?))).collect();
-        let others: Vec<String> = MACHINES
-            .iter()
-            .zip(line.said)
-            .filter(|(_, said)| ours.iter().any(|(_, gain)| !said.agrees(*gain)))
-            .map(|(machine, said)| format!("{} on {machine}", said.text()))
-            .collect();
-        if others.is_empty() {
-            continue;
+        let Some(sentence) = disagreement(measured, line, work) else { continue };
+        match by_reason.iter_mut().find(|(reason, _)| *reason == why(work)) {
+            Some((_, sentences)) => sentences.push(sentence),
+            None => by_reason.push((why(work), vec![sentence])),
         }
-        let here: Vec<String> = ours
-            .iter()
-            .map(|(threads, gain)| {
-                format!("{} with {threads} thread{}", gain_text(*gain), if *threads == 1 { "" } else { "s" })
-            })
-            .collect();
-        sentences.push(format!(
-            "{}: published {}; here {}: {}.",
-            line.benchmark,
-            others.join(", "),
-            here.join(", "),
-            why(work)
-        ));
     }
-    sentences
+    by_reason.into_iter().map(|(reason, sentences)| format!("{} {reason}", sentences.join(" "))).collect()
+}
+
+fn disagreement(measured: &[Measured], line: &Line, work: Work) -> Option<String> {
+    let gains: Vec<(usize, Option<f64>)> =
+        [1, 2].into_iter().filter_map(|threads| Some((threads, ours(measured, work, threads)?))).collect();
+    let differs = |said: Said| gains.iter().any(|(_, gain)| !said.agrees(*gain));
+    let others = MACHINES.iter().zip(line.said).filter(|(_, said)| differs(*said));
+    let others: Vec<String> = others.map(|(machine, said)| format!("{} on {machine}", said.text())).collect();
+    let of = |(threads, gain): &(usize, Option<f64>)| {
+        let plural = if *threads == 1 { "" } else { "s" };
+        let gain = gain.map_or("no significant difference".to_owned(), |gain| format!("{gain:+.1} %"));
+        format!("{gain} with {threads} thread{plural}")
+    };
+    let here: Vec<String> = gains.iter().map(of).collect();
+    let name = line.benchmark;
+    (!others.is_empty()).then(|| format!("{name}: published {}, here {}.", others.join(", "), here.join(", ")))
 }
 
 fn bars(measured: &[Measured], threads: usize, name: &str) -> Option<report::Figure> {

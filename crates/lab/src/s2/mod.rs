@@ -42,9 +42,9 @@ const LOOPS: OptionInfo = OptionInfo {
 const THREADS: OptionInfo = OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" };
 const INSTRUCTIONS: OptionInfo = OptionInfo {
     name: "instructions",
-    value: "auto|off",
+    value: "auto|on|off",
     default: "auto",
-    doc: "Count them with callgrind where valgrind is installed",
+    doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
 };
 const COUNT: OptionInfo = OptionInfo {
     name: "count",
@@ -117,9 +117,10 @@ impl Asked {
             _ => Err("1 or 2, or both with a comma".to_owned()),
         })?;
         let count = request.value(&INSTRUCTIONS, |text| match text {
-            "auto" => Ok(true),
+            "auto" => Ok(!request.quick),
+            "on" => Ok(true),
             "off" => Ok(false),
-            _ => Err("auto or off".to_owned()),
+            _ => Err("auto, on or off".to_owned()),
         })?;
         Ok(Self { contents, drain: request.list(&DRAIN, drains::read_count)?, works, threads, count })
     }

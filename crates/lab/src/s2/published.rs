@@ -132,27 +132,28 @@ pub(super) fn fields(work: Work, variant: &str) -> Fields {
 pub(super) fn why(work: Work) -> &'static str {
     match work {
         Work::PageTest => {
-            "the loop takes and gives one class without the system call, the fault and the clearing of the page \
-             around it, so the lists' own cost is all there is"
+            "The loop takes and gives pages of one class, without the system call, the fault and the clearing \
+             around each: the single list is never searched in vain, and what is left is how a drain finds frames."
         }
         Work::BrkTest => {
-            "the page table lies in the single list among the heap's pages, so what the series saves here is \
-             the search; aim9 has a system call and a fault around each page"
+            "The page table lies in the single list among the heap's pages, so the series saves a search here; \
+             aim9 has a system call and a fault around each page."
         }
         Work::Netperf { kib: 1..=4 } => {
-            "one class passes one way, the single list is never searched in vain, and no socket, checksum or \
-             wake-up stands around the page; the author himself suspected cache lines, of which his layout \
-             is not ours"
+            "Pages of one class pass one way and the single list is never searched in vain; there is no socket, \
+             checksum or wake-up here, and the cache lines that the author suspected are laid out otherwise."
         }
         Work::Netperf { .. } => {
-            "the buffer is a block of several frames, which passes all forms' lists by; the published figures \
-             are of the slab and the network on top, with the cache effect that the author suspected and had \
-             not pinned down"
+            "A buffer of several frames is taken from the buddy lists, past the lists that the series changed; the \
+             published figures are of the slab and the network above, and their author had not pinned down why."
         }
         Work::Hackbench => {
-            "two classes mix in the lists at every message here, while hackbench spends its time in the \
-             scheduler and in sockets"
+            "Two classes mix in the lists here and nothing else is done, while hackbench spends its time in the \
+             scheduler and in sockets."
         }
-        Work::Kernbench => "three classes mix at every call, without the compiler that takes most of kernbench's time",
+        Work::Kernbench => {
+            "Three classes mix at every call here, without the compiler that takes nearly all of kernbench's time: \
+             what the series saves is a search that a compilation cannot show."
+        }
     }
 }

@@ -101,7 +101,7 @@ fn values_that_cannot_be_used_are_said_with_what_can() {
     }
     refused("loops", "iozone", "page_test");
     refused("threads", "3", "1 or 2");
-    refused("instructions", "maybe", "auto or off");
+    refused("instructions", "maybe", "auto, on or off");
     for count in ["page_test", "page_test:SingleList:0", "x:SingleList:5", "page_test:x:5", "netperf 4096:afflux:5"] {
         refused("count", count, "LOOP:VARIANT:N");
     }

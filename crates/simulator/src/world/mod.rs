@@ -339,6 +339,7 @@ impl Shared {
         core.count_step(self.options.steps_max, at_ns)?;
         core.trace.event(at_ns, "step", &[begun.task.number, begun.cpu as u64]);
         self.clock.begin(begun.cpu, begun.start_ns, begun.carry_ps);
+        frames::run_as_cpu(Some(begun.cpu as u32));
         Ok(Choice::Next(core.begin_step(begun.task)))
     }
 
@@ -353,6 +354,7 @@ impl Shared {
                 if let Some(cpus) = &mut core.cpus {
                     let (cpu, carry_ps) = cpus.begin_call(at_ns);
                     self.clock.begin_call(cpu, at_ns, carry_ps);
+                    frames::run_as_cpu(Some(cpu as u32));
                 }
                 return Ok(Choice::Next(Next::Call(call)));
             }
@@ -407,6 +409,23 @@ impl Shared {
     }
 }
 
+/// While a world runs, its thread takes and gives frames as the virtual CPU whose step it is, the first
+/// where there are none: by its own lists what comes back would depend on the process's other threads.
+struct FrameLists;
+
+impl FrameLists {
+    fn of_the_world() -> Self {
+        frames::run_as_cpu(Some(0));
+        Self
+    }
+}
+
+impl Drop for FrameLists {
+    fn drop(&mut self) {
+        frames::run_as_cpu(None);
+    }
+}
+
 impl World {
     /// A world at time 0 with nothing in it.
     ///
@@ -450,6 +469,7 @@ impl World {
     /// When nothing can run any more, a bound is passed, or a check failed. The future is dropped.
     pub fn run<F: Future>(&self, future: F) -> Result<F::Output, RunError> {
         let mut future = pin!(future);
+        let _lists = FrameLists::of_the_world();
         let now_ns = self.shared.now_ns();
         let waker = {
             let mut core = self.shared.lock();
