@@ -216,15 +216,17 @@ impl<P: Platform> Engine<P> {
     /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
     async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
         let size_max = self.readahead_pages(file);
-        let ahead = {
+        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
+        let in_file = file.size().div_ceil(PAGE_BYTES);
+        let (ahead, tried, count) = {
             let mut state = lock(&file.state);
             let ahead = state.readahead.missed(&pages, size_max);
             set_trigger(file, &state);
-            ahead
+            let tried = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
+            // Others are not read, so that there is no use in frames for them.
+            let absent = self.absent_run(file, pages.start..pages.start + tried);
+            (ahead, tried, (absent.end - pages.start).clamp(1, tried))
         };
-        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
-        let in_file = file.size().div_ceil(PAGE_BYTES);
-        let count = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
         let demanded = (pages.end - pages.start).min(count).min(u64::from(self.cache().frames.total() / 16).max(1));
         if file.device.reading.take(demanded).await.is_err() {
             return Ok(());
@@ -249,7 +251,8 @@ impl<P: Platform> Engine<P> {
         // A device that has answered already is as fast as memory; what it would read ahead now might
         // push out the very page that the reader has yet to see.
         if answer.taken().is_none() {
-            self.fill_ahead(file, filled.end..ahead.end);
+            let from = if filled.end == pages.start + count { pages.start + tried } else { filled.end };
+            self.fill_ahead(file, from..ahead.end);
         }
         answer.wait().await.map_err(Error::Device)
     }
@@ -261,30 +264,47 @@ impl<P: Platform> Engine<P> {
         let mut from = pages.start;
         while from < pages.end.min(in_file) {
             let end = (from + request_pages).min(pages.end).min(in_file);
-            if !file.device.reading.try_take(end - from) {
+            let absent = {
+                let _state = lock(&file.state);
+                self.absent_run(file, from..end)
+            };
+            let count = absent.end - absent.start;
+            if count == 0 {
+                from = end;
+                continue;
+            }
+            if !file.device.reading.try_take(count) {
                 return;
             }
-            let room = ReadRoom { device: Arc::clone(&file.device), pages: end - from };
+            let room = ReadRoom { device: Arc::clone(&file.device), pages: count };
             let mut spare = Spare::none(self.cache());
-            spare.grow((end - from) as usize, Effort::NoRetry);
+            spare.grow(count as usize, Effort::NoRetry);
             if spare.len() == 0 {
-                self.cache().evict(self.local(), (end - from) as usize);
-                spare.grow((end - from) as usize, Effort::NoRetry);
+                self.cache().evict(self.local(), count as usize);
+                spare.grow(count as usize, Effort::NoRetry);
             }
             if spare.len() == 0 {
                 self.local().count(Counter::AllocFail, 1);
                 return;
             }
-            let end = from + spare.len() as u64;
+            let had = spare.len() as u64;
             if self.cache().rare.strikes(Rare::SlotTaken) || !file.device.slots.try_take(1) {
                 return;
             }
-            self.local().count(Counter::ReadaheadPages, end - from);
-            if !self.start_fill(file, from..end, &mut spare, room, None) {
+            self.local().count(Counter::ReadaheadPages, had);
+            if !self.start_fill(file, absent.start..absent.start + had, &mut spare, room, None) {
                 file.device.slots.give_back(1);
             }
-            from = end;
+            // Of what it looked at, one run is read, unless frames ended before the run did.
+            from = if had == count { end } else { absent.start + had };
         }
+    }
+
+    /// The first absent pages of the range that follow each other, with the file's lock held.
+    fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
+        let absent = |page: &u64| self.cache().frame_at(file, *page).is_none();
+        let start = pages.clone().find(absent).unwrap_or(pages.end);
+        start..(start..pages.end).find(|page| !absent(page)).unwrap_or(pages.end)
     }
 
     /// Puts absent pages in the index as being read, and submits one request for them: the first

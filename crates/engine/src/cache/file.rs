@@ -20,6 +20,9 @@ use crate::platform::{Backing, Nanos};
 use crate::throttle::balance::Payer;
 use crate::writeback::device::DeviceState;
 
+/// Pages of a file without users that are let go at a time.
+const DROP_PAGES: usize = 64;
+
 /// A file of the cache.
 pub(crate) struct FileInner {
     pub(crate) slot: u32,
@@ -177,13 +180,16 @@ impl Drop for FileInner {
     /// The last reference is gone, so nothing is dirty or in flight: what is left are clean pages.
     fn drop(&mut self) {
         let cache = Arc::clone(&self.cache);
-        let mut from = 0;
+        let (mut from, mut frames) = (0, Vec::with_capacity(DROP_PAGES));
         while let Some(page) = self.index.next_present(&cache.nodes, from) {
-            if let Some(frame) = self.index.frame(&cache.nodes, page) {
-                cache.drop_page(self, page, frame);
-            }
+            frames.extend(self.index.frame(&cache.nodes, page));
+            self.index.remove(&cache.nodes, page);
             from = page + 1;
+            if frames.len() == DROP_PAGES {
+                cache.let_all_go(&mut frames);
+            }
         }
+        cache.let_all_go(&mut frames);
         cache.remove_file(self.slot);
     }
 }

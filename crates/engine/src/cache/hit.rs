@@ -132,7 +132,7 @@ impl Cache {
         let kept = self.kept(at.range());
         let (first, rest) = into[..at.len].split_at_mut(kept.len());
         // SAFETY: the frame is pinned and has memory for the range; `first` is ours and as long.
-        unsafe { copy::copy_bytes(self.address(frame).wrapping_add(kept.start), first.as_mut_ptr(), kept.len()) };
+        unsafe { copy::copy_kept(self.address(frame).wrapping_add(kept.start), first.as_mut_ptr(), kept.len()) };
         rest.fill(0);
     }
 
@@ -147,12 +147,15 @@ impl Cache {
         let kept = self.kept(start..start + from.len());
         // SAFETY: the frame has memory for the range, which is not longer than `from`, the caller's; other
         // users of the frame go through the same routine.
-        unsafe { copy::copy_bytes(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
+        unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
     }
 
     /// Zeroes part of a frame that the caller may change.
     pub(crate) fn zero(&self, frame: FrameId, range: Range<usize>) {
         let range = self.kept(range);
+        if range.is_empty() {
+            return;
+        }
         // SAFETY: the frame has memory for the range; its other users go through such routines.
         unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
     }

@@ -141,7 +141,7 @@ impl FrameMemory {
         self.walk(range.start, range.len(), |address, range, before| {
             let out = &mut out[before..before + range.len()];
             // SAFETY: `address` is frame memory for the range's length; `out` is ours and as long.
-            unsafe { copy::copy_bytes(address, out.as_mut_ptr(), range.len()) };
+            unsafe { copy::copy_kept(address, out.as_mut_ptr(), range.len()) };
         })
     }
 
@@ -150,7 +150,7 @@ impl FrameMemory {
         self.walk(range.start, range.len(), |address, range, before| {
             let bytes = &bytes[before..before + range.len()];
             // SAFETY: `address` is frame memory for the range's length; `bytes` is the caller's and as long.
-            unsafe { copy::copy_bytes(bytes.as_ptr(), address, range.len()) };
+            unsafe { copy::copy_kept(bytes.as_ptr(), address, range.len()) };
         })
     }
 

@@ -168,6 +168,16 @@ impl Cache {
         self.release(frame);
     }
 
+    /// As [`Cache::let_go`], for many.
+    pub(crate) fn let_all_go(&self, frames: &mut Vec<FrameId>) {
+        self.lru.remove_all(&self.pages, frames);
+        for frame in frames.drain(..) {
+            self.pages.detach(frame);
+            self.release_silently(frame);
+        }
+        self.memory_queue.wake_all();
+    }
+
     /// Frees a detached frame unless somebody still holds it; the last holder calls this again.
     pub(crate) fn release(&self, frame: FrameId) {
         if self.release_silently(frame) {

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use frames::{Effort, FrameId, Mobility};
+use frames::{Effort, FrameId, Mobility, Order};
 
 use crate::cache::Cache;
 use crate::cache::nodes::Tag;
@@ -105,9 +105,13 @@ impl Spare {
 
 impl Drop for Spare {
     fn drop(&mut self) {
-        for frame in self.first.take().into_iter().chain(self.more.drain(..)) {
-            self.cache.free_frame(frame);
+        if self.len() == 0 {
+            return;
         }
+        for frame in self.first.take().into_iter().chain(self.more.drain(..)) {
+            self.cache.frames.free(frame, Order::SINGLE);
+        }
+        self.cache.memory_queue.wake_all();
     }
 }
 

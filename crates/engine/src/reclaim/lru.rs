@@ -37,7 +37,6 @@ pub(crate) struct Victim {
 }
 
 /// What one pass over the inactive tail met.
-#[derive(Default)]
 pub(crate) struct Scan {
     pub(crate) victims: Vec<Victim>,
     pub(crate) scanned: u64,
@@ -74,10 +73,16 @@ impl Lru {
         unlink(pages, &mut lock(&self.lists), frame);
     }
 
+    /// Unlinks those of the pages that are linked.
+    pub(crate) fn remove_all(&self, pages: &PageTable, frames: &[FrameId]) {
+        let mut lists = lock(&self.lists);
+        frames.iter().for_each(|frame| unlink(pages, &mut lists, *frame));
+    }
+
     /// Takes up to `count` unused pages off the inactive list's tail, looking at `scan_max` pages.
     pub(crate) fn scan(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
         let mut lists = lock(&self.lists);
-        let mut scan = Scan::default();
+        let mut scan = Scan { victims: Vec::with_capacity(count.min(scan_max as usize)), scanned: 0 };
         refill_inactive(pages, &mut lists, scan_max);
         while scan.victims.len() < count && scan.scanned < scan_max {
             let Some(frame) = tail(&lists, INACTIVE) else {

@@ -229,8 +229,11 @@ impl StampModel {
             self.drop_candidates(write, &pages, now);
         }
         let Self { runs, ended, contested, superseded, .. } = self;
-        let beside =
-            |version| ended.iter().rev().take_while(|(_, at)| *at > write.began).find(|(own, _)| *own == version);
+        // Version 0 is that of no write.
+        let beside = |version| {
+            let mut since = ended.iter().rev().take_while(|(_, at)| version > 0 && *at > write.began);
+            since.find(|(own, _)| *own == version)
+        };
         runs.update(pages.clone(), |cell, pages| {
             if let Some((version, at)) = beside(cell.last) {
                 let candidate = Candidate { version: *version, ended: Some(*at) };

@@ -76,6 +76,24 @@ fn a_sequential_reader_is_read_ahead_of() {
 }
 
 #[test]
+fn reading_ahead_takes_frames_for_absent_pages_alone() {
+    let lab = Lab::new(1, 2048, &[DiskOptions::default()], &[]);
+    let file = lab.file(0, 512 * PAGE, 1);
+    lab.run(async {
+        for at in (1..512).step_by(2) {
+            lab.here.write(&file, at * PAGE as u64, PAGE, 1).await.unwrap();
+        }
+        lab.here.sync(&file).await.unwrap();
+        for at in 0..512 {
+            lab.here.read(&file, at * PAGE as u64, PAGE).await.unwrap();
+        }
+    });
+    assert_eq!(lab.count(Counter::PageIn), 256 * PAGE as u64);
+    let ahead = lab.count(Counter::ReadaheadPages);
+    assert!(ahead <= 256, "{ahead} pages were taken for reading ahead, and 256 were absent");
+}
+
+#[test]
 fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
     let lab = Lab::plain(1);
     let file = lab.file(0, 4 * PAGE, 1);
