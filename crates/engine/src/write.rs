@@ -110,10 +110,15 @@ impl<P: Platform> Engine<P> {
         let count = pages.end - pages.start;
         let mut charge = self.charge(file, count).await?;
         self.reserve_space(file, &range).await?;
-        let (mut done, mut frames_min) = (0, 0);
+        let (mut done, mut frames_min, mut brought) = (0, 0, false);
         loop {
-            let mut left = FileInner::pages_of(&(offset + done as u64..range.end));
-            let lacking = left.by_ref().filter(|page| self.needs_frame(file, *page)).count().max(frames_min);
+            let left = FileInner::pages_of(&(offset + done as u64..range.end));
+            let lacking = if std::mem::take(&mut brought) {
+                // Frames for the others might be had only by evicting this page again, for ever.
+                usize::from(self.needs_frame(file, left.start))
+            } else {
+                left.filter(|page| self.needs_frame(file, *page)).count().max(frames_min)
+            };
             let mut spare = match lacking {
                 0 => Spare::none(self.cache()),
                 // A part of the cache at a time, so that many writers in a small one all get on.
@@ -133,7 +138,10 @@ impl<P: Platform> Engine<P> {
                 Stop::Discarded => return Err(Error::Discarded),
                 Stop::Frames if done > 0 => break,
                 Stop::Frames => frames_min = 1,
-                Stop::Page(page) => self.bring(file, page..page + 1).await?,
+                Stop::Page(page) => {
+                    self.bring(file, page..page + 1).await?;
+                    brought = true;
+                }
                 Stop::Cutting => file.queue.until(|| (!lock(&file.state).cutting).then_some(())).await,
                 Stop::Busy => self.platform().preemption_point().await,
             }

@@ -10,7 +10,9 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use simulator::scenario::sweep::{self, Sweep};
-use simulator::scenario::{Scenario, generate, generate_on, kind, policies_and_models, run, scopes, shrink};
+use simulator::scenario::{
+    RunOptions, Scenario, generate, generate_on, kind, policies_and_models, run, run_with, scopes, shrink,
+};
 
 const HELP: &str = "\
 cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
@@ -18,7 +20,7 @@ cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-
 cargo xtask soak --scopes OPERATIONS [--keep-going]
 cargo xtask soak --sweeps
 cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
-cargo xtask soak --scenario FILE
+cargo xtask soak --scenario FILE [--trace]
 
   --seeds N      random scenarios to run (1000)
   --minutes M    stop after so long, whatever is left
@@ -29,9 +31,12 @@ cargo xtask soak --scenario FILE
   --out DIR      where reduced scenarios go (target/soak)
   --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
                  a power loss after each step; 1 to 4
-  --scenario F   instead: one scenario from a file
+  --scenario F   instead: one scenario from a file; with --trace its last events are printed
   --matrix N     instead: N seeds under each policy on each device of the catalogue
   --sweeps       instead: each request and each allocation of the swept scenarios failing in turn";
+
+/// A run that takes longer is named: it may never end.
+const LONG: Duration = Duration::from_secs(20);
 
 struct Arguments {
     seeds: u64,
@@ -43,6 +48,7 @@ struct Arguments {
     out: PathBuf,
     scopes: Option<u32>,
     sweeps: bool,
+    trace: bool,
     matrix: Option<u64>,
     scenario: Option<PathBuf>,
 }
@@ -59,6 +65,7 @@ fn arguments() -> Result<Arguments, String> {
         out: PathBuf::from("target/soak"),
         scopes: None,
         sweeps: false,
+        trace: false,
         matrix: None,
         scenario: None,
     };
@@ -78,6 +85,7 @@ fn arguments() -> Result<Arguments, String> {
             "--no-reduce" => arguments.reduce = false,
             "--out" => arguments.out = value()?.into(),
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
+            "--trace" => arguments.trace = true,
             "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),
             "--scenario" => arguments.scenario = Some(value()?.into()),
             "--sweeps" => arguments.sweeps = true,
@@ -96,6 +104,8 @@ struct Soak {
     done: AtomicU64,
     runs: AtomicU64,
     stop: AtomicBool,
+    /// What is being run, and since when.
+    running: Mutex<BTreeMap<u64, Instant>>,
     /// By kind: the first number that failed so, and how many did.
     failures: Mutex<BTreeMap<String, (u64, u64)>>,
 }
@@ -118,7 +128,9 @@ impl Soak {
                     if number >= count {
                         return;
                     }
+                    self.running().insert(number, Instant::now());
                     one(number);
+                    self.running().remove(&number);
                     self.done.fetch_add(1, Ordering::Relaxed);
                 }
             };
@@ -138,6 +150,13 @@ impl Soak {
         let (done, seconds) = (self.done.load(Ordering::Relaxed), self.began.elapsed().as_secs_f64());
         let failed: u64 = self.failures().values().map(|(_, count)| count).sum();
         eprintln!("{done} of {count}, {:.0} s, {:.0} a second, {failed} failed", seconds, done as f64 / seconds);
+        for (number, since) in self.running().iter().filter(|(_, since)| since.elapsed() > LONG) {
+            eprintln!("  {} has run for {:.0} s", self.arguments.first + number, since.elapsed().as_secs_f64());
+        }
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, BTreeMap<u64, Instant>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn failures(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, (u64, u64)>> {
@@ -226,10 +245,12 @@ impl Soak {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
         let scenario = Scenario::parse(&text).map_err(|error| format!("{}: {error}", path.display()))?;
         self.runs.fetch_add(1, Ordering::Relaxed);
-        run(&scenario).or_else(|failure| {
+        let report = run_with(&scenario, &RunOptions { keep_lines: self.arguments.trace, ..RunOptions::default() });
+        report.lines.iter().for_each(|line| println!("{line}"));
+        if let Err(failure) = report.result {
             self.failed(&scenario, &failure);
-            Ok(())
-        })
+        }
+        Ok(())
     }
 
     fn sweeps(&self) -> Result<(), String> {
@@ -262,6 +283,7 @@ fn main() -> ExitCode {
         done: AtomicU64::new(0),
         runs: AtomicU64::new(0),
         stop: AtomicBool::new(false),
+        running: Mutex::default(),
         failures: Mutex::default(),
     };
     if let Some(operations) = soak.arguments.scopes {

@@ -159,15 +159,16 @@ impl FileModel {
         self.tick()
     }
 
-    /// The sizes that the file may have had at some moment since `since`.
-    pub fn sizes_since(&self, since: Stamp) -> BTreeSet<u64> {
+    /// The sizes that the file may have had at some moment since `since`. Nothing where so many changes
+    /// were under way that nobody knows.
+    pub fn sizes_since(&self, since: Stamp) -> Option<BTreeSet<u64>> {
         self.sizes.since(since)
     }
 
     /// Checks what a read that began at `since` returned for `len` bytes from `offset`.
     pub fn check_read(&self, since: Stamp, offset: u64, len: u64, got: &[u8]) -> Result<(), Mismatch> {
         let count = got.len() as u64;
-        let sizes = self.sizes_since(since);
+        let Some(sizes) = self.sizes_since(since) else { return self.check_bytes(since, offset, got) };
         if !sizes.iter().any(|size| size.saturating_sub(offset).min(len) == count) {
             let what = format!("read of {len} at {offset} returned {count} bytes; the size may be {sizes:?}");
             return Err(Mismatch { what });
@@ -177,7 +178,7 @@ impl FileModel {
 
     /// Checks a size that was seen after `since`: one that the file may have had.
     pub fn check_size(&self, since: Stamp, size: u64) -> Result<(), Mismatch> {
-        let sizes = self.sizes_since(since);
+        let Some(sizes) = self.sizes_since(since) else { return Ok(()) };
         if sizes.contains(&size) {
             return Ok(());
         }
@@ -187,7 +188,7 @@ impl FileModel {
     /// Checks a disk's size: between the smallest and the largest that the file may have had, since
     /// a disk learns of a size page by page.
     pub fn check_disk_size(&self, since: Stamp, size: u64) -> Result<(), Mismatch> {
-        let sizes = self.sizes_since(since);
+        let Some(sizes) = self.sizes_since(since) else { return Ok(()) };
         match (sizes.first(), sizes.last()) {
             (Some(first), Some(last)) if (*first..=*last).contains(&size) => Ok(()),
             _ => Err(Mismatch { what: format!("the disk's size is {size}; it may be {sizes:?}") }),
@@ -220,6 +221,27 @@ impl FileModel {
     #[cfg(test)]
     fn written_there(&self, at: u64, version: u64) -> bool {
         self.changes.iter().any(|change| change.version == version && (change.offset..change.limit).contains(&at))
+    }
+
+    /// Checks the last byte of a file that is at rest, where only a write can have given it this size: then
+    /// no cut took the byte away again.
+    pub fn check_last(&self, size: u64, last: u8) -> Result<(), Mismatch> {
+        let is_cut = |change: &Change| change.version == 0 && change.limit == u64::MAX;
+        if size == 0 || self.changes.iter().any(|change| is_cut(change) && change.offset == size) {
+            return Ok(());
+        }
+        let at = size - 1;
+        let covering = self.changes.iter().filter(|change| (change.offset..change.limit).contains(&at));
+        let mut byte = [0];
+        for change in covering.filter(|change| !is_cut(change)) {
+            pattern(change.version, at, &mut byte);
+            if byte == [last] {
+                return Ok(());
+            }
+        }
+        Err(Mismatch {
+            what: format!("a write made it {size} bytes long, but its last byte is {last}, which nobody wrote"),
+        })
     }
 
     /// The ranges that ever held anything but zeros, in order.

@@ -14,6 +14,8 @@ use super::{Ending, Stamp};
 const PAGE_BYTES: u64 = 4096;
 /// Changes of one file that may be under way at once, abandoned ones included.
 const UNDER_WAY_MAX: usize = 64;
+/// States that are followed; with more the sizes of the file are no longer judged.
+const STATES_MAX: usize = 4_000;
 
 #[derive(Clone, Debug)]
 enum Effect {
@@ -36,8 +38,13 @@ struct State {
 pub(super) struct Sizes {
     states: BTreeSet<State>,
     under_way: Vec<Option<(usize, Effect)>>,
+    /// The slots of changes that lost their caller: they may have their effect at any time, and are kept
+    /// as if they could have it again, since nobody will say that they ended.
+    abandoned: u64,
     /// The sizes possible from each moment on to the next.
     history: Vec<(Stamp, BTreeSet<u64>)>,
+    /// There were too many states: any size is taken as possible.
+    vague: bool,
 }
 
 impl Sizes {
@@ -45,6 +52,8 @@ impl Sizes {
         Self {
             states: [State { size, may: 0, open: 0 }].into(),
             under_way: vec![None; UNDER_WAY_MAX],
+            abandoned: 0,
+            vague: false,
             history: vec![(Stamp(0), [size].into())],
         }
     }
@@ -66,6 +75,9 @@ impl Sizes {
     }
 
     fn begin(&mut self, change: usize, effect: Effect, now: Stamp) {
+        if self.vague {
+            return;
+        }
         let slot = self.under_way.iter().position(Option::is_none);
         assert!(slot.is_some(), "at most {UNDER_WAY_MAX} changes of a file's size are under way");
         let slot = slot.unwrap_or(0);
@@ -77,10 +89,14 @@ impl Sizes {
     pub(super) fn end(&mut self, change: usize, ending: Ending, now: Stamp) {
         let is_it = |entry: &Option<(usize, Effect)>| entry.as_ref().is_some_and(|(own, _)| *own == change);
         let Some(slot) = self.under_way.iter().position(is_it) else { return };
-        if ending == Ending::Abandoned {
-            return;
-        }
         let bit = 1_u64 << slot;
+        if ending == Ending::Abandoned {
+            self.abandoned |= bit;
+            let forget = |state: State| State { may: state.may & !bit, ..state };
+            self.states = std::mem::take(&mut self.states).into_iter().map(forget).collect();
+            self.close(bit);
+            return self.note(now);
+        }
         // What is left of a set that was closed is closed.
         self.under_way[slot] = None;
         self.states = std::mem::take(&mut self.states)
@@ -98,7 +114,7 @@ impl Sizes {
             *state = self.settled(State { open: state.open | new, ..*state });
             self.states.insert(*state);
         }
-        while let Some(state) = open.pop() {
+        while let Some(state) = open.pop().filter(|_| self.states.len() <= STATES_MAX) {
             for slot in (0..UNDER_WAY_MAX).filter(|slot| state.open & 1 << slot != 0) {
                 self.follow(state, slot, &mut open);
             }
@@ -109,7 +125,10 @@ impl Sizes {
     fn follow(&mut self, state: State, slot: usize, open: &mut Vec<State>) {
         let bit = 1_u64 << slot;
         let Some((_, effect)) = &self.under_way[slot] else { return };
-        let after = |size| State { size, may: state.may | bit, open: state.open & !bit };
+        let after = |size| match self.abandoned & bit {
+            0 => State { size, may: state.may | bit, open: state.open & !bit },
+            _ => State { size, ..state },
+        };
         let mut next = Vec::new();
         match effect {
             Effect::Set(to) => next.push(after(*to)),
@@ -138,7 +157,7 @@ impl Sizes {
                 && let Some(end) = sizes.last()
                 && *end <= state.size
             {
-                state.may |= 1 << slot;
+                state.may |= (1 << slot) & !self.abandoned;
                 state.open |= u64::from(*end < state.size) << slot;
             }
         }
@@ -146,11 +165,21 @@ impl Sizes {
     }
 
     fn note(&mut self, now: Stamp) {
+        if self.states.len() > STATES_MAX {
+            self.vague = true;
+            self.states.clear();
+            self.under_way.fill(None);
+            return;
+        }
         self.history.push((now, self.states.iter().map(|state| state.size).collect()));
     }
 
-    pub(super) fn since(&self, since: Stamp) -> BTreeSet<u64> {
+    /// Nothing where it is not known.
+    pub(super) fn since(&self, since: Stamp) -> Option<BTreeSet<u64>> {
+        if self.vague {
+            return None;
+        }
         let first = self.history.partition_point(|(at, _)| *at <= since).saturating_sub(1);
-        self.history[first..].iter().flat_map(|(_, sizes)| sizes.iter().copied()).collect()
+        Some(self.history[first..].iter().flat_map(|(_, sizes)| sizes.iter().copied()).collect())
     }
 }

@@ -269,7 +269,7 @@ pub fn generate(seed: u64) -> Scenario {
     let tame = random.chance(500);
     let mut scenario = Scenario {
         seed,
-        frames: random.pick(&[64, 64, 96, 128, 256, 1024]),
+        frames: random.pick(&[64, 64, 64, 96, 128, 256, 256, 1024]),
         step_ns: random.pick(&[0, 100, 1_000, 10_000]),
         crash_us: if random.chance(150) { random.between(1, 3_000_000) } else { 0 },
         ..Scenario::default()
@@ -292,7 +292,7 @@ pub fn generate(seed: u64) -> Scenario {
         scenario.files.push(FileSpec { device: random.below(scenario.devices.len() as u64), size });
     }
     let weights = Weights::draw(random);
-    let length = random.pick(&[5, 20, 20, 60, 60, 150]);
+    let length = random.pick(&[3, 8, 15, 30, 30, 120]);
     for _ in 0..random.between(1, 8) {
         let (count, mut last_end) = (random.between(1, length), 0);
         let there = (scenario.files.len() as u64, scenario.devices.len() as u64);

@@ -412,6 +412,12 @@ impl Bench {
             }
             let told = |what: &str, error: &dyn std::fmt::Display| format!("at the end, file {slot} {what}: {error}");
             lock(&shared.model).check_size(look, size).map_err(|error| told("size", &error))?;
+            if size > 0 {
+                let mut last = [0];
+                let read = self.engine.read(&shared.file, size - 1, &mut last).await;
+                read.map_err(|error| told("read", &error))?;
+                lock(&shared.model).check_last(size, last[0]).map_err(|error| told("end", &error))?;
+            }
             let ranges = lock(&shared.model).written_ranges();
             for (offset, limit) in ranges {
                 for start in (offset..limit).step_by(16 * 4096) {

@@ -216,3 +216,21 @@ fn a_failed_write_of_a_short_file_is_tried_again_in_whole_blocks_after_it_grew()
     let last = lab.submitted(1).pop().unwrap();
     assert_eq!((last.1, last.2), (0, PAGE as u64), "not whole blocks, and not the file's end");
 }
+
+/// Nothing of the file is dirty by it, but nothing says that what the flush covered is durable.
+#[test]
+fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(IO)).times(1));
+    lab.run(async {
+        lab.here.engine.set_size(&file.file, 10_000).await.unwrap();
+        assert_eq!(lab.here.sync(&file).await, Err(Error::Device(IO)));
+        assert_eq!(file.file.write_error(), Some(IO));
+        assert_eq!(lab.here.engine.status().devices[0].files_failed, 1);
+        lab.here.sync(&file).await.unwrap();
+        assert_eq!(file.file.write_error(), None);
+        assert_eq!(lab.here.engine.status().devices[0].files_failed, 0);
+    });
+    assert_eq!(file.disk.durable_size(file.id), 10_000);
+}
