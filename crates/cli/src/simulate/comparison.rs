@@ -22,6 +22,9 @@ type Figure<'a> = &'a dyn Fn(&Figures) -> String;
 /// A call of a job, if the job has any.
 type Call = fn(&JobOutcome) -> &OperationOutcome;
 
+/// A figure of a call: its title and its text.
+type Row = (&'static str, fn(&OperationOutcome) -> String);
+
 /// All of it, each line with its end.
 pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     let mut all = format!("{}\n", terminal.paint(Paint::Strong, &headline(runs)));
@@ -36,7 +39,7 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     all
 }
 
-/// `Simulated 63 s and 61 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `Simulated 63 s, 61 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
 pub(super) fn headline(runs: &[Run]) -> String {
     let times: Vec<String> = runs.iter().map(|run| units::time(Duration::from_nanos(run.figures.virtual_ns))).collect();
     let real = units::time(runs.iter().map(|run| run.real).sum());
@@ -117,8 +120,8 @@ pub(super) fn table(runs: &[Run]) -> Table {
 }
 
 /// What is shown of a call: titles and texts.
-fn rows(sync: bool) -> &'static [(&'static str, fn(&OperationOutcome) -> String)] {
-    const ALL: &[(&str, fn(&OperationOutcome) -> String)] = &[
+fn rows(sync: bool) -> &'static [Row] {
+    const ALL: &[Row] = &[
         ("throughput", |call| units::rate(call.bytes, Duration::from_nanos(call.elapsed_ns))),
         ("calls", |call| units::count(call.ops)),
         ("p50", |call| percentile(call, 50.0)),

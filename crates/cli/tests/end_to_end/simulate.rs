@@ -172,7 +172,7 @@ fn several_policies_are_side_by_side() {
 
 #[test]
 fn a_kernels_knobs_have_the_kernels_names() {
-    let knob = ["--set", "dirty_background_centisecs=100", "--set", "nr_requests=64"];
+    let knob = ["--set", "dirty_background_centisecs=5", "--set", "nr_requests=64"];
     let arguments = ["simulate", "nfs-client:size=50MB,window=20MB", "--device", "usb2-disk", "--json"];
     let with = |more: &[&str]| object(&with_files(&[], &[&arguments[..], more].concat()));
     let (plain, set) = (with(&["--policy", "linux-3.6"]), with(&[&["--policy", "linux-3.6"], &knob[..]].concat()));
