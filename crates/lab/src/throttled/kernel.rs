@@ -17,7 +17,7 @@ use simulator::workload::{BlockSizes, Job, Workload};
 use super::compare::{Look, deviation};
 use super::plain_writer::{self, Written};
 use super::plan::{Rate, directory, model, rates};
-use super::{DIRTYABLE, MAX_BYTES, WRITER_SECONDS, simulated};
+use super::{DIRTYABLE, MAX_BYTES, OTHERS_RATE, WRITER_SECONDS, simulated};
 use crate::experiment::{Findings, LabError, Request, Watch};
 
 /// How far apart the two may be.
@@ -26,6 +26,10 @@ const GOAL: f64 = 0.15;
 const FILLING_S: u64 = 10;
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
+/// How long others have written before the writer begins.
+const BEFORE_S: u64 = 10;
+/// Where their disk is in the simulation.
+const OTHERS: &str = "/others";
 /// `vm.dirty_ratio` of the policy and of a kernel that nobody tuned.
 const DIRTY_PERCENT: u64 = 20;
 
@@ -58,6 +62,10 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
         (0, false) => 22 << 30,
         (bytes, _) => bytes,
     };
+    let others = request.value(&OTHERS_RATE, |text| match catalogue::Unit::BytesPerSecond.parse(text) {
+        Some(rate) => Ok(rate),
+        None => Err("not a rate such as 20MB".to_owned()),
+    })?;
     let tuned = Form { name: "kernel-tuned", max_bytes };
     let forms = if request.quick { vec![tuned] } else { vec![tuned, Form { name: "kernel-default", max_bytes: 0 }] };
     let (mut findings, mut table) = (Findings::default(), table());
@@ -66,7 +74,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     for (done, form) in forms.iter().enumerate() {
         let done = done as f64 / forms.len() as f64;
         watch.step(&format!("{}, simulated", form.name), done);
-        let ours = simulate(form, rate, seconds, dirtyable_bytes)?;
+        let ours = simulate(form, rate, (seconds, others), dirtyable_bytes)?;
         watch.row(&row(form, rate, seconds, dirtyable_bytes, &ours, Source::Simulated, None));
         let mut theirs = None;
         if request.measured {
@@ -86,7 +94,23 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     Ok(findings)
 }
 
-fn simulate(form: &Form, rate: &Rate, seconds: u64, dirtyable_bytes: u64) -> Result<Written, LabError> {
+/// A writer, as fast as it may.
+fn writer(name: &str, seconds: u64) -> Job {
+    let mut job = Job::named(name);
+    (job.pattern.reads, job.pattern.writes) = (false, true);
+    job.block_bytes = [BlockSizes { min: BLOCK_BYTES, max: BLOCK_BYTES }; 2];
+    (job.size, job.runtime_ns) = (60 << 30, seconds * 1_000_000_000);
+    job
+}
+
+/// The writer, with others' writes to another disk before and meanwhile: a device's share of the limit is its
+/// part of what all have written lately, and a machine has a disk of its own.
+fn simulate(
+    form: &Form,
+    rate: &Rate,
+    (seconds, others): (u64, u64),
+    dirtyable_bytes: u64,
+) -> Result<Written, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let mut model = model(rate)?;
     // The kernel's own writeback has blocks given out before it writes, and its requests wait inside the
@@ -104,22 +128,39 @@ fn simulate(form: &Form, rate: &Rate, seconds: u64, dirtyable_bytes: u64) -> Res
     if form.max_bytes > 0 {
         simulation.knobs.extend([format!("max_bytes={}", form.max_bytes), "strict_limit=1".to_owned()]);
     }
-    let mut job = Job::named("writer");
-    (job.pattern.reads, job.pattern.writes) = (false, true);
-    job.block_bytes = [BlockSizes { min: BLOCK_BYTES, max: BLOCK_BYTES }; 2];
-    (job.size, job.runtime_ns, job.end_fsync) = (60 << 30, seconds * 1_000_000_000, true);
-    simulation.workloads = vec![Workload::Job(job)];
+    let mut own = writer("writer", seconds);
+    own.end_fsync = true;
+    simulation.workloads = vec![Workload::Job(own.clone())];
+    if others > 0 {
+        own.start_delay_ns = BEFORE_S * 1_000_000_000;
+        let mut theirs = writer("others", BEFORE_S + seconds);
+        (theirs.directories, theirs.rate_bytes) = (vec![OTHERS.to_owned()], [0, others]);
+        simulation.workloads = vec![Workload::Job(own), Workload::Job(theirs)];
+        let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
+        let model = choice.model(None).map_err(|error| failed(&error))?;
+        simulation.devices.push(DeviceChoice {
+            directory: Some(OTHERS.to_owned()),
+            model: "sata-ssd".to_owned(),
+            make: Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model))),
+        });
+    }
     let outcome = simulation.run(&mut |_| {}).map_err(|error| failed(&error))?;
     let (Some(job), Some(device)) = (outcome.jobs.first(), outcome.devices.first()) else {
         return Err(LabError::Failed("a run without a job".to_owned()));
     };
     let p99 = job.write.latency.percentiles_ns.iter().find(|(percentile, _)| *percentile >= 99.0);
     Ok(Written {
-        looks: simulated::looks(device),
+        looks: since(simulated::looks(device), if others > 0 { BEFORE_S as f64 } else { 0.0 }),
         p99_ns: p99.map_or(0, |(_, ns)| *ns),
         max_ns: job.write.latency.max_ns,
         sync_ns: job.closing_sync.latency.max_ns,
     })
+}
+
+/// Looks from an instant on, which becomes the first.
+fn since(looks: Vec<Look>, start_s: f64) -> Vec<Look> {
+    let late = looks.into_iter().filter(|look| look.at_s >= start_s);
+    late.map(|look| Look { at_s: look.at_s - start_s, ..look }).collect()
 }
 
 fn accepted_at(looks: &[Look], at_s: f64) -> f64 {

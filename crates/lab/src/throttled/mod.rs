@@ -48,7 +48,14 @@ pub(super) const DIRTYABLE: OptionInfo = OptionInfo {
     default: "",
     doc: "kernel: dirtyable memory of the simulated machine (default: this machine's if measured, else 22GiB)",
 };
-const OPTIONS: &[OptionInfo] = &[CASE, RATES, JOB, MEMORY, DIRECTORY, WRITER_SECONDS, MAX_BYTES, DIRTYABLE];
+pub(super) const OTHERS_RATE: OptionInfo = OptionInfo {
+    name: "others",
+    value: "RATE",
+    default: "20MB",
+    doc: "kernel: what others write to another disk of the simulated machine, before and meanwhile; 0: nothing",
+};
+const OPTIONS: &[OptionInfo] =
+    &[CASE, RATES, JOB, MEMORY, DIRECTORY, WRITER_SECONDS, MAX_BYTES, DIRTYABLE, OTHERS_RATE];
 
 /// The experiment.
 pub(crate) struct Throttled;
