@@ -27,7 +27,7 @@ pub(super) fn read_load(text: &str) -> Result<(Load, usize), String> {
     let work = works.into_iter().find(|one| one.name().replace(' ', "-") == work).ok_or_else(wrong)?;
     let variant = VARIANTS.iter().position(|one| one.name == variant).ok_or_else(wrong)?;
     let operations = operations.parse().ok().filter(|n| (1..=OPERATIONS_MAX).contains(n)).ok_or_else(wrong)?;
-    Ok((Load { work, threads: 1, operations }, variant))
+    Ok((Load { work, threads: 1, operations, timed: false }, variant))
 }
 
 /// What counts, or why nothing does.

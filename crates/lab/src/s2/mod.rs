@@ -166,7 +166,8 @@ impl Experiment for S2 {
             for threads in &asked.threads {
                 let done = measured.len() as f64 / all as f64;
                 watch.step(&format!("{}, {threads} at once", work.name()), done);
-                let load = Load { work: *work, threads: *threads, operations: work.operations(request.quick) };
+                let load =
+                    Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
                 let one = measure(load, repetition, &memory, &mut counter)?;
                 (0..VARIANTS.len()).for_each(|variant| watch.row(&row(&one, variant)));
                 measured.push(one);
