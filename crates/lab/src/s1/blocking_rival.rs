@@ -16,7 +16,7 @@ use engine::throttle::Driver;
 use engine::{Boxed, DeviceId, Flush, FlushDriver, Nanos, PutBack, RunEnd};
 use report::{Fields, Row};
 
-use super::{Common, Variant, submission_costs};
+use super::{Asked, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, rounded, row};
 
@@ -149,7 +149,7 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let mut rows = Vec::new();
     for nr_requests in [128, 2048] {
         for beside in [Beside::Pool, Beside::BlockingFlusher] {

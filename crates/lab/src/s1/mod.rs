@@ -19,7 +19,7 @@ use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Wat
 use crate::machine::costs;
 
 use findings::{Rows, findings};
-use options::{Case, Common};
+use options::{Case, Asked};
 
 /// The experiment.
 pub(crate) struct S1;
@@ -74,7 +74,7 @@ impl Experiment for S1 {
     }
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let common = Common::read(request)?;
+        let common = Asked::read(request)?;
         let (mut rows, mut plotted) = (Rows::default(), Vec::new());
         for case in &common.cases {
             match case {

@@ -62,7 +62,7 @@ pub(super) enum Case {
 
 /// What all cases are asked for.
 #[derive(Clone, Debug)]
-pub(super) struct Common {
+pub(super) struct Asked {
     pub(super) cases: Vec<Case>,
     pub(super) quick: bool,
     pub(super) seed: u64,
@@ -110,7 +110,7 @@ fn yes(text: &str) -> Result<bool, String> {
     }
 }
 
-impl Common {
+impl Asked {
     /// Reads all options.
     ///
     /// # Errors

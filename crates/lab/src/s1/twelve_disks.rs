@@ -12,7 +12,7 @@ use engine::Nanos;
 use report::{Fields, Row};
 use serde_json::json;
 
-use super::{Common, Variant, submission_costs};
+use super::{Asked, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, row};
 
@@ -108,7 +108,7 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let size = if common.quick { Size::QUICK } else { Size::WHOLE };
     let mut rows = Vec::new();
     for nr_requests in [128, 2048] {

@@ -11,7 +11,7 @@ use engine::settings::Knob;
 use engine::{File, Nanos};
 use report::{Fields, Row};
 
-use super::{Common, Variant, submission_costs};
+use super::{Asked, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, rounded, row};
 
@@ -131,7 +131,7 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
 }
 
 /// The case, for the experiment.
-pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 512], |kib| vec![kib]);
     let mut rows = Vec::new();
     for nr_requests in [128, 2048] {

@@ -12,7 +12,7 @@ use report::{Fields, Row};
 use simulator::simulation::OffsetSample;
 
 use super::findings::PLOTTED;
-use super::{Common, Variant, submission_costs};
+use super::{Asked, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, queued_model, row};
 
@@ -100,7 +100,7 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
 }
 
 /// The case, for the experiment; the runs at 2048 requests of 64 KB come along for plots.
-pub(super) fn run(common: &Common, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
     let file_bytes = common.file_bytes.unwrap_or(if common.quick { 2_000_000_000 } else { 32_000_000_000 });
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];

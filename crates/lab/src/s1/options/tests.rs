@@ -1,8 +1,8 @@
 use super::*;
 
-fn read(given: &[(&str, &str)]) -> Result<Common, LabError> {
+fn read(given: &[(&str, &str)]) -> Result<Asked, LabError> {
     let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    Common::read(&Request { given, ..Request::default() })
+    Asked::read(&Request { given, ..Request::default() })
 }
 
 #[test]
