@@ -51,8 +51,8 @@ pub(super) const DIRTYABLE: OptionInfo = OptionInfo {
 pub(super) const OTHERS_RATE: OptionInfo = OptionInfo {
     name: "others",
     value: "RATE",
-    default: "20MB",
-    doc: "kernel: what others write to another disk of the simulated machine, before and meanwhile; 0: nothing",
+    default: "0",
+    doc: "kernel: what others write to another disk of the simulated machine, before and meanwhile",
 };
 const OPTIONS: &[OptionInfo] =
     &[CASE, RATES, JOB, MEMORY, DIRECTORY, WRITER_SECONDS, MAX_BYTES, DIRTYABLE, OTHERS_RATE];
