@@ -19,7 +19,7 @@ use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Wat
 use crate::machine::costs;
 
 use findings::{Rows, findings};
-use options::{Case, Asked};
+use options::{Asked, Case};
 
 /// The experiment.
 pub(crate) struct S1;
