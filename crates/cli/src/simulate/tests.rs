@@ -87,8 +87,8 @@ fn device() -> DeviceOutcome {
     };
     let offset = |at: u64| OffsetSample {
         at_ns: at * 44 * SECOND / 3_000,
-        offset: if at % 10 == 0 { (at * 7_919) % 900 * 1_000_000 } else { at * 333_333 },
-        write: at % 10 != 0,
+        offset: if at.is_multiple_of(10) { (at * 7_919) % 900 * 1_000_000 } else { at * 333_333 },
+        write: !at.is_multiple_of(10),
     };
     DeviceOutcome {
         name: "disk".to_owned(),

@@ -18,6 +18,9 @@ use super::Run;
 use super::curves::{self, Curve};
 use crate::units;
 
+/// A curve's name, its values, what is full (0 is its largest), its values in words.
+type ShownCurve<'a> = (&'a str, Curve, f64, &'a dyn Fn(f64) -> String);
+
 /// Percentiles that are shown, where a run has them.
 const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
@@ -242,7 +245,7 @@ fn over_time(figures: &Figures) -> Table {
         let memory = |value: f64| units::memory(value as u64);
         let dirty = |value: f64| format!("{} of {}", memory(value), memory(limit));
         let count = |value: f64| units::count(value as u64);
-        let shown: [(&str, Curve, f64, &dyn Fn(f64) -> String); 6] = [
+        let shown: [ShownCurve<'_>; 6] = [
             ("accepted", curves::rate(device, |sample| sample.accepted_bytes), 0.0, &rate),
             ("written", curves::rate(device, |sample| sample.moved_bytes.1), 0.0, &rate),
             ("read", curves::rate(device, |sample| sample.moved_bytes.0), 0.0, &rate),

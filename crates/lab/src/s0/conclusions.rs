@@ -42,7 +42,8 @@ fn speeds(cells: &[Cell], says: &mut Vec<String>) {
             .to_owned()
     });
     says.push(
-        "The clip to the headroom, which all forms of the patch drop, takes nothing from a lone writer on a lone disk: \
+        "Which part of the law acts like a higher limit was not isolated by a run. By its arithmetic the clip to the \
+         headroom, which all forms of the patch drop, takes nothing from a lone writer on a lone disk: \
          what everybody has dirty is then its own, so that headroom and own pages come to the whole limit. It acts like \
          a lower limit only where others have dirty pages, or where the sums of counters are not exact; here there \
          are no others, and counters are exact. The eighth that a busy writer's share loses is in every form."

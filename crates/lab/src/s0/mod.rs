@@ -123,6 +123,7 @@ fn speed_row(cell: &Cell) -> Row {
         .with("pauses", rounded(mean(runs, |run| run.pauses as f64), 1))
         .with("pause_s", rounded(mean(runs, |run| run.pause_s), 3))
         .with("written_by_writer_pages", rounded(mean(runs, |run| run.written_by_writer_pages as f64), 0))
+        .with("trace_hash", format!("{:016x}", runs[0].trace_hash))
         .with("engine", runs[0].engine.clone());
     let line = SPEEDS.iter().find(|line| line.0 == *size_mib);
     let column = |line: &(u64, [f64; 2], [f64; 2])| match *variant {

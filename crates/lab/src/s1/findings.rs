@@ -157,9 +157,9 @@ fn of_two_writers(rows: &[Row], says: &mut Vec<String>) {
     if !rows.is_empty() {
         says.push(
             "two-writers shows what polling costs: some of the queue's fullness. Where pdflush's sleep outlasts a short \
-             queue the disks do not starve either, since writers over their share write meanwhile and wait for \
-             requests; the first model, in which one thread alone submits, has a loss there that the engine does not \
-             have. Nothing here shows S1's graphs: how fast the old code was is not stated, and request sizes are an \
+             queue the disks do not starve either; the first model, in which one thread alone submits, has a loss there \
+             that the engine does not have. That writers over their share write meanwhile would explain it, and was not \
+             isolated by a run. Nothing here shows S1's graphs: how fast the old code was is not stated, and request sizes are an \
              input, not a result."
                 .to_owned(),
         );
@@ -192,9 +192,9 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
     says.push(
         "Disk rate (60 MB/s), request size (64 KB) and where files lie are assumed: the post does not say them, and the \
          figures in MB/s follow from them. The first model, in which pdflush alone wrote after rc2, had 437 against 401. \
-         In the engine writers still write most of the bytes at 64 KB: what 128 requests hold is little beside a \
-         disk's share of the limit, so that its dirty pages exceed the share. With larger requests (--request 256KiB) \
-         they seldom do, and pdflush writes most. The whole published loss is not reproduced."
+         In the engine writers still write most of the bytes at 64 KB, and with larger requests (--request 256KiB) \
+         pdflush does; that what 128 requests hold is little beside a disk's share would explain it, and was not \
+         isolated by a run. The whole published loss is not reproduced."
             .to_owned(),
     );
 }
