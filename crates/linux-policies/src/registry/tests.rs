@@ -27,7 +27,9 @@ fn a_background_that_is_not_below_the_limit_is_refused_with_both_values() {
     assert!(message.contains("dirty_background_ratio=20") && message.contains("dirty_ratio=20"), "{message}");
     assert_eq!(settings.background_is_below_limit(false), Ok(()), "of the equal parts it is a share of the limit");
     settings.set_text("dirty_bytes=26214400").unwrap();
-    settings.set_text("dirty_background_bytes=104857600").unwrap();
+    let message = settings.set_text("dirty_background_bytes=104857600").unwrap_err().to_string();
+    assert!(message.contains("104857600") && message.contains("26214400"), "{message}");
+    settings.set(Knob::BackgroundBytes, 104_857_600).unwrap();
     for by_law in [true, false] {
         let message = settings.background_is_below_limit(by_law).unwrap_err().to_string();
         assert!(message.contains("104857600") && message.contains("26214400"), "{message}");
