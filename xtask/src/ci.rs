@@ -18,7 +18,11 @@ struct Tool(&'static str, &'static str);
 const CLIENT_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils")];
 
 /// What the tests run.
-const TEST_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind")];
+const TEST_TOOLS: &[Tool] =
+    &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind"), Tool("fio", "fio"), Tool("chromium", "chromium")];
+
+/// What looking at pages takes.
+const PAGE_TOOLS: &[Tool] = &[Tool("chromium", "chromium")];
 
 /// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -36,7 +40,38 @@ pub(crate) fn all() -> Result<()> {
 /// Makes sure that the tools are there, then runs every test of the workspace.
 pub(crate) fn test() -> Result<()> {
     install_missing(TEST_TOOLS, "The tests that need them are skipped")?;
-    step("cargo", &["test", "--workspace"])
+    let first = fresh_seed();
+    eprintln!("+ AFFLUX_FIRST_SEED={first}");
+    step_with("cargo", &["test", "--workspace"], &[("AFFLUX_FIRST_SEED", &first.to_string())])
+}
+
+/// The first of the random scenarios that the tests run: another for each commit, the same for each run
+/// of one commit.
+fn fresh_seed() -> u64 {
+    let output = Command::new("git").args(["rev-parse", "--short=8", "HEAD"]).current_dir(repository::root()).output();
+    let hash = output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    u64::from_str_radix(&hash, 16).unwrap_or(0)
+}
+
+/// Makes sure that there is a browser.
+pub(crate) fn browser() -> Result<()> {
+    install_missing(PAGE_TOOLS, "Pages are looked at in it")
+}
+
+/// Runs the tests that look at pages; their pictures go to `pictures`.
+pub(crate) fn test_pages(pictures: &str) -> Result<()> {
+    let line = "cargo test -p afflux-report -p afflux-cli a_reader_finds_no_fault";
+    eprintln!("+ {line}");
+    let status = Command::new("cargo")
+        .args(line.split(' ').skip(1))
+        .env("AFFLUX_PICTURES", pictures)
+        .current_dir(repository::root())
+        .status()
+        .context(line)?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
 }
 
 /// Makes sure that there is a client and the directories, builds, and becomes `afflux serve`.
@@ -49,6 +84,14 @@ pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
     command.args(["run", "--release", "--package", "afflux-cli", "--manifest-path"]);
     command.arg(repository::root().join("Cargo.toml")).args(["--", "serve"]).args(arguments);
     // Becoming it, so that Ctrl-C reaches the server and nobody else.
+    Err(command.exec()).context("cargo run")
+}
+
+/// Builds the soak for speed and becomes it.
+pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("cargo");
+    command.args(["run", "--quiet", "--profile", "soak", "--package", "afflux-simulator", "--example", "soak", "--"]);
+    command.args(arguments).current_dir(repository::root());
     Err(command.exec()).context("cargo run")
 }
 
@@ -82,10 +125,18 @@ fn is_root() -> Result<bool> {
 }
 
 fn step(program: &str, arguments: &[&str]) -> Result<()> {
+    step_with(program, arguments, &[])
+}
+
+fn step_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let line = format!("{program} {}", arguments.join(" "));
     eprintln!("+ {line}");
-    let status =
-        Command::new(program).args(arguments).current_dir(repository::root()).status().with_context(|| line.clone())?;
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(repository::root())
+        .status()
+        .with_context(|| line.clone())?;
     if !status.success() {
         bail!("failed: {line}");
     }

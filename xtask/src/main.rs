@@ -1,13 +1,14 @@
-//! Development tasks: `cargo xtask <serve|test|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
 
 mod ci;
 mod docs;
+mod pages;
 mod repository;
 mod tidy;
 
@@ -16,8 +17,11 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask <task>
   serve DIR [...]  make DIR if it is not there, build, and run `afflux serve DIR [...]`
   test             run all tests; installs the Debian packages they use, or names them
+  pages [FILE...]  look at HTML pages in a real browser, by default at those of the tests, and
+                   leave pictures of them in target/pictures
   tidy             check the rules that no compiler checks (also run by `cargo test`)
   docs             write the generated documents
+  soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
 fn main() -> ExitCode {
@@ -28,6 +32,8 @@ fn main() -> ExitCode {
         ["docs"] => docs::write(),
         ["ci"] => ci::all(),
         ["test"] => ci::test(),
+        ["pages", ..] => pages::check(&words[1..]),
+        ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

@@ -12,6 +12,39 @@ use engine::settings::{KNOBS, Scope};
 
 use crate::units;
 
+const SIMULATE_EXAMPLES: &str = "\
+Examples:
+  afflux simulate backup.fio --device usb2-disk
+  afflux simulate backup.fio --device usb2-disk --policy linux-6.1 --policy afflux
+  afflux simulate backup.fio --device usb2-disk --memory 512MiB --set dirty_ratio=20 --html run.html
+  afflux simulate db.fio log.fio --device nvme-ssd --device /var/log=usb2-disk --seed 7 --json
+  afflux simulate nfs-client:size=1GB,link=100Mbit --device usb2-disk --set dirty_background_centisecs=100
+
+Workloads: job files, as fio reads them (the jobs of a later file begin when those before have ended), and
+  readers:count=1000,size=1MiB,block=512,over=0
+      so many readers, a file each, that start evenly over a time (none: all at once)
+  nfs-client:size=1GB,record=32KiB,window=100MB,in-flight=64,link=100Mbit,delay=0.1ms,loss=0%
+      a client that writes a file to the NFS server over a link, and COMMITs whenever its window is full
+which begin at once. Shown are the defaults; both take directory=DIR too.
+
+The same engine as in `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
+The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
+one on a disk of its own. `afflux devices` describes the disks. Of several policies each has a run of its
+own: they are shown side by side; --json gives an object for each, one a line.";
+
+const FAULTS_HELP: &str = "\
+A file of faults (TOML) has an entry for each:
+  [[fault]]
+  do = \"power-loss\"     # ends the run, and says what is lost; so does kill
+  at = \"20 s\"
+  [[fault]]
+  do = \"error\"          # also lost, delay, hang, bad-sectors, no-space, link-cut
+  target = \"write\"      # read, write, data, sync, layout, any
+  file = \"/mnt/usb/backup.0.0\"
+  times = 3
+Keys: device, target, file, offset, len, medium, skip, times, probability_per_mille, from, until, every,
+lasting, delay, at. Faults end with the jobs.";
+
 const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
@@ -19,7 +52,7 @@ Examples:
 
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_<KNOB>); flags win over the environment, and
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_<KNOB>); flags win over the environment, and
 the environment over the file.";
 
 const SET_EXAMPLES: &str = "\
@@ -43,7 +76,11 @@ impl Arguments {
         let list = knob_list();
         let command = Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
-            .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")));
+            .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")))
+            .mut_subcommand("simulate", |it| {
+                let policies = policy_list();
+                it.after_long_help(format!("{SIMULATE_EXAMPLES}\n\n{FAULTS_HELP}\n\n{policies}\n\n{list}"))
+            });
         Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
     }
 }
@@ -56,7 +93,15 @@ fn knob_list() -> String {
         let each = if info.scope == Scope::Device { "; each device can have its own" } else { "" };
         format!("  {:width$}  {min} to {max} {}, default {default}{each}", info.name, info.unit)
     });
-    format!("Knobs:\n{}", lines.collect::<Vec<_>>().join("\n"))
+    format!("Knobs (nr_requests is writeback_depth):\n{}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+/// Every policy with what it is, a line each.
+fn policy_list() -> String {
+    let policies = simulator::simulation::policies();
+    let width = policies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let lines = policies.iter().map(|(name, about)| format!("  {name:width$}  {about}"));
+    format!("Policies:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 #[derive(Debug, Subcommand)]
@@ -69,6 +114,14 @@ pub(crate) enum Command {
     Set(Set),
     /// Have a running server write everything now, and wait for it
     Drain(Drain),
+    /// Say what a fio job would do on another disk, in virtual time
+    Simulate(Simulate),
+    /// List the disks that can be simulated, with their parameters and sources
+    Devices(Devices),
+    /// Measure what the engine's work costs a CPU of this machine, for the simulator
+    Calibrate(Calibrate),
+    /// Repeat the experiments that started this, beside what was published
+    Lab(Lab),
 }
 
 #[derive(Debug, Args)]
@@ -95,6 +148,9 @@ pub(crate) struct Serve {
     /// How disks are read and written: auto, uring or syscalls [default: auto]
     #[arg(long, value_name = "HOW")]
     pub(crate) io: Option<String>,
+    /// Put memory behind the whole cache in the background after the start: on or off [default: on]
+    #[arg(long, value_name = "ON|OFF")]
+    pub(crate) prefault: Option<String>,
     /// Say what is served as one JSON object on one line once it is ready
     #[arg(long)]
     pub(crate) json: bool,
@@ -148,4 +204,128 @@ pub(crate) struct Drain {
     /// Say progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = SIMULATE_EXAMPLES)]
+pub(crate) struct Simulate {
+    /// fio job files, and built-in workloads: readers:..., nfs-client:... (--help tells more)
+    #[arg(value_name = "JOB.fio|WORKLOAD", required = true)]
+    pub(crate) jobs: Vec<String>,
+    /// The disk: a name of `afflux devices`, or a file; DIR=NAME for one directory
+    #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
+    pub(crate) devices: Vec<String>,
+    /// Whose writeback: afflux, or a kernel's such as linux-6.1 (--help lists them); several: side by side
+    /// [default: afflux]
+    #[arg(long = "policy", value_name = "NAME")]
+    pub(crate) policies: Vec<String>,
+    /// Memory for the cache, such as 512MiB or 2GiB
+    #[arg(long, value_name = "SIZE", default_value = "1GiB")]
+    pub(crate) memory: String,
+    /// Virtual CPUs
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub(crate) cpus: u32,
+    /// What everything random is drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Set a knob (--help lists them); may be given several times
+    #[arg(long = "set", value_name = "KNOB=VALUE")]
+    pub(crate) knobs: Vec<String>,
+    /// What happens to disks, files and links: a file of faults (--help shows one)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) faults: Option<PathBuf>,
+    /// Stop jobs that still run at this virtual time, such as 30s or 5min
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// What work costs a CPU: the name of a table that comes along, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) costs: Option<String>,
+    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, real_s, jobs, engine,
+    /// unwritten and loss
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    /// Write the last events of the run in words
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux devices\n  afflux devices usb2-disk\n  afflux devices ./mine.toml\n  \
+    afflux devices --json | jq .name\n\n\
+    A disk like one of these with another number: --device usb2-disk,write_cache_bytes=0. One of your own: a\n\
+    TOML file with the same keys, as --device ./mine.toml; `afflux devices ./mine.toml` checks it.")]
+pub(crate) struct Devices {
+    /// Show these with the source of each number; a file of your own is checked
+    #[arg(value_name = "NAME|FILE")]
+    pub(crate) names: Vec<String>,
+    /// One JSON object a disk, one a line, with all parameters and sources
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux calibrate --output here.toml\n\n\
+    Takes a few seconds and one CPU; leave the machine otherwise idle. Nothing touches a disk.")]
+pub(crate) struct Calibrate {
+    /// Write the costs as a table for the simulator
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// The machine's name in the table [default: its CPU model]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) machine: Option<String>,
+    /// Fewer and shorter rounds
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Say the costs as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  afflux lab list\n  afflux lab run s4 --html pages\n  afflux lab run s4 --quick --json"
+)]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    pub(crate) what: LabWhat,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabWhat {
+    /// List the experiments and their options
+    List(LabList),
+    /// Run one
+    Run(LabRun),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabList {
+    /// One JSON object an experiment
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRun {
+    /// A name of `afflux lab list`
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// One JSON object a row, as they come
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a page with tables and plots to DIR/NAME.html
+    #[arg(long, value_name = "DIR")]
+    pub(crate) html: Option<PathBuf>,
+    /// Less of everything: for a look, not for a figure
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// On this machine's hardware, too; needs root where a disk or a network must be slowed
+    #[arg(long)]
+    pub(crate) measured: bool,
+    /// Options of the experiment itself, as `lab list` shows them
+    #[arg(value_name = "--OPTION VALUE", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) options: Vec<String>,
 }

@@ -24,7 +24,7 @@ use crate::failure::{Failure, Outcome};
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] = &["listen", "cache", "control", "io"];
+const NAMES: &[&str] = &["listen", "cache", "control", "io", "prefault"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -52,6 +52,8 @@ pub(crate) struct Configuration {
     pub(crate) cache_bytes: u64,
     pub(crate) control: Option<PathBuf>,
     pub(crate) io: Io,
+    /// Whether memory is put behind the whole cache in the background.
+    pub(crate) prefault: bool,
     /// `KNOB=VALUE`, each known and in range.
     pub(crate) knobs: Vec<String>,
 }
@@ -170,7 +172,13 @@ impl Layers {
     }
 
     fn add_flags(&mut self, args: &args::Serve) -> Outcome {
-        let flags = [("listen", &args.listen), ("cache", &args.cache), ("control", &args.control), ("io", &args.io)];
+        let flags = [
+            ("listen", &args.listen),
+            ("cache", &args.cache),
+            ("control", &args.control),
+            ("io", &args.io),
+            ("prefault", &args.prefault),
+        ];
         for (name, value) in flags {
             if let Some(text) = value {
                 self.values.insert(name, Given { origin: format!("--{name}"), text: text.clone() });
@@ -195,6 +203,7 @@ impl Layers {
             None => host.default_cache_bytes(),
         };
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
+        let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
         let control = self.values.get("control").map(|given| PathBuf::from(&given.text));
         let mut settings = Settings::new();
         let mut knobs = Vec::new();
@@ -203,7 +212,7 @@ impl Layers {
             settings.set_text(&assignment).map_err(|error| Failure::wrong_use(format!("{origin}: {error}")))?;
             knobs.push(assignment);
         }
-        Ok(Configuration { listen, cache_bytes, control, io, knobs })
+        Ok(Configuration { listen, cache_bytes, control, io, prefault, knobs })
     }
 }
 
@@ -246,6 +255,14 @@ fn address(Given { origin, text }: &Given) -> Outcome<SocketAddr> {
             .and_then(|mut found| found.next())
             .ok_or_else(wrong)
     })
+}
+
+fn on_or_off(Given { origin, text }: &Given) -> Outcome<bool> {
+    match text.as_str() {
+        "on" => Ok(true),
+        "off" => Ok(false),
+        _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is neither on nor off"))),
+    }
 }
 
 fn io(Given { origin, text }: &Given) -> Outcome<Io> {

@@ -28,6 +28,14 @@ impl Failure {
         Self::WrongUse(text.into())
     }
 
+    /// The same, with the flag that it is about in front of what is wrong use.
+    pub(crate) fn within(self, flag: &str) -> Self {
+        match self {
+            Self::Failed(text) => Self::Failed(text),
+            Self::WrongUse(text) => Self::WrongUse(format!("{flag}: {text}")),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Failed(_) => ExitCode::FAILURE,

@@ -7,20 +7,24 @@
 
 mod args;
 mod cache_size;
+mod calibrate;
 mod configuration;
 mod control;
+mod devices;
 mod drain;
 mod failure;
+mod lab;
 mod output;
 mod progress;
 mod serve;
 mod set;
+mod simulate;
 mod stat;
-mod units;
 
 use std::process::ExitCode;
 
 use args::{Arguments, Command};
+use report::units;
 
 fn main() -> ExitCode {
     let arguments = Arguments::read();
@@ -29,6 +33,10 @@ fn main() -> ExitCode {
         Command::Stat(stat) => stat::run(stat),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),
+        Command::Simulate(simulate) => simulate::run(simulate),
+        Command::Devices(devices) => devices::run(devices),
+        Command::Calibrate(calibrate) => calibrate::run(calibrate),
+        Command::Lab(lab) => lab::run(lab),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

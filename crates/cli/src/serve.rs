@@ -8,6 +8,7 @@
 mod banner;
 mod device_label;
 mod exports;
+mod prefault;
 mod running;
 mod signals;
 
@@ -38,6 +39,7 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
 use crate::{output, units};
 use exports::Export;
+use prefault::Prefault;
 use running::{Devices, Running};
 
 /// How long calls in progress may take to be answered once the server is stopping.
@@ -59,6 +61,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let reactors = start_reactors(configuration.io)?;
     let (running, handle) = start(&reactors.platform(), &configuration, (tree, exports), listening, listen)?;
     let running = Arc::new(running);
+    let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let stop = watch_signals(&running, control.0.clone(), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
@@ -68,6 +71,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     say_ready(&running, (&control.0, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
+    drop(prefault);
     stop_serving(&running, &handle, args.json)
 }
 

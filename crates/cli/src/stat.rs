@@ -108,6 +108,7 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
 fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     let cache = &now.cache;
     let used = cache.cache_bytes.saturating_sub(cache.free_bytes);
+    let resident = cache.resident_huge_bytes + cache.resident_base_bytes;
     let (hit, miss) = (moved(before, now, "read_hit_pages"), moved(before, now, "read_miss_pages"));
     [
         format!("{} of {}", units::memory(used), units::memory(cache.cache_bytes)),
@@ -115,6 +116,11 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
         format!("dirty {}", units::memory(cache.dirty_bytes)),
         format!("evicted {}/s", per_second(moved(before, now, "pgsteal"), time)),
         plural(cache.files, "file"),
+        format!(
+            "memory {}, {} of it in 2 MiB pages",
+            units::memory(resident),
+            units::memory(cache.resident_huge_bytes)
+        ),
     ]
     .join("   ")
 }

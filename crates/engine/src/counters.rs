@@ -30,6 +30,11 @@ macro_rules! counters {
             $(#[doc = $doc] $variant,)*
         }
 
+        impl Counter {
+            /// All counters, in the order of [`COUNTERS`].
+            pub const ALL: &[Counter] = &[$(Counter::$variant,)*];
+        }
+
         /// The counter table, in the order of [`Counter`].
         pub const COUNTERS: &[CounterInfo] = &[
             $(CounterInfo { name: $name, unit: $unit, doc: $doc },)*
@@ -59,6 +64,12 @@ counters! {
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
     ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
+    BalanceCalls "balance_calls" "events" "Calls that a law of throttling answered: the allowance of a writer was used up.";
+    BalancePasses "balance_passes" "events" "Snapshots taken for such calls.";
+    BalanceGlobalReads "balance_global_reads" "reads" "Reads of counters shared by all devices that the law made in such calls.";
+    BalanceDirtyReads "balance_dirty_reads" "reads" "Of these, reads of what is dirty, under writeback, or written and unstable.";
+    BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the law made in such calls.";
+    BalanceWrittenPages "balance_written_pages" "pages" "Pages that writers wrote themselves because a law said so.";
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
     FlusherTurns "flusher_turns" "events" "Turns that flushers gave to files.";
@@ -91,6 +102,11 @@ impl Counters {
         std::array::from_fn(|at| blocks.iter().map(|block| block.values[at].load(Ordering::Relaxed)).sum())
     }
 
+    /// How many threads there are, or virtual CPUs.
+    pub(crate) fn threads(&self) -> u64 {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
+
     /// The sum of one counter.
     pub fn get(&self, counter: Counter) -> u64 {
         self.sum()[counter as usize]
@@ -100,6 +116,8 @@ impl Counters {
 /// What a thread has to itself. A platform makes one a thread (or virtual CPU) and keeps it.
 pub struct Local {
     block: Arc<CounterBlock>,
+    /// Pages dirtied here since a law of throttling was last asked.
+    unpaid_pages: Cell<u64>,
     /// One writer a block is what makes counting a plain store.
     not_sync: PhantomData<Cell<()>>,
 }
@@ -109,7 +127,7 @@ impl Local {
     pub fn new(counters: &Counters) -> Self {
         let block = Arc::new(CounterBlock { values: std::array::from_fn(|_| AtomicU64::new(0)) });
         counters.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&block));
-        Self { block, not_sync: PhantomData }
+        Self { block, unpaid_pages: Cell::new(0), not_sync: PhantomData }
     }
 
     /// Adds `amount` to a counter of this thread.
@@ -117,5 +135,21 @@ impl Local {
     pub fn count(&self, counter: Counter, amount: u64) {
         let value = &self.block.values[counter as usize];
         value.store(value.load(Ordering::Relaxed).wrapping_add(amount), Ordering::Relaxed);
+    }
+
+    /// What this thread has counted so far.
+    #[inline]
+    pub fn counted(&self, counter: Counter) -> u64 {
+        self.block.values[counter as usize].load(Ordering::Relaxed)
+    }
+
+    /// Notes pages dirtied on this thread; returns how many there are since [`Local::pay`].
+    pub(crate) fn owe(&self, pages: u64) -> u64 {
+        self.unpaid_pages.update(|unpaid| unpaid.saturating_add(pages));
+        self.unpaid_pages.get()
+    }
+
+    pub(crate) fn pay(&self) {
+        self.unpaid_pages.set(0);
     }
 }

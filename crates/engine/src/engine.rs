@@ -22,7 +22,9 @@ use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::{Knob, KnobError, Settings};
+use crate::throttle::{Driver, Kept, Policies, Ruling, Throttle};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
+use crate::writeback::driver::FlushOf;
 use crate::writeback::flusher::flush_device;
 
 /// Files that are flushed at the same time.
@@ -32,6 +34,7 @@ const DRAIN_TOGETHER: usize = 64;
 pub struct Engine<P: Platform> {
     platform: Arc<P>,
     cache: Arc<Cache>,
+    pub(crate) driver: Driver,
 }
 
 /// A file of the cache. A clone is the same file.
@@ -49,7 +52,7 @@ impl File {
 
     /// Whether nothing is dirty or being written, and no change of size or hole is under way, not even
     /// one whose caller went away. Takes no lock; a write that is running may or may not count. Only a
-    /// clean file may be dropped and opened anew.
+    /// clean file that was synced since may be dropped and opened anew: a flush may be owed to it.
     pub fn is_clean(&self) -> bool {
         !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
     }
@@ -110,8 +113,29 @@ pub struct EngineStatus {
 
 impl<P: Platform> Engine<P> {
     /// An engine without devices. `frames` is all the memory its pages will ever have.
+    ///
+    /// # Panics
+    /// When `frames` keeps parts of frames only, and the platform does not expect that.
     pub fn new(platform: Arc<P>, settings: Settings, frames: Frames) -> Arc<Self> {
-        Arc::new(Self { platform, cache: Arc::new(Cache::new(frames, settings)) })
+        Self::with_policies(platform, settings, frames, Policies::default())
+    }
+
+    /// [`Engine::new`] with other policies than the engine's own.
+    ///
+    /// # Panics
+    /// As [`Engine::new`].
+    pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
+        assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
+        let ruling = match policies.throttle {
+            Throttle::EqualParts => None,
+            Throttle::Law(law) => Some(Ruling::new(law)),
+        };
+        let cache = Arc::new(Cache::new(frames, settings, ruling));
+        let engine = Arc::new(Self { platform, cache, driver: policies.driver });
+        if let Driver::Own(driver) = &engine.driver {
+            driver.start(Arc::new(FlushOf(Arc::clone(&engine))));
+        }
+        engine
     }
 
     /// The world.
@@ -136,7 +160,7 @@ impl<P: Platform> Engine<P> {
         lock(&self.cache.devices).clone()
     }
 
-    fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
+    pub(crate) fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
         lock(&self.cache.devices).get(id.0 as usize).cloned()
     }
 
@@ -145,7 +169,8 @@ impl<P: Platform> Engine<P> {
         let added = {
             let mut devices = lock(&self.cache.devices);
             let id = DeviceId(devices.len() as u32);
-            let added = Arc::new(DeviceState::new(id, name, device));
+            let memory: Kept = self.cache.ruling.as_ref().map_or(Box::new(()), |ruling| ruling.law.new_device());
+            let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.cache.dirty), memory));
             devices.push(Arc::clone(&added));
             added
         };
@@ -157,7 +182,9 @@ impl<P: Platform> Engine<P> {
 
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
-        self.cache.settings.change(knob, value)?;
+        let settings = &self.cache.settings;
+        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| settings.get(knob))?;
+        settings.change(knob, value)?;
         self.knobs_changed();
         Ok(())
     }
@@ -167,7 +194,9 @@ impl<P: Platform> Engine<P> {
         let Some(device) = self.device(device) else {
             return Ok(());
         };
-        device.settings.set(&self.cache.settings, knob, value)?;
+        let settings = &self.cache.settings;
+        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| device.knob(settings, knob))?;
+        device.settings.set(settings, knob, value)?;
         self.knobs_changed();
         Ok(())
     }
@@ -230,10 +259,22 @@ impl<P: Platform> Engine<P> {
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
     }
 
+    /// The memory of its pages: to put it behind the frames ahead of use, and to say what was got.
+    pub fn frames(&self) -> &Frames {
+        &self.cache.frames
+    }
+
     /// How it is doing.
     pub fn status(&self) -> EngineStatus {
         let now = self.platform.now();
-        let devices: Vec<_> = self.devices().iter().map(|device| device.status(&self.cache, now)).collect();
+        let status = |device: &Arc<DeviceState>| {
+            let mut status = device.status(&self.cache, now);
+            if let Some(limits) = self.law_limits(device) {
+                status.dirty_limit_bytes = limits.dirty * PAGE_BYTES;
+            }
+            status
+        };
+        let devices: Vec<_> = self.devices().iter().map(status).collect();
         EngineStatus {
             cache_bytes: u64::from(self.cache.frames.total()) * PAGE_BYTES,
             free_bytes: u64::from(self.cache.frames.free_count()) * PAGE_BYTES,
@@ -291,11 +332,22 @@ impl<P: Platform> Engine<P> {
         file.device.let_be(file)
     }
 
-    /// Wakes the flusher if what is dirty has passed its threshold.
+    /// Wakes the flusher if what is dirty has passed its threshold. A law says so itself when it is asked.
     pub(crate) fn wake_flusher_if_over(&self, device: &DeviceState) {
-        if device.budget.used() > device.background_pages(&self.cache) {
+        if self.cache.ruling.is_some() {
+            return;
+        }
+        let time = device.background_time_pages(&self.cache.settings);
+        let over_time = time.is_some_and(|pages| device.reclaimable_pages() > pages);
+        if over_time || device.budget.used() > device.background_pages(&self.cache) {
             device.flusher.raise();
         }
+    }
+
+    /// Whether the law in force wants background writeback of the device.
+    pub(crate) fn is_over_background(&self, device: &DeviceState) -> bool {
+        self.ask_law(device, |law, view, own, shared| law.over_background(view, &mut **own, &mut **shared))
+            .unwrap_or_else(|| device.reclaimable_pages() > device.background_pages(&self.cache))
     }
 }
 

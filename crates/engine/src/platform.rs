@@ -40,6 +40,11 @@ pub struct WallNanos(pub i128);
 
 /// The world: clocks, randomness, tasks. Cheap to call; shared by all threads.
 pub trait Platform: Send + Sync + Sized + 'static {
+    /// Whether its engines may have frames that keep only their first bytes
+    /// ([`Frames::new_stamped`](frames::Frames::new_stamped)). A constant, so that hits in the real world
+    /// need not ask.
+    const STAMPED_FRAMES: bool = false;
+
     /// The monotonic time.
     fn now(&self) -> Nanos;
 

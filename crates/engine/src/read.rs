@@ -15,14 +15,15 @@ use frames::{Effort, FRAME_BYTES, FrameId};
 use crate::FILE_BYTES_MAX;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::hit::InPage;
-use crate::cache::memory::{FrameMemory, Piece};
-use crate::cache::wait::{Answer, lock};
+use crate::cache::memory::{FrameMemory, Piece, Pieces};
+use crate::cache::wait::{Answer, Changed, lock};
 use crate::cache::{PAGE_BYTES, PinnedPages};
 use crate::counters::Counter;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
+use crate::rare::Rare;
 use crate::reclaim::evict::Spare;
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
@@ -119,7 +120,7 @@ impl<P: Platform> Engine<P> {
         let (mut done, mut pages) = (0, 0);
         while done < into.len() {
             let at = InPage::first(offset + done as u64, into.len() - done);
-            if !self.cache().read_hit(file, at, &mut into[done..]) {
+            if !self.cache().read_hit::<P>(file, at, &mut into[done..]) {
                 break;
             }
             done += at.len;
@@ -215,15 +216,17 @@ impl<P: Platform> Engine<P> {
     /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
     async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
         let size_max = self.readahead_pages(file);
-        let ahead = {
+        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
+        let in_file = file.size().div_ceil(PAGE_BYTES);
+        let (ahead, tried, count) = {
             let mut state = lock(&file.state);
             let ahead = state.readahead.missed(&pages, size_max);
             set_trigger(file, &state);
-            ahead
+            let tried = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
+            // Others are not read, so that there is no use in frames for them.
+            let absent = self.absent_run(file, pages.start..pages.start + tried);
+            (ahead, tried, (absent.end - pages.start).clamp(1, tried))
         };
-        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
-        let in_file = file.size().div_ceil(PAGE_BYTES);
-        let count = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
         let demanded = (pages.end - pages.start).min(count).min(u64::from(self.cache().frames.total() / 16).max(1));
         if file.device.reading.take(demanded).await.is_err() {
             return Ok(());
@@ -234,6 +237,7 @@ impl<P: Platform> Engine<P> {
             room.pages = count;
             spare.grow(count as usize, Effort::NoRetry);
         }
+        self.rare_yield().await;
         if file.device.slots.take(1).await.is_err() {
             return Ok(());
         }
@@ -247,7 +251,8 @@ impl<P: Platform> Engine<P> {
         // A device that has answered already is as fast as memory; what it would read ahead now might
         // push out the very page that the reader has yet to see.
         if answer.taken().is_none() {
-            self.fill_ahead(file, filled.end..ahead.end);
+            let from = if filled.end == pages.start + count { pages.start + tried } else { filled.end };
+            self.fill_ahead(file, from..ahead.end);
         }
         answer.wait().await.map_err(Error::Device)
     }
@@ -259,30 +264,47 @@ impl<P: Platform> Engine<P> {
         let mut from = pages.start;
         while from < pages.end.min(in_file) {
             let end = (from + request_pages).min(pages.end).min(in_file);
-            if !file.device.reading.try_take(end - from) {
+            let absent = {
+                let _state = lock(&file.state);
+                self.absent_run(file, from..end)
+            };
+            let count = absent.end - absent.start;
+            if count == 0 {
+                from = end;
+                continue;
+            }
+            if !file.device.reading.try_take(count) {
                 return;
             }
-            let room = ReadRoom { device: Arc::clone(&file.device), pages: end - from };
+            let room = ReadRoom { device: Arc::clone(&file.device), pages: count };
             let mut spare = Spare::none(self.cache());
-            spare.grow((end - from) as usize, Effort::NoRetry);
+            spare.grow(count as usize, Effort::NoRetry);
             if spare.len() == 0 {
-                self.cache().evict(self.local(), (end - from) as usize);
-                spare.grow((end - from) as usize, Effort::NoRetry);
+                self.cache().evict(self.local(), count as usize);
+                spare.grow(count as usize, Effort::NoRetry);
             }
             if spare.len() == 0 {
                 self.local().count(Counter::AllocFail, 1);
                 return;
             }
-            let end = from + spare.len() as u64;
-            if !file.device.slots.try_take(1) {
+            let had = spare.len() as u64;
+            if self.cache().rare.strikes(Rare::SlotTaken) || !file.device.slots.try_take(1) {
                 return;
             }
-            self.local().count(Counter::ReadaheadPages, end - from);
-            if !self.start_fill(file, from..end, &mut spare, room, None) {
+            self.local().count(Counter::ReadaheadPages, had);
+            if !self.start_fill(file, absent.start..absent.start + had, &mut spare, room, None) {
                 file.device.slots.give_back(1);
             }
-            from = end;
+            // Of what it looked at, one run is read, unless frames ended before the run did.
+            from = if had == count { end } else { absent.start + had };
         }
+    }
+
+    /// The first absent pages of the range that follow each other, with the file's lock held.
+    fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
+        let absent = |page: &u64| self.cache().frame_at(file, *page).is_none();
+        let start = pages.clone().find(absent).unwrap_or(pages.end);
+        start..(start..pages.end).find(|page| !absent(page)).unwrap_or(pages.end)
     }
 
     /// Puts absent pages in the index as being read, and submits one request for them: the first
@@ -313,7 +335,7 @@ impl<P: Platform> Engine<P> {
         true
     }
 
-    fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Vec<Piece>) {
+    fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Pieces) {
         self.local().count(Counter::ReadRequests, 1);
         self.local().count(Counter::PageIn, (pieces.len() * FRAME_BYTES) as u64);
         file.device.request_begins(self.platform().now());
@@ -328,9 +350,9 @@ impl<P: Platform> Engine<P> {
         file: &FileInner,
         pages: Range<u64>,
         spare: &mut Spare,
-    ) -> (Vec<Piece>, u64) {
+    ) -> (Pieces, u64) {
         let cache = self.cache();
-        let (mut pieces, mut first) = (Vec::new(), pages.start);
+        let (mut pieces, mut first) = (Pieces::default(), pages.start);
         if state.holds > 0 || state.discarded {
             return (pieces, first);
         }
@@ -396,7 +418,7 @@ impl<P: Platform> Engine<P> {
         };
         let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
-        self.submit_read(file, Box::new(ends), operation, vec![piece]);
+        self.submit_read(file, Box::new(ends), operation, Pieces::One(piece));
         answer.wait().await.map_err(Error::Device)
     }
 
@@ -406,8 +428,9 @@ impl<P: Platform> Engine<P> {
         }
         file.device.request_ends(self.platform().now());
         file.device.slots.give_back(1);
-        file.queue.wake_all();
-        file.cache.memory_queue.wake_all();
+        let changed = Changed::now();
+        file.queue.wake_for(&changed);
+        file.cache.memory_queue.wake_for(&changed);
     }
 }
 
@@ -483,13 +506,15 @@ impl<P: Platform> Completion for FillEnds<P> {
             // A turn of the flusher that found nothing may have left the file to the end of this.
             requeue(file, &mut state, engine.platform().now());
         }
+        let changed = Changed::now();
         for piece in pieces {
             cache.release(piece.frame);
-            cache.page_queue(piece.frame).wake_all();
+            cache.page_queue(piece.frame).wake_for(&changed);
         }
         if let Some(answer) = &self.answer {
             answer.give(result);
         }
+        cache.rare_wake();
         engine.read_ended(file, result);
     }
 }

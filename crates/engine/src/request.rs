@@ -130,9 +130,23 @@ impl Request {
         self.open().memory.as_ref().map_or(0, FrameMemory::segment_count)
     }
 
+    /// How many bytes of each 4 KiB page of the file its memory keeps, from the page's first on: all 4096,
+    /// or 16 in a stamped arena, where what was not kept reads as zeros. 4096 for operations without data.
+    pub fn kept_bytes(&self) -> usize {
+        self.open().memory.as_ref().map_or(frames::FRAME_BYTES, FrameMemory::kept_bytes)
+    }
+
+    /// How many bytes its data is; 0 for operations without data.
+    pub fn memory_bytes(&self) -> usize {
+        self.open().memory.as_ref().map_or(0, FrameMemory::len)
+    }
+
     /// The pieces of memory, in the order of the file's bytes, as address and length; their lengths
     /// add up to the operation's. They stay valid until the request is completed or dropped: a device
     /// that hands the addresses to the kernel keeps the request until the kernel is done.
+    ///
+    /// # Panics
+    /// When its memory does not keep whole pages.
     pub fn segments(&self) -> impl Iterator<Item = (*mut u8, usize)> + '_ {
         self.open().memory.iter().flat_map(FrameMemory::segments)
     }
@@ -157,6 +171,25 @@ impl Request {
         if let Some(memory) = &self.open().memory {
             memory.copy_in(at, bytes);
         }
+    }
+
+    /// Copies those bytes of `range` (relative to the request's offset) that are kept into `out`, one after
+    /// the other; returns how many these are.
+    ///
+    /// # Panics
+    /// When the range is not inside the request, or `out` is too short.
+    pub fn copy_kept_out(&self, range: Range<usize>, out: &mut [u8]) -> usize {
+        self.open().memory.as_ref().map_or(0, |memory| memory.copy_kept_out(range, out))
+    }
+
+    /// Copies `bytes` to those bytes of `range` (relative to the request's offset) of a read's memory that
+    /// are kept; returns how many these are.
+    ///
+    /// # Panics
+    /// When the range is not inside the request, `bytes` is too short, or the request is not a read.
+    pub fn copy_kept_in(&mut self, range: Range<usize>, bytes: &[u8]) -> usize {
+        assert!(matches!(self.operation(), Operation::Read { .. }));
+        self.open().memory.as_ref().map_or(0, |memory| memory.copy_kept_in(range, bytes))
     }
 
     /// Answers the request. May wake tasks and submit further requests before it returns: call it

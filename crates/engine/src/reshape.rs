@@ -26,6 +26,7 @@ use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Identity, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use crate::platform::Platform;
+use crate::rare::Rare;
 use crate::reclaim::evict::Spare;
 use crate::request::Operation;
 use crate::writeback::complete::owe_flush;
@@ -134,6 +135,7 @@ impl<P: Platform> Engine<P> {
                     return Err(Error::Discarded);
                 }
                 self.call(file, Operation::SetSize { size }).await?;
+                self.rare_yield().await;
                 self.cut(file, size).await;
                 Ok(())
             }
@@ -181,6 +183,9 @@ impl<P: Platform> Engine<P> {
     }
 
     fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
+        if self.cache().rare.strikes(Rare::CopyUnderWay) {
+            return false;
+        }
         let mut spare = Spare::none(self.cache());
         spare.grow(1, Effort::Reserve);
         let tail = InPage::first(size, FRAME_BYTES);
@@ -275,7 +280,7 @@ impl<P: Platform> Engine<P> {
     fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
         state.dirty_pages -= 1;
         state.failed_pages -= failed;
-        uncharge(&file.device, 1);
+        uncharge(&file.cache, &file.device, 1);
         self.local().count(Counter::PagesTruncated, 1);
     }
 

@@ -68,14 +68,32 @@ knobs! {
         "Share of the cache that may be dirty, all devices together. Each device gets an equal part of it; a writer waits when its own device's part is used up.";
     BackgroundRatio "dirty_background_ratio" "percent" Device 10 0 100
         "Share of a device's part of the dirty limit at which its flusher starts to write.";
+    DirtyBytes "dirty_bytes" "bytes" Engine 0 0 1099511627776
+        "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
+    BackgroundBytes "dirty_background_bytes" "bytes" Device 0 0 1099511627776
+        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together.";
+    BackgroundCentisecs "dirty_background_centisecs" "centiseconds" Device 0 0 360000
+        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" "centiseconds" Device 3000 1 360000
         "Age at which dirty data is written whatever its amount.";
     WritebackCentisecs "dirty_writeback_centisecs" "centiseconds" Engine 500 1 360000
         "How often a flusher looks for data that has expired.";
     SliceBytes "writeback_slice_bytes" "bytes" Device 67108864 4096 1099511627776
         "Most that a flusher writes of one file before it turns to the next.";
-    WriteDepth "writeback_depth" "requests" Device 16 1 1024
-        "Most write requests in flight; a device's own limit applies too.";
+    WriteDepth "writeback_depth" "requests" Device 16 1 65536
+        "Most write requests in flight; a device's own limit applies too. Also called nr_requests.";
+    RequestBatch "writeback_request_batch" "requests" Device 1 1 1024
+        "Write requests that a flusher, or a writer that writes back itself, takes in a row once it had to wait for one, as far as there are no more than half as many again as writeback_depth. Linux: 32.";
+    MinRatio "min_ratio" "percent" Device 0 0 99
+        "Under a kernel's law: share of the dirty limit that the device has whatever it wrote lately.";
+    MaxRatio "max_ratio" "percent" Device 100 0 100
+        "Under a kernel's law: largest share of the dirty limit that the device may have.";
+    MinBytes "min_bytes" "bytes" Device 0 0 1099511627776
+        "Under linux-6.1: min_ratio in bytes. 0 leaves it to the ratio.";
+    MaxBytes "max_bytes" "bytes" Device 0 0 1099511627776
+        "Under linux-6.1: max_ratio in bytes. 0 leaves it to the ratio.";
+    StrictLimit "strict_limit" "0 or 1" Device 0 0 1
+        "Under linux-6.1: hold the device to its own share even while the others leave room.";
     ReadaheadBytes "readahead_bytes_max" "bytes" Device 1048576 0 16777216
         "Most that is read ahead of a sequential reader. 0 turns readahead off.";
     RetryMinMs "write_retry_ms_min" "milliseconds" Device 100 1 60000
@@ -96,6 +114,9 @@ knobs! {
 pub const KNOB_COUNT: usize = KNOBS.len();
 
 const UNSET: u64 = u64::MAX;
+
+/// The kernel's names for knobs of ours.
+const ALIASES: &[(&str, Knob)] = &[("nr_requests", Knob::WriteDepth)];
 
 /// Why a value was not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -147,6 +168,19 @@ pub enum KnobError {
         /// The value in force.
         now: u64,
     },
+    /// The flusher would start above the limit, that is never. (The kernel takes such a pair and starts
+    /// it at half the limit without saying so.)
+    #[error("{background}={value} is not below {limit}={limit_value}: writers would wait before the flusher starts")]
+    BackgroundAboveLimit {
+        /// The knob for the background threshold.
+        background: &'static str,
+        /// Its value.
+        value: u64,
+        /// The knob for the limit.
+        limit: &'static str,
+        /// Its value.
+        limit_value: u64,
+    },
     /// The knob has one value for all devices.
     #[error("{name} is one value for all devices; set it without naming one")]
     NotPerDevice {
@@ -161,8 +195,11 @@ impl Knob {
         &KNOBS[self as usize]
     }
 
-    /// The knob called `name`.
+    /// The knob called `name`, or by the kernel's name for it where that is another.
     pub fn named(name: &str) -> Result<Self, KnobError> {
+        if let Some((_, knob)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
+            return Ok(*knob);
+        }
         Self::ALL.iter().copied().find(|knob| knob.info().name == name).ok_or_else(|| KnobError::Unknown {
             name: name.to_owned(),
             known: KNOBS.iter().map(|info| info.name).collect::<Vec<_>>().join(", "),
@@ -207,9 +244,38 @@ impl Settings {
         Ok(())
     }
 
-    /// Takes `KNOB=VALUE`, as [`Settings::set`]. Byte values may have a unit (`64MiB`, `1GB`).
+    /// Refuses a background threshold that is not below the limit, with this knob at `value` and the
+    /// others as `get` says. Ratios count only by a kernel's law, where both are shares of the same
+    /// memory; the equal parts' background ratio is a share of the limit.
+    pub(crate) fn would_fit(
+        &self,
+        knob: Knob,
+        value: u64,
+        by_law: bool,
+        get: &dyn Fn(Knob) -> u64,
+    ) -> Result<(), KnobError> {
+        use Knob::{BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio};
+        if !matches!(knob, BackgroundBytes | BackgroundRatio | DirtyBytes | DirtyRatio) {
+            return Ok(());
+        }
+        let with = |other: Knob| if other == knob { value } else { get(other) };
+        below_limit(BackgroundBytes, DirtyBytes, &with)?;
+        let by_ratio = with(BackgroundBytes) == 0 && with(DirtyBytes) == 0;
+        if by_law && by_ratio { below_limit(BackgroundRatio, DirtyRatio, &with) } else { Ok(()) }
+    }
+
+    /// Refuses settings whose background threshold is not below the limit, for an engine that is still to
+    /// be made: by a kernel's law or not.
+    pub fn background_is_below_limit(&self, by_law: bool) -> Result<(), KnobError> {
+        self.would_fit(Knob::BackgroundBytes, self.get(Knob::BackgroundBytes), by_law, &|knob| self.get(knob))
+    }
+
+    /// Takes `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be
+    /// below the limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
     pub fn set_text(&mut self, text: &str) -> Result<Knob, KnobError> {
         let (knob, value) = self.parse(text)?;
+        checked(knob, value, self.get(knob))?;
+        self.would_fit(knob, value, false, &|knob| self.get(knob))?;
         self.set(knob, value)?;
         Ok(knob)
     }
@@ -266,6 +332,16 @@ impl DeviceSettings {
         self.values[knob as usize].store(value, Ordering::Relaxed);
         Ok(())
     }
+}
+
+/// Both set, and the first not below the second.
+fn below_limit(background: Knob, limit: Knob, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
+    let (value, limit_value) = (get(background), get(limit));
+    if value == 0 || limit_value == 0 || value < limit_value {
+        return Ok(());
+    }
+    let (background, limit) = (background.info().name, limit.info().name);
+    Err(KnobError::BackgroundAboveLimit { background, value, limit, limit_value })
 }
 
 fn checked(knob: Knob, value: u64, now: u64) -> Result<(), KnobError> {

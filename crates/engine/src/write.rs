@@ -7,9 +7,9 @@
 //! charged before they are dirtied and marked dirty before the write is acknowledged.
 
 mod page;
+mod space;
 
 use std::future::{Future, poll_fn};
-use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -19,14 +19,15 @@ use crate::cache::file::FileInner;
 use crate::cache::hit::InPage;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
-use crate::dirty::Charge;
+use crate::dirty::{Charge, refresh_guard};
 use crate::engine::{Engine, File};
-use crate::error::{DeviceError, Error};
+use crate::error::Error;
 use crate::platform::Platform;
+use crate::rare::Rare;
 use crate::read::check_range;
 use crate::reclaim::evict::Spare;
-use crate::request::Operation;
-use crate::settings::Knob;
+use crate::throttle::PauseCause;
+use crate::throttle::balance::NotedPause;
 
 /// Most bytes that are charged and written at a time.
 const PIECE_BYTES: usize = 256 << 10;
@@ -67,7 +68,7 @@ impl<P: Platform> Engine<P> {
         while done < from.len() {
             done += self.overwrite_hits(&file.0, offset + done as u64, &from[done..]);
             if done < from.len() {
-                let piece = &from[done..from.len().min(done + self.piece_bytes())];
+                let piece = &from[done..from.len().min(done + self.piece_bytes(&file.0))];
                 done += self.write_piece(&file.0, offset + done as u64, piece).await?;
             }
         }
@@ -79,7 +80,7 @@ impl<P: Platform> Engine<P> {
         let (mut done, mut pages) = (0, 0);
         while done < from.len() {
             let at = InPage::first(offset + done as u64, from.len() - done);
-            if !self.cache().overwrite_hit(file, at, &from[done..]) {
+            if !self.cache().overwrite_hit::<P>(file, at, &from[done..]) {
                 break;
             }
             done += at.len;
@@ -89,9 +90,16 @@ impl<P: Platform> Engine<P> {
         done
     }
 
-    /// How much is charged at a time: less when the limit is small, so that it is not overrun.
-    fn piece_bytes(&self) -> usize {
-        let pages = crate::dirty::limit_pages(self.cache()) / 4;
+    /// How much is charged at a time: less when the limit is small, or the writer's allowance nearly
+    /// used up, so that it is not overrun.
+    fn piece_bytes(&self, file: &FileInner) -> usize {
+        if self.cache().rare.strikes(Rare::SmallPiece) {
+            return PAGE_BYTES as usize;
+        }
+        let mut pages = crate::dirty::limit_pages(self.cache()) / 4;
+        if self.cache().ruling.is_some() {
+            pages = pages.min(self.allowance_pages(file));
+        }
         ((pages.max(1) * PAGE_BYTES) as usize).min(PIECE_BYTES)
     }
 
@@ -102,15 +110,21 @@ impl<P: Platform> Engine<P> {
         let count = pages.end - pages.start;
         let mut charge = self.charge(file, count).await?;
         self.reserve_space(file, &range).await?;
-        let (mut done, mut frames_min) = (0, 0);
+        let (mut done, mut frames_min, mut brought) = (0, 0, false);
         loop {
-            let mut left = FileInner::pages_of(&(offset + done as u64..range.end));
-            let lacking = left.by_ref().filter(|page| self.needs_frame(file, *page)).count().max(frames_min);
+            let left = FileInner::pages_of(&(offset + done as u64..range.end));
+            let lacking = if std::mem::take(&mut brought) {
+                // Frames for the others might be had only by evicting this page again, for ever.
+                usize::from(self.needs_frame(file, left.start))
+            } else {
+                left.filter(|page| self.needs_frame(file, *page)).count().max(frames_min)
+            };
             let mut spare = match lacking {
                 0 => Spare::none(self.cache()),
                 // A part of the cache at a time, so that many writers in a small one all get on.
                 _ => self.take_frames(lacking.min((self.cache().frames.total() / 16).max(1) as usize)).await,
             };
+            self.rare_yield().await;
             let (more, stop) = self.write_pages(
                 file,
                 offset + done as u64,
@@ -124,27 +138,34 @@ impl<P: Platform> Engine<P> {
                 Stop::Discarded => return Err(Error::Discarded),
                 Stop::Frames if done > 0 => break,
                 Stop::Frames => frames_min = 1,
-                Stop::Page(page) => self.bring(file, page..page + 1).await?,
+                Stop::Page(page) => {
+                    self.bring(file, page..page + 1).await?;
+                    brought = true;
+                }
                 Stop::Cutting => file.queue.until(|| (!lock(&file.state).cutting).then_some(())).await,
                 Stop::Busy => self.platform().preemption_point().await,
             }
         }
+        let dirtied = charge.spent();
         drop(charge);
         self.wake_flusher_if_over(&file.device);
+        self.balance(file, dirtied).await?;
         Ok(done)
     }
 
-    /// Waits until the device's dirty budget has room for so many pages.
+    /// Waits until the device's dirty budget has room for so many pages: its part of the limit, or
+    /// under a law the guard above it.
     async fn charge(&self, file: &FileInner, pages: u64) -> Result<Charge, Error> {
         let device = &file.device;
+        refresh_guard(self.cache(), device);
         if !device.budget.try_take(pages) {
             if let Some(error) = device.keeps_failing() {
                 return Err(error.into());
             }
-            self.local().count(Counter::ThrottlePauses, 1);
-            let began = self.platform().now();
+            let cause = if self.cache().ruling.is_some() { PauseCause::MemoryGuard } else { PauseCause::DevicePart };
+            let _noted = NotedPause::begins(self, device, cause);
             let mut take = pin!(device.budget.take(pages));
-            let granted = poll_fn(|cx| {
+            poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
                     // Not before it is in the queue: the flusher asks who waits.
@@ -152,27 +173,9 @@ impl<P: Platform> Engine<P> {
                 }
                 granted
             })
-            .await;
-            self.local().count(Counter::ThrottleNs, self.platform().now().since(began));
-            granted?;
+            .await?;
         }
         Ok(Charge::granted(device, pages))
-    }
-
-    /// When the device's free space gets small, has it reserve the range before it is accepted, so
-    /// that the writer learns of a full disk and not the flusher.
-    async fn reserve_space(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
-        let device = &file.device;
-        let margin = device.knob(&self.cache().settings, Knob::ReserveBytes);
-        let owed = device.budget.used() * PAGE_BYTES;
-        if device.device.free_bytes_hint() >= margin.saturating_add(owed) {
-            return Ok(());
-        }
-        let operation = Operation::Reserve { offset: range.start, len: range.end - range.start };
-        match self.call(file, operation).await {
-            Err(DeviceError::Unsupported) => Ok(()),
-            other => other.map_err(Error::Device),
-        }
     }
 
     fn needs_frame(&self, file: &FileInner, page: u64) -> bool {

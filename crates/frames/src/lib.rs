@@ -5,18 +5,30 @@
 //! Invariants: a frame is either free or handed out, never both; freeing a frame that is free, or
 //! that the arena does not have, aborts; no path makes a system call or allocates after start.
 //!
-//! The allocator here is the plain one: one list a block order under one lock. Its interface is the
-//! final one (orders, mobility classes, effort, bulk), so that the policies of seed S2 replace what
-//! is behind it and nothing else.
+//! The default allocator is Afflux's own (`magazines`); those of seed S2 (`linux`) stand behind the
+//! same interface, chosen by type, to be measured beside it.
 
 mod allocator;
 mod arena;
+mod bad_free;
+mod block;
+mod cpu;
+mod frames;
+pub mod linux;
+mod magazines;
+mod sync;
+pub mod watermarks;
 
 #[cfg(test)]
 mod tests;
 
-pub use allocator::{Effort, Frames, Mobility, Order};
-pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking};
+pub use allocator::Allocator;
+pub use arena::{ARENA_BYTES_MAX, ARENA_BYTES_MIN, Arena, ArenaError, PageBacking, Resident, STAMP_BYTES};
+pub use bad_free::BadFree;
+pub use block::{Effort, Mobility, Order};
+pub use cpu::run_as_cpu;
+pub use frames::Frames;
+pub use magazines::Magazines;
 
 /// Bytes in one frame. The cache's page size.
 pub const FRAME_BYTES: usize = 4096;

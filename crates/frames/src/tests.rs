@@ -1,6 +1,13 @@
 use std::collections::HashSet;
 
+use super::linux::{SingleList, Zone};
 use super::*;
+
+/// Steps of each thread of a test with several: so many, or what the environment says, for a soak.
+pub(crate) fn soak_steps(few: usize) -> usize {
+    let given = std::env::var("AFFLUX_SOAK_STEPS").ok();
+    given.map_or(few, |text| text.parse().expect("AFFLUX_SOAK_STEPS is a number of steps"))
+}
 
 fn small() -> Frames {
     Frames::new(1 << 20).expect("1 MiB")
@@ -8,10 +15,12 @@ fn small() -> Frames {
 
 #[test]
 fn sizes_outside_the_limits_name_the_limits() {
-    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, u64::MAX] {
+    for bytes in [0, 4095, 63 * 4096, (1 << 20) + 1, 1 << 43, u64::MAX] {
         let error = Frames::new(bytes).err().expect("refused").to_string();
         assert!(error.contains(&bytes.to_string()) && error.contains("262144"), "{error}");
     }
+    let error = Frames::<Zone<SingleList>>::with_allocator(1 << 20).err().expect("below the smallest zone").to_string();
+    assert!(error.contains("between 4194304 and"), "{error}");
 }
 
 #[test]
@@ -71,4 +80,40 @@ fn frames_are_distinct_writable_memory() {
         let bytes = unsafe { std::slice::from_raw_parts(frames.address(*frame).as_ptr(), FRAME_BYTES) };
         assert!(bytes.iter().all(|byte| *byte == frame.raw() as u8));
     }
+}
+
+/// In a process of its own, since it ends: this test again, told to free twice.
+#[test]
+fn a_double_free_aborts_with_the_frames_last_events() {
+    const TOLD: &str = "AFFLUX_TEST_FREES_TWICE";
+    if std::env::var_os(TOLD).is_some() {
+        let frames = small();
+        let frame = frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal).unwrap();
+        frames.free(frame, Order::SINGLE);
+        frames.free(frame, Order::SINGLE);
+        return;
+    }
+    let name = "tests::a_double_free_aborts_with_the_frames_last_events";
+    let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+    let output = again.args(["--exact", name, "--nocapture"]).env(TOLD, "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), None, "ended by a signal: {said}");
+    assert!(said.contains("afflux: frame ") && said.contains("is free already"), "{said}");
+    assert!(said.contains("its last events: allocated as order 0 in slot"), "{said}");
+}
+
+#[test]
+fn a_stamped_arena_keeps_the_first_bytes_of_each_frame_apart() {
+    let frames = Frames::new_stamped(1 << 30).expect("1 GiB of 4 MiB");
+    assert_eq!((frames.total(), frames.kept_bytes()), (1 << 18, STAMP_BYTES));
+    let address = |frame| frames.address(FrameId::new(frame)).as_ptr();
+    assert_eq!(address(frames.total() - 1) as usize - address(0) as usize, (frames.total() as usize - 1) * STAMP_BYTES);
+    for frame in 0..frames.total() {
+        // SAFETY: the arena keeps 16 bytes of the frame, and nobody else has it.
+        unsafe { address(frame).cast::<u32>().write(frame) };
+    }
+    // SAFETY: as above; written before.
+    assert!((0..frames.total()).all(|frame| unsafe { address(frame).cast::<u32>().read() } == frame));
+    assert_eq!(small().kept_bytes(), FRAME_BYTES);
+    assert!(Frames::new_stamped(63 * 4096).is_err());
 }

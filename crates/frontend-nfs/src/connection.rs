@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use volume::{Machine, Platform, ProtocolError, Segment};
@@ -248,6 +248,10 @@ impl<P: Platform> Connection<P> {
 impl<P: Platform> Machine for Connection<P> {
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
         self.records.receive(input)
+    }
+
+    fn receive_shared(&mut self, piece: &mut Bytes) -> Result<(), ProtocolError> {
+        self.records.receive_shared(piece)
     }
 
     fn wants_input(&self) -> bool {

@@ -111,6 +111,23 @@ impl Records {
         Ok(())
     }
 
+    /// Takes the whole records of one fragment at the front of `piece`, without copying them.
+    pub(crate) fn receive_shared(&mut self, piece: &mut Bytes) -> Result<(), ProtocolError> {
+        let (mut whole, mut records) = (0, 0);
+        while self.assembly_fragments == 0
+            && let Some((len, last)) = fragment(&piece[whole..])
+        {
+            self.check(len, last)?;
+            let end = whole + MARK_BYTES + len;
+            if !last || piece.len() < end {
+                break;
+            }
+            (whole, records) = (end, records + 1);
+        }
+        self.push(piece.split_to(whole), records);
+        Ok(())
+    }
+
     /// What a mark claims is refused before any of it is waited for.
     fn check(&self, len: usize, last: bool) -> Result<(), ProtocolError> {
         let before = self.assembly.len().saturating_sub(MARK_BYTES);

@@ -33,6 +33,24 @@ impl Client {
         block: usize,
         window: usize,
     ) -> Result<(), Error> {
+        let verifiers = self.write_unstable(file, offset, data, block, window)?;
+        let committed = self.commit(file, 0, 0)?;
+        if verifiers.iter().any(|verifier| *verifier != committed.verifier) {
+            return Err(io::Error::other("the verifier changed: written data may be lost").into());
+        }
+        Ok(())
+    }
+
+    /// The WRITEs of [`Client::write_all`] alone; returns when all are answered. The data is durable once a
+    /// COMMIT has answered with the verifier that is returned, and no other is.
+    pub fn write_unstable(
+        &mut self,
+        file: &[u8],
+        offset: u64,
+        data: &[u8],
+        block: usize,
+        window: usize,
+    ) -> Result<Vec<[u8; 8]>, Error> {
         let mut sent = 0;
         let mut in_flight: HashMap<u32, Piece> = HashMap::new();
         let mut verifiers: Vec<[u8; 8]> = Vec::new();
@@ -54,11 +72,7 @@ impl Client {
                 verifiers.push(written.verifier);
             }
         }
-        let committed = self.commit(file, 0, 0)?;
-        if verifiers.iter().any(|verifier| *verifier != committed.verifier) {
-            return Err(io::Error::other("the verifier changed: written data may be lost").into());
-        }
-        Ok(())
+        Ok(verifiers)
     }
 
     fn receive_written(&mut self, in_flight: &mut HashMap<u32, Piece>) -> Result<(Piece, Written), Error> {

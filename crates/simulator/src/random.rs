@@ -69,6 +69,29 @@ impl Random {
         }
     }
 
+    /// A number that is exponentially distributed about `mean`, but for its fraction. It is drawn by
+    /// comparing (von Neumann, "Various techniques used in connection with random digits", 1951): a
+    /// logarithm of the C library may differ in its last bit from machine to machine.
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        let mut whole = 0;
+        loop {
+            let first = self.bits();
+            let (mut last, mut falling) = (first, 1);
+            loop {
+                let next = self.bits();
+                if next >= last {
+                    break;
+                }
+                (last, falling) = (next, falling + 1);
+            }
+            if falling % 2 == 1 {
+                let fraction = (u128::from(first) * u128::from(mean)) >> 64;
+                return mean.saturating_mul(whole).saturating_add(fraction as u64);
+            }
+            whole += 1;
+        }
+    }
+
     /// True in `per_mille` of 1,000 draws.
     pub fn chance(&mut self, per_mille: u64) -> bool {
         self.below(1000) < per_mille

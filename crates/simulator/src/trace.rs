@@ -28,6 +28,7 @@ impl Trace {
     }
 
     /// Adds one event. `words` are its numbers, never an address.
+    #[inline]
     pub(crate) fn event(&mut self, now_ns: u64, kind: &str, words: &[u64]) {
         self.fold(now_ns);
         for bytes in kind.as_bytes().chunks(8) {
@@ -36,14 +37,21 @@ impl Trace {
         for word in words {
             self.fold(*word);
         }
-        if let Some(lines) = &mut self.lines {
-            if lines.len() == LINES_MAX {
-                lines.pop_front();
-            }
-            lines.push_back(format!("{now_ns:>12} {kind} {words:?}"));
+        if self.lines.is_some() {
+            self.keep_line(now_ns, kind, words);
         }
     }
 
+    #[cold]
+    fn keep_line(&mut self, now_ns: u64, kind: &str, words: &[u64]) {
+        let Some(lines) = &mut self.lines else { return };
+        if lines.len() == LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(format!("{now_ns:>12} {kind} {words:?}"));
+    }
+
+    #[inline]
     fn fold(&mut self, word: u64) {
         self.hash = (self.hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.hash ^= self.hash >> 29;

@@ -51,6 +51,13 @@ pub trait Machine: Send {
     /// taken; leaves an incomplete record there. An error closes the connection.
     fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError>;
 
+    /// Takes whole records from the front of bytes that somebody else may share, without copying them,
+    /// while no bytes wait in the buffer of [`Machine::receive`]; what is left goes there. For worlds that
+    /// receive such pieces; a machine need not take anything. An error closes the connection.
+    fn receive_shared(&mut self, _piece: &mut Bytes) -> Result<(), ProtocolError> {
+        Ok(())
+    }
+
     /// Whether more input is wanted now. While false the world leaves the peer's bytes in the
     /// socket; it asks again after each [`Machine::poll_output`] and each segment sent.
     fn wants_input(&self) -> bool;

@@ -47,9 +47,9 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "simulator",
-        ours: &["engine", "frames", "volume"],
-        ours_in_tests: &[],
-        others: Some(&["bytes", "futures-util", "thiserror"]),
+        ours: &["engine", "frames", "frontend-nfs", "linux-policies", "volume"],
+        ours_in_tests: &["nfs-client"],
+        others: Some(&["bytes", "bytesize", "futures-util", "hdrhistogram", "serde", "thiserror", "toml"]),
     },
     Row {
         name: "frontend-nfs",
@@ -59,15 +59,51 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "cli",
-        ours: &["engine", "frames", "frontend-nfs", "platform-linux", "volume"],
-        ours_in_tests: &["nfs-client"],
+        ours: &[
+            "engine",
+            "frames",
+            "frontend-nfs",
+            "lab",
+            "linux-policies",
+            "platform-linux",
+            "report",
+            "simulator",
+            "volume",
+        ],
+        ours_in_tests: &["nfs-client", "page-check"],
         others: None,
     },
-    Row { name: "xtask", ours: &["engine"], ours_in_tests: &[], others: None },
+    Row { name: "xtask", ours: &["engine", "page-check", "simulator"], ours_in_tests: &[], others: None },
 ];
 
 /// Rows of crates that may be absent.
-const OPTIONAL: &[Row] = &[Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None }];
+const OPTIONAL: &[Row] = &[
+    Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
+    Row { name: "page-check", ours: &[], ours_in_tests: &[], others: None },
+    Row {
+        name: "linux-policies",
+        ours: &["engine", "frames"],
+        ours_in_tests: &["simulator"],
+        others: Some(&["thiserror"]),
+    },
+    Row { name: "report", ours: &[], ours_in_tests: &["page-check"], others: Some(&["serde", "serde_json"]) },
+    Row {
+        name: "lab",
+        ours: &[
+            "engine",
+            "frames",
+            "frontend-nfs",
+            "linux-policies",
+            "nfs-client",
+            "platform-linux",
+            "report",
+            "simulator",
+            "volume",
+        ],
+        ours_in_tests: &["page-check"],
+        others: None,
+    },
+];
 
 /// The violations in the output of `cargo metadata --no-deps`.
 pub(crate) fn check(metadata: &Value) -> Result<Vec<Violation>> {

@@ -18,6 +18,7 @@ fn flags() -> Serve {
         knobs: Vec::new(),
         config: None,
         io: None,
+        prefault: None,
         json: false,
     }
 }
@@ -70,7 +71,10 @@ fn flags_win_over_environment_over_file() {
 #[test]
 fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
-    assert_eq!(text, "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, knobs");
+    assert_eq!(
+        text,
+        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, prefault, knobs"
+    );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no setting 'dirty'; knobs are dirty_ratio, "), "{text}");
     let text = wrong("", &[("AFFLUX_CAHCE", "1")], &flags());
@@ -84,6 +88,9 @@ fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
     assert!(wrong("cache = true", &[], &flags()).starts_with("/etc/afflux.toml: cache: "));
     assert!(wrong("knobs = 1", &[], &flags()).contains("'knobs' is not a table"));
     assert!(wrong("cache = ", &[], &flags()).starts_with("/etc/afflux.toml: TOML parse error at line 1"));
+    assert!(wrong("prefault = 'yes'", &[], &flags()).contains("prefault: 'yes' is neither on nor off"));
+    let off = layered("prefault = 'on'", &[("AFFLUX_PREFAULT", "off")], &flags()).unwrap();
+    assert!(!off.prefault && layered("", &[], &flags()).unwrap().prefault);
     assert!(wrong("io = 'fast'", &[], &flags()).contains("'fast' is none of auto, uring, syscalls"));
     assert!(wrong("", &[("AFFLUX_IO", "")], &flags()).starts_with("AFFLUX_IO: ''"));
     let text = wrong("", &[], &Serve { knobs: vec!["dirty_ratio".into()], ..flags() });

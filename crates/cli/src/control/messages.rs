@@ -141,6 +141,10 @@ pub(crate) struct CacheGauges {
     pub(crate) pinned_bytes: u64,
     /// What describes the cache.
     pub(crate) metadata_bytes: u64,
+    /// With memory behind it in 2 MiB pages, whether free or not.
+    pub(crate) resident_huge_bytes: u64,
+    /// The same in 4 KiB pages.
+    pub(crate) resident_base_bytes: u64,
     /// Files the cache knows.
     pub(crate) files: u64,
 }

@@ -80,6 +80,8 @@ impl Running {
         let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
         let settings = self.engine.settings();
         let knobs = Knob::ALL.iter().map(|knob| (knob.info().name.to_owned(), settings.get(*knob)));
+        // Where the kernel does not say, nothing is claimed.
+        let resident = self.engine.frames().arena().resident().unwrap_or_default();
         let served =
             |export: &Export| Served { directory: export.directory.display().to_string(), export: export.path.clone() };
         Report {
@@ -93,6 +95,8 @@ impl Running {
                 writeback_bytes: status.writeback_bytes,
                 pinned_bytes: status.pinned_bytes,
                 metadata_bytes: status.metadata_bytes,
+                resident_huge_bytes: resident.huge_bytes,
+                resident_base_bytes: resident.base_bytes,
                 files: status.files,
             },
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),

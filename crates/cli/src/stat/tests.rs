@@ -15,6 +15,8 @@ fn report(uptime_ns: u64) -> Report {
             writeback_bytes: 0,
             pinned_bytes: 0,
             metadata_bytes: 0,
+            resident_huge_bytes: 30 << 20,
+            resident_base_bytes: 10 << 20,
             files: 1204,
         },
         devices: vec![DeviceGauges {
@@ -58,7 +60,7 @@ fn rates_are_differences_over_the_time_between() {
     assert_eq!(
         text,
         "sda1   24.9 MB/s write   dirty 1.00 MiB of 32.0 MiB   2 writers waiting\n\
-         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   evicted 1,204/s   1,204 files\n\
+         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
 }

@@ -11,5 +11,6 @@ mod memory;
 mod scratch;
 mod server;
 mod shutdown;
+mod simulate;
 mod tools;
 mod trees;

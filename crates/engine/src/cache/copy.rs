@@ -41,6 +41,31 @@ pub(crate) unsafe fn copy_bytes(from: *const u8, to: *mut u8, len: usize) {
     }
 }
 
+/// As [`copy_bytes`], for places where `len` is mostly that of a stamp: those take one load and one store.
+///
+/// # Safety
+/// As for [`copy_bytes`].
+#[inline]
+pub(crate) unsafe fn copy_kept(from: *const u8, to: *mut u8, len: usize) {
+    #[cfg(all(target_arch = "x86_64", not(afflux_portable_copy)))]
+    if len == frames::STAMP_BYTES {
+        // SAFETY: the caller vouches for 16 bytes at both; the address of neither has to be aligned.
+        unsafe {
+            std::arch::asm!(
+                "movups {bytes}, [{from}]",
+                "movups [{to}], {bytes}",
+                bytes = out(xmm_reg) _,
+                from = in(reg) from,
+                to = in(reg) to,
+                options(nostack, preserves_flags),
+            );
+        }
+        return;
+    }
+    // SAFETY: as the caller says.
+    unsafe { copy_bytes(from, to, len) };
+}
+
 /// Asks for the first bytes of a copy while the frame's record, in another line, is still on its way.
 #[inline]
 pub(crate) fn prefetch(from: *const u8) {

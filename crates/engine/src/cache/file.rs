@@ -17,7 +17,11 @@ use super::wait::{Answer, Permits, WaitQueue};
 use super::{Cache, PAGE_BYTES};
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Nanos};
+use crate::throttle::balance::Payer;
 use crate::writeback::device::DeviceState;
+
+/// Pages of a file without users that are let go at a time.
+const DROP_PAGES: usize = 64;
 
 /// A file of the cache.
 pub(crate) struct FileInner {
@@ -36,6 +40,8 @@ pub(crate) struct FileInner {
     pub(crate) reshapes: AtomicU32,
     /// A read that ends past this offset has used up what was read ahead.
     pub(crate) readahead_trigger: AtomicU64,
+    /// The file as a writer, under a law of throttling.
+    pub(crate) payer: Payer,
     /// A page is dirty or being written: kept beside the lock for cheap questions.
     pub(crate) unclean: AtomicBool,
 }
@@ -138,6 +144,7 @@ impl FileInner {
             reshaping: Permits::new(1),
             reshapes: AtomicU32::new(0),
             readahead_trigger: AtomicU64::new(u64::MAX),
+            payer: Payer::default(),
             unclean: AtomicBool::new(false),
         }
     }
@@ -173,13 +180,16 @@ impl Drop for FileInner {
     /// The last reference is gone, so nothing is dirty or in flight: what is left are clean pages.
     fn drop(&mut self) {
         let cache = Arc::clone(&self.cache);
-        let mut from = 0;
+        let (mut from, mut frames) = (0, Vec::with_capacity(DROP_PAGES));
         while let Some(page) = self.index.next_present(&cache.nodes, from) {
-            if let Some(frame) = self.index.lookup(&cache.nodes, page) {
-                cache.drop_page(self, page, frame);
-            }
+            frames.extend(self.index.frame(&cache.nodes, page));
+            self.index.remove(&cache.nodes, page);
             from = page + 1;
+            if frames.len() == DROP_PAGES {
+                cache.let_all_go(&mut frames);
+            }
         }
+        cache.let_all_go(&mut frames);
         cache.remove_file(self.slot);
     }
 }

@@ -4,7 +4,8 @@
 //! Does not own: anything that waits; a page that is not simply there is somebody else's business.
 //! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become
 //! another page since; after the pin its identity says which page it is, and stays so until the
-//! unpin. An overwrite leaves the page as dirty as it was.
+//! unpin. An overwrite leaves the page as dirty as it was. Where the arena keeps only the first bytes
+//! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
 use std::sync::atomic::Ordering;
@@ -14,6 +15,7 @@ use frames::{FRAME_BYTES, FrameId};
 use super::file::FileInner;
 use super::{Cache, PAGE_BYTES, copy};
 use crate::page::{Identity, PIN, Sectors, WRITER};
+use crate::platform::Platform;
 
 /// What a range of bytes is within one page.
 #[derive(Clone, Copy)]
@@ -39,21 +41,25 @@ impl InPage {
 impl Cache {
     /// Copies bytes of one page if it is there. `into` may be unaligned and of any length in the page.
     #[inline]
-    pub(crate) fn read_hit(&self, file: &FileInner, at: InPage, into: &mut [u8]) -> bool {
+    pub(crate) fn read_hit<P: Platform>(&self, file: &FileInner, at: InPage, into: &mut [u8]) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
         if !self.pages.contains(frame) {
             return false;
         }
-        copy::prefetch(self.address(frame).wrapping_add(at.start));
+        copy::prefetch(self.address_in::<P>(frame).wrapping_add(at.start));
         let found = self.pages.enter_reader(frame, Identity { file: file.slot, index: at.page });
         if found {
             self.pages.touch(frame);
             debug_assert!(at.start + at.len <= FRAME_BYTES && into.len() >= at.len);
-            // SAFETY: the pinned frame is arena memory, the range is inside it, `into` is ours and
-            // at least as long; concurrent writers of the frame go through the same routine.
-            unsafe { copy::copy_bytes(self.address(frame).add(at.start), into.as_mut_ptr(), at.len) };
+            if self.keeps::<P>(at) {
+                // SAFETY: the pinned frame is arena memory, the range is inside it, `into` is ours and
+                // at least as long; concurrent writers of the frame go through the same routine.
+                unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), at.len) };
+            } else {
+                self.read_kept(frame, at, into);
+            }
         }
         self.unpin(frame, PIN);
         found
@@ -62,7 +68,7 @@ impl Cache {
     /// Overwrites bytes of one page if that changes nothing but the bytes: the page is dirty, the
     /// sectors too, nobody was promised that it stays as it is, and the file's size stays.
     #[inline]
-    pub(crate) fn overwrite_hit(&self, file: &FileInner, at: InPage, from: &[u8]) -> bool {
+    pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FileInner, at: InPage, from: &[u8]) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
@@ -76,9 +82,13 @@ impl Cache {
         });
         if found {
             self.pages.touch(frame);
-            // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes;
-            // concurrent readers and writers of the frame go through the same routine.
-            unsafe { copy::copy_bytes(from.as_ptr(), self.address(frame).add(at.start), at.len) };
+            if self.keeps::<P>(at) {
+                // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes;
+                // concurrent readers and writers of the frame go through the same routine.
+                unsafe { copy::copy_bytes(from.as_ptr(), self.address_in::<P>(frame).add(at.start), at.len) };
+            } else {
+                self.fill_kept(frame, at, from);
+            }
         }
         self.unpin(frame, WRITER);
         found
@@ -96,28 +106,68 @@ impl Cache {
         self.frames.address(frame).as_ptr()
     }
 
+    /// Whether all of the range has memory. Always so, but in a stamped arena.
+    #[inline]
+    fn keeps<P: Platform>(&self, at: InPage) -> bool {
+        !P::STAMPED_FRAMES || at.start + at.len <= self.frames.kept_bytes()
+    }
+
+    /// The address of a frame. Worlds without stamped frames have had their arena checked when the engine
+    /// was made.
+    #[inline]
+    fn address_in<P: Platform>(&self, frame: FrameId) -> *mut u8 {
+        if P::STAMPED_FRAMES { self.address(frame) } else { self.frames.whole_address(frame) }
+    }
+
+    /// The part of a range of a frame that there is memory for.
+    fn kept(&self, range: Range<usize>) -> Range<usize> {
+        assert!(range.start <= range.end && range.end <= FRAME_BYTES);
+        let kept = self.frames.kept_bytes();
+        range.start.min(kept)..range.end.min(kept)
+    }
+
+    /// A read hit in a stamped arena: what was not kept reads as zeros.
+    #[cold]
+    fn read_kept(&self, frame: FrameId, at: InPage, into: &mut [u8]) {
+        let kept = self.kept(at.range());
+        let (first, rest) = into[..at.len].split_at_mut(kept.len());
+        // SAFETY: the frame is pinned and has memory for the range; `first` is ours and as long.
+        unsafe { copy::copy_kept(self.address(frame).wrapping_add(kept.start), first.as_mut_ptr(), kept.len()) };
+        rest.fill(0);
+    }
+
+    /// An overwrite in a stamped arena.
+    #[cold]
+    fn fill_kept(&self, frame: FrameId, at: InPage, from: &[u8]) {
+        self.fill_bytes(frame, at.start, &from[..at.len]);
+    }
+
     /// Copies into a frame that the caller may change: fresh, or held as a writer.
     pub(crate) fn fill_bytes(&self, frame: FrameId, start: usize, from: &[u8]) {
-        assert!(start + from.len() <= FRAME_BYTES);
-        // SAFETY: the range is inside the frame, `from` is the caller's; other users of the frame go
-        // through the same routine.
-        unsafe { copy::copy_bytes(from.as_ptr(), self.address(frame).add(start), from.len()) };
+        let kept = self.kept(start..start + from.len());
+        // SAFETY: the frame has memory for the range, which is not longer than `from`, the caller's; other
+        // users of the frame go through the same routine.
+        unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
     }
 
     /// Zeroes part of a frame that the caller may change.
     pub(crate) fn zero(&self, frame: FrameId, range: Range<usize>) {
-        assert!(range.start <= range.end && range.end <= FRAME_BYTES);
-        // SAFETY: the range is inside the frame; other users of the frame go through such routines.
-        unsafe { copy::zero_bytes(self.address(frame).add(range.start), range.len()) };
+        let range = self.kept(range);
+        if range.is_empty() {
+            return;
+        }
+        // SAFETY: the frame has memory for the range; its other users go through such routines.
+        unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
     }
 
     /// Copies part of one frame to the same place in another that the caller may change.
     pub(crate) fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
-        assert!(range.start <= range.end && range.end <= FRAME_BYTES && from != to);
-        // SAFETY: both ranges are inside their frames, which differ; other users of either go
-        // through the same routine.
+        assert!(from != to);
+        let range = self.kept(range);
+        // SAFETY: both frames have memory for the range, and differ; other users of either go through
+        // the same routine.
         unsafe {
-            let (from, to) = (self.address(from).add(range.start), self.address(to).add(range.start));
+            let (from, to) = (self.address(from).wrapping_add(range.start), self.address(to).wrapping_add(range.start));
             copy::copy_bytes(from, to, range.len());
         }
     }

@@ -4,12 +4,12 @@
 //! Does not own: the nodes' memory (`nodes`), the pages' states.
 //! Invariants: lookups take no lock and may be wrong when a node was reused meanwhile: the caller
 //! checks the frame's identity. Everything else needs the file's lock. A tag on a slot of an inner
-//! node is set when one below it is.
+//! node is set when one below it is. The leaf that is remembered is one of the tree's.
 
 use frames::FrameId;
 
-use super::nodes::{FANOUT, LEVEL_BITS, Nodes, Tag};
-use crate::sync::atomic::{AtomicU64, Ordering};
+use super::nodes::{FANOUT, LEVEL_BITS, Node, Nodes, Tag};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Levels that 52 bits of page offset need.
 const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
@@ -17,6 +17,10 @@ const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
 /// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number.
 pub(crate) struct Index {
     root: AtomicU64,
+    /// The leaf used last, since most of what needs the lock goes through a file page by page: its
+    /// pages' common bits plus 1 (0 is none), and its number. Read and written with the file's lock held.
+    last_pages: AtomicU64,
+    last_leaf: AtomicU32,
 }
 
 /// The nodes from the root to a leaf.
@@ -27,7 +31,7 @@ struct Path {
 
 impl Index {
     pub(crate) fn new() -> Self {
-        Self { root: AtomicU64::new(0) }
+        Self { root: AtomicU64::new(0), last_pages: AtomicU64::new(0), last_leaf: AtomicU32::new(0) }
     }
 
     #[inline]
@@ -75,8 +79,45 @@ impl Index {
         Some(path)
     }
 
+    /// The leaf that the page is in, if there is one.
+    #[inline]
+    fn leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<&'a Node> {
+        self.remembered(nodes, page).or_else(|| self.find_leaf(nodes, page))
+    }
+
+    /// The leaf that the page is in, if it is the one used last.
+    #[inline]
+    fn remembered<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<&'a Node> {
+        let hit = self.last_pages.load(Ordering::Relaxed) == (page >> LEVEL_BITS) + 1;
+        hit.then(|| nodes.node(self.last_leaf.load(Ordering::Relaxed)))
+    }
+
+    fn find_leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<&'a Node> {
+        let leaf = self.path(nodes, page)?.nodes[0];
+        self.remember(page, leaf);
+        Some(nodes.node(leaf))
+    }
+
+    fn remember(&self, page: u64, leaf: u32) {
+        self.last_pages.store((page >> LEVEL_BITS) + 1, Ordering::Relaxed);
+        self.last_leaf.store(leaf, Ordering::Relaxed);
+    }
+
+    /// The frame that holds the page, with the file's lock held.
+    #[inline]
+    pub(crate) fn frame(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
+        self.leaf(nodes, page)?.slot(page).map(FrameId::new)
+    }
+
     /// Puts a frame at a page, in place of the one that was there, if any.
     pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId) {
+        match self.leaf(nodes, page) {
+            Some(leaf) => leaf.set_slot(page, Some(frame.raw())),
+            None => self.insert_leaf(nodes, page, frame),
+        }
+    }
+
+    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId) {
         let (mut node, height) = self.grow(nodes, page);
         for level in (1..height).rev() {
             let at = page >> (level * LEVEL_BITS);
@@ -88,6 +129,7 @@ impl Index {
             });
         }
         nodes.node(node).set_slot(page, Some(frame.raw()));
+        self.remember(page, node);
     }
 
     /// Adds levels until the page fits.
@@ -113,15 +155,31 @@ impl Index {
 
     /// Takes a page out, with its tags. Frees the nodes that it leaves empty.
     pub(crate) fn remove(&self, nodes: &Nodes, page: u64) {
-        let Some(path) = self.path(nodes, page) else {
+        let Some(leaf) = self.leaf(nodes, page) else {
             return;
         };
         for tag in [Tag::Dirty, Tag::ToWrite, Tag::Unflushed] {
-            set_on_path(nodes, &path, page, tag, false);
+            if leaf.has_tag(tag, page) {
+                self.set_tag(nodes, page, tag, false);
+            }
         }
+        leaf.set_slot(page, None);
+        if leaf.occupied() == 0 {
+            self.remove_leaf(nodes, page);
+        }
+    }
+
+    /// Frees the empty leaf that the page was in, and what that leaves empty above it.
+    fn remove_leaf(&self, nodes: &Nodes, page: u64) {
+        let Some(path) = self.path(nodes, page) else {
+            return;
+        };
+        self.last_pages.store(0, Ordering::Relaxed);
         for level in 0..path.height {
             let node = path.nodes[level as usize];
-            nodes.node(node).set_slot(page >> (level * LEVEL_BITS), None);
+            if level > 0 {
+                nodes.node(node).set_slot(page >> (level * LEVEL_BITS), None);
+            }
             if nodes.node(node).occupied() != 0 {
                 return;
             }
@@ -134,8 +192,29 @@ impl Index {
 
     /// Sets or clears a tag of a page that is there.
     pub(crate) fn set_tag(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
-        if let Some(path) = self.path(nodes, page) {
-            set_on_path(nodes, &path, page, tag, on);
+        let Some(leaf) = self.leaf(nodes, page) else {
+            return;
+        };
+        // Above, only whether any bit is set matters.
+        let was = leaf.tags(tag) != 0;
+        leaf.set_tag(tag, page, on);
+        if was != (leaf.tags(tag) != 0) {
+            self.set_above(nodes, page, tag, on);
+        }
+    }
+
+    /// The page's leaf has its first mark with the tag, or has lost its last.
+    fn set_above(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
+        let Some(path) = self.path(nodes, page) else {
+            return;
+        };
+        for level in 1..path.height {
+            let node = nodes.node(path.nodes[level as usize]);
+            let was = node.tags(tag) != 0;
+            node.set_tag(tag, page >> (level * LEVEL_BITS), on);
+            if was == (node.tags(tag) != 0) {
+                return;
+            }
         }
     }
 
@@ -147,40 +226,31 @@ impl Index {
     }
 
     pub(crate) fn has_tag(&self, nodes: &Nodes, page: u64, tag: Tag) -> bool {
-        self.path(nodes, page)
-            .is_some_and(|path| nodes.node(path.nodes[0]).tags(tag) & (1 << (page & (FANOUT - 1))) != 0)
+        self.leaf(nodes, page).is_some_and(|leaf| leaf.has_tag(tag, page))
     }
 
     /// The first page at or after `from` that has the tag.
     pub(crate) fn next_tagged(&self, nodes: &Nodes, from: u64, tag: Tag) -> Option<u64> {
-        self.next(nodes, from, |node| nodes.node(node).tags(tag))
+        self.next(nodes, from, |node| node.tags(tag))
     }
 
     /// The first page at or after `from` that is there at all.
     pub(crate) fn next_present(&self, nodes: &Nodes, from: u64) -> Option<u64> {
-        self.next(nodes, from, |node| nodes.node(node).occupied())
+        self.next(nodes, from, Node::occupied)
     }
 
-    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(u32) -> u64) -> Option<u64> {
+    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(&Node) -> u64) -> Option<u64> {
+        let after = u64::MAX << (from & (FANOUT - 1));
+        let near = self.remembered(nodes, from).map_or(0, |leaf| marks(leaf) & after);
+        if near != 0 {
+            return Some(from & !(FANOUT - 1) | u64::from(near.trailing_zeros()));
+        }
         let (root, height) = self.root()?;
         let top = (height - 1) * LEVEL_BITS;
         if from >> top >= FANOUT {
             return None;
         }
         descend(nodes, root, top, from, &marks)
-    }
-}
-
-fn set_on_path(nodes: &Nodes, path: &Path, page: u64, tag: Tag, on: bool) {
-    for level in 0..path.height {
-        let node = nodes.node(path.nodes[level as usize]);
-        let was = node.tags(tag);
-        node.set_tag(tag, page >> (level * LEVEL_BITS), on);
-        let now = node.tags(tag);
-        // Above, only whether any bit is set matters.
-        if (was != 0) == (now != 0) {
-            return;
-        }
     }
 }
 
@@ -198,9 +268,10 @@ fn clear_below(nodes: &Nodes, node: u32, level: u32, tag: Tag) {
 }
 
 /// The first marked page at or after `from`, whose bits above this node's level are the node's.
-fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(u32) -> u64) -> Option<u64> {
+fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(&Node) -> u64) -> Option<u64> {
     let start = (from >> shift) & (FANOUT - 1);
-    let mut left = marks(node) & (u64::MAX << start);
+    let here = nodes.node(node);
+    let mut left = marks(here) & (u64::MAX << start);
     while left != 0 {
         let at = u64::from(left.trailing_zeros());
         left &= left - 1;
@@ -209,7 +280,7 @@ fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(u32)
         if shift == 0 {
             return Some(first);
         }
-        let Some(child) = nodes.node(node).slot(at) else {
+        let Some(child) = here.slot(at) else {
             continue;
         };
         if let Some(found) = descend(nodes, child, shift - LEVEL_BITS, first, marks) {

@@ -5,6 +5,7 @@
 //! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states
 //! change with the file's lock held; hits take no lock.
 
+mod census;
 pub(crate) mod copy;
 pub(crate) mod file;
 pub(crate) mod hit;
@@ -21,10 +22,14 @@ use std::sync::{Arc, Mutex, Weak};
 
 use frames::{FRAME_BYTES, FrameId, Frames, Order};
 
+use crate::dirty::DirtyTotals;
 use crate::page::{GUARD, Identity, PageTable};
+use crate::rare::{Rare, Switches};
 use crate::reclaim::lru::Lru;
 use crate::settings::{Knob, Settings};
+use crate::throttle::Ruling;
 use crate::writeback::device::DeviceState;
+pub use census::Census;
 use file::FileInner;
 use nodes::Nodes;
 pub use pins::PinnedPages;
@@ -50,6 +55,16 @@ pub(crate) struct Cache {
     pub(crate) memory_queue: WaitQueue,
     pinned_pages: AtomicU64,
     pub(crate) lost_epoch: AtomicU64,
+    pub(crate) rare: Switches,
+    /// What all devices have dirty.
+    pub(crate) dirty: Arc<DirtyTotals>,
+    /// The law of throttling, if it is not equal parts.
+    pub(crate) ruling: Option<Ruling>,
+    /// `min_ratio` of all devices together.
+    pub(crate) min_ratio_sum: AtomicU64,
+    /// How often a congested queue has cleared.
+    congestion_ends: AtomicU64,
+    congestion_queue: WaitQueue,
 }
 
 #[derive(Default)]
@@ -59,7 +74,7 @@ struct FileTable {
 }
 
 impl Cache {
-    pub(crate) fn new(frames: Frames, settings: Settings) -> Self {
+    pub(crate) fn new(frames: Frames, settings: Settings, ruling: Option<Ruling>) -> Self {
         let pages = PageTable::new(frames.total());
         Self {
             frames: Arc::new(frames),
@@ -73,12 +88,37 @@ impl Cache {
             memory_queue: WaitQueue::new(),
             pinned_pages: AtomicU64::new(0),
             lost_epoch: AtomicU64::new(0),
+            rare: Switches::new(),
+            dirty: Arc::default(),
+            ruling,
+            min_ratio_sum: AtomicU64::new(0),
+            congestion_ends: AtomicU64::new(0),
+            congestion_queue: WaitQueue::new(),
         }
+    }
+
+    /// Waits until the next time that a device's queue stops being congested.
+    pub(crate) async fn congestion_clears(&self) {
+        let ends = self.congestion_ends.load(Ordering::Acquire);
+        self.congestion_queue.until(|| (self.congestion_ends.load(Ordering::Acquire) != ends).then_some(())).await;
+    }
+
+    pub(crate) fn congestion_cleared(&self) {
+        self.congestion_ends.fetch_add(1, Ordering::AcqRel);
+        self.congestion_queue.wake_all();
     }
 
     /// Where those wait who wait for a change of this frame's state.
     pub(crate) fn page_queue(&self, frame: FrameId) -> &WaitQueue {
         &self.page_queues[frame.index() % PAGE_QUEUES]
+    }
+
+    /// Wakes everybody who waits for a page or for memory, if that is forced.
+    pub(crate) fn rare_wake(&self) {
+        if self.rare.strikes(Rare::SpuriousWake) {
+            self.page_queues.iter().for_each(WaitQueue::wake_all);
+            self.memory_queue.wake_all();
+        }
     }
 
     /// Makes a file and gives it a slot. Slot numbers are not reused while the file lives.
@@ -110,7 +150,7 @@ impl Cache {
 
     /// The frame in the index at this page, with the file's lock held by the caller.
     pub(crate) fn frame_at(&self, file: &FileInner, page: u64) -> Option<FrameId> {
-        let frame = file.index.lookup(&self.nodes, page)?;
+        let frame = file.index.frame(&self.nodes, page)?;
         debug_assert_eq!(self.pages.identity(frame), Identity { file: file.slot, index: page });
         Some(frame)
     }
@@ -128,11 +168,30 @@ impl Cache {
         self.release(frame);
     }
 
+    /// As [`Cache::let_go`], for many.
+    pub(crate) fn let_all_go(&self, frames: &mut Vec<FrameId>) {
+        self.lru.remove_all(&self.pages, frames);
+        for frame in frames.drain(..) {
+            self.pages.detach(frame);
+            self.release_silently(frame);
+        }
+        self.memory_queue.wake_all();
+    }
+
     /// Frees a detached frame unless somebody still holds it; the last holder calls this again.
     pub(crate) fn release(&self, frame: FrameId) {
-        if self.pages.release(frame) {
-            self.free_frame(frame);
+        if self.release_silently(frame) {
+            self.memory_queue.wake_all();
         }
+    }
+
+    /// As [`Cache::release`], but the caller wakes who waits for memory if it was freed.
+    pub(crate) fn release_silently(&self, frame: FrameId) -> bool {
+        let released = self.pages.release(frame);
+        if released {
+            self.frames.free(frame, Order::SINGLE);
+        }
+        released
     }
 
     /// Gives back a frame that was never put in an index, or was released.

@@ -22,7 +22,7 @@ const CHUNKS_MAX: usize = if cfg!(all(test, loom)) { 1 } else { 1 << 16 };
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub(crate) enum Tag {
-    /// The page, or one below the node, is dirty and not being written.
+    /// The page, or one below the node, is dirty, and not all of that is being written.
     Dirty = 0,
     /// It was dirty when a sync began and has not been submitted since.
     ToWrite = 1,
@@ -69,6 +69,10 @@ impl Node {
 
     pub(crate) fn tags(&self, tag: Tag) -> u64 {
         self.tags[tag as usize].load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_tag(&self, tag: Tag, at: u64) -> bool {
+        self.tags(tag) & (1 << (at & (FANOUT - 1))) != 0
     }
 
     pub(crate) fn set_tag(&self, tag: Tag, at: u64, on: bool) {

@@ -14,6 +14,9 @@ use super::file::FileInner;
 use super::hit::InPage;
 use crate::page::Identity;
 
+/// What a stamped arena did not keep.
+static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
+
 /// Bytes of a file straight from the page frames, stable until dropped.
 pub struct PinnedPages {
     cache: Arc<Cache>,
@@ -53,17 +56,23 @@ impl PinnedPages {
         self.len == 0
     }
 
-    /// The bytes, a slice a page, in the file's order.
+    /// The bytes, a slice a page, in the file's order. From a stamped arena a page is two slices: what
+    /// was kept of it, and zeros.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        let mut left = self.len;
-        self.frames.iter().enumerate().map(move |(at, frame)| {
-            let start = if at == 0 { self.start } else { 0 };
+        let kept = self.cache.frames.kept_bytes();
+        let (mut frames, mut start, mut left, mut zeros) = (self.frames.iter(), self.start, self.len, 0);
+        std::iter::from_fn(move || {
+            if zeros > 0 {
+                return Some(&ZEROS[..std::mem::take(&mut zeros)]);
+            }
+            let frame = frames.next()?;
             let len = left.min(FRAME_BYTES - start);
-            left -= len;
-            let address = self.cache.frames.address(*frame).as_ptr();
+            let here = len.min(kept.saturating_sub(start));
+            let address = self.cache.frames.address(*frame).as_ptr().wrapping_add(start.min(kept));
+            (start, left, zeros) = (0, left - len, len - here);
             // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives,
-            // and the range is inside the frame.
-            unsafe { std::slice::from_raw_parts(address.add(start), len) }
+            // and the frame has memory for the range.
+            Some(unsafe { std::slice::from_raw_parts(address, here) })
         })
     }
 }

@@ -19,10 +19,51 @@ pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, 
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Tasks to wake, in order of asking. The first, mostly the only one, costs no memory of its own.
+#[derive(Default)]
+struct Wakers {
+    first: Option<Waker>,
+    more: Vec<Waker>,
+}
+
+impl Wakers {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    /// Adds the task unless it is there. Whether it was added.
+    fn add(&mut self, waker: &Waker) -> bool {
+        if self.first.iter().chain(&self.more).any(|other| other.will_wake(waker)) {
+            return false;
+        }
+        if self.first.is_none() {
+            self.first = Some(waker.clone());
+        } else {
+            self.more.push(waker.clone());
+        }
+        true
+    }
+
+    fn wake(self) {
+        self.first.into_iter().chain(self.more).for_each(Waker::wake);
+    }
+}
+
+/// That what somebody may wait for has changed, and whoever asks from now on sees it: one fence for
+/// all queues that are woken for it.
+pub(crate) struct Changed(());
+
+impl Changed {
+    pub(crate) fn now() -> Self {
+        fence(Ordering::SeqCst);
+        Self(())
+    }
+}
+
 /// Tasks that wait for something to change.
 #[derive(Default)]
 pub(crate) struct WaitQueue {
-    wakers: Mutex<Vec<Waker>>,
+    wakers: Mutex<Wakers>,
     waiting: AtomicUsize,
 }
 
@@ -47,51 +88,72 @@ impl WaitQueue {
 
     fn register(&self, cx: &Context<'_>) {
         let mut wakers = sync::lock(&self.wakers);
-        if !wakers.iter().any(|waker| waker.will_wake(cx.waker())) {
-            wakers.push(cx.waker().clone());
+        if wakers.add(cx.waker()) {
             self.waiting.store(wakers.len(), Ordering::SeqCst);
         }
     }
 
     /// Wakes everybody. Cheap when nobody waits.
     pub(crate) fn wake_all(&self) {
-        fence(Ordering::SeqCst);
-        if self.waiting.load(Ordering::SeqCst) == 0 {
-            return;
+        self.wake_for(&Changed::now());
+    }
+
+    /// As [`WaitQueue::wake_all`], for a change that has been fenced.
+    #[inline]
+    pub(crate) fn wake_for(&self, _changed: &Changed) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.wake_waiting();
         }
+    }
+
+    fn wake_waiting(&self) {
         let woken = {
             let mut wakers = sync::lock(&self.wakers);
             self.waiting.store(0, Ordering::SeqCst);
             std::mem::take(&mut *wakers)
         };
-        for waker in woken {
-            waker.wake();
-        }
+        woken.wake();
     }
 }
 
 /// A value that arrives once and can be read by many.
-pub(crate) struct Answer<T> {
-    value: Mutex<Option<T>>,
-    queue: WaitQueue,
+pub(crate) struct Answer<T>(Mutex<AnswerState<T>>);
+
+struct AnswerState<T> {
+    value: Option<T>,
+    wakers: Wakers,
 }
 
 impl<T: Clone> Answer<T> {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self { value: Mutex::new(None), queue: WaitQueue::new() })
+        Arc::new(Self(Mutex::new(AnswerState { value: None, wakers: Wakers::default() })))
     }
 
     pub(crate) fn give(&self, value: T) {
-        sync::lock(&self.value).get_or_insert(value);
-        self.queue.wake_all();
+        let woken = {
+            let mut state = sync::lock(&self.0);
+            state.value.get_or_insert(value);
+            std::mem::take(&mut state.wakers)
+        };
+        woken.wake();
     }
 
     pub(crate) fn taken(&self) -> Option<T> {
-        sync::lock(&self.value).clone()
+        sync::lock(&self.0).value.clone()
     }
 
     pub(crate) async fn wait(&self) -> T {
-        self.queue.until(|| self.taken()).await
+        poll_fn(|cx| {
+            let mut state = sync::lock(&self.0);
+            match &state.value {
+                Some(value) => Poll::Ready(value.clone()),
+                None => {
+                    state.wakers.add(cx.waker());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
     }
 }
 

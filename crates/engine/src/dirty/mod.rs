@@ -1,33 +1,82 @@
 //! How much may be dirty, and who waits when it is too much.
 //!
-//! Owns: the division of the dirty limit among devices, a writer's charge for the pages it dirties.
-//! Does not own: the flusher that makes room, the pages.
-//! Invariants: a writer waits for its own device only. The devices' limits add up to the share of
-//! the cache that the knob allows, so readers always find frames. What is charged is given back
-//! when the page is written, cut off, or was not dirtied after all.
+//! Owns: the division of the dirty limit among devices, or under a law the guard above it; a writer's
+//! charge for the pages it dirties; the sum over all devices.
+//! Does not own: the flusher that makes room, the pages, the law (`throttle`).
+//! Invariants: with equal parts a writer waits for its own device only, and the parts add up to the
+//! share of the cache that the knob allows, so readers always find frames. Under a law all devices
+//! together stay below the guard, with room kept for a device that comes new. What is charged is
+//! given back when the page is written, cut off, or was not dirtied after all.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::cache::Cache;
 use crate::cache::wait::lock;
+use crate::cache::{Cache, PAGE_BYTES};
 use crate::settings::Knob;
 use crate::writeback::device::DeviceState;
 
 /// Fewest pages a device may have dirty, whatever the knobs say.
 const LIMIT_PAGES_MIN: u64 = 4;
 
+/// Most of the cache that may be dirty, whatever the knobs say, in percent.
+const DIRTY_PERCENT_MAX: u64 = 90;
+
+/// Pages that all devices together have.
+#[derive(Default)]
+pub(crate) struct DirtyTotals {
+    /// Dirty or under writeback, or charged to become so.
+    pub(crate) held: AtomicU64,
+    /// Under writeback.
+    pub(crate) writeback: AtomicU64,
+}
+
+/// What the knobs allow all devices together.
+fn all_pages(cache: &Cache) -> u64 {
+    let total = u64::from(cache.frames.total());
+    match cache.settings.get(Knob::DirtyBytes) {
+        0 => total * cache.settings.get(Knob::DirtyRatio) / 100,
+        bytes => (bytes / PAGE_BYTES).min(total * DIRTY_PERCENT_MAX / 100),
+    }
+}
+
+/// What may be dirty at all: under a law halfway between what it aims at and all frames.
+fn dirty_pages_max(cache: &Cache) -> u64 {
+    match cache.ruling {
+        None => all_pages(cache),
+        Some(_) => (all_pages(cache) + u64::from(cache.frames.total())) / 2,
+    }
+}
+
 /// One device's dirty limit in pages: an equal part of the cache's.
 pub(crate) fn limit_pages(cache: &Cache) -> u64 {
     let devices = lock(&cache.devices).len().max(1) as u64;
-    let all = u64::from(cache.frames.total()) * cache.settings.get(Knob::DirtyRatio) / 100;
-    (all / devices).max(LIMIT_PAGES_MIN)
+    (all_pages(cache) / devices).max(LIMIT_PAGES_MIN)
+}
+
+/// Most pages that the device may have dirty under a law. A device alone may have all that may be
+/// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
+/// all it could get leaves room to those that come later, and the sum stays below the whole.
+fn guard_pages(cache: &Cache, device: &DeviceState) -> u64 {
+    let all = dirty_pages_max(cache);
+    let others = cache.dirty.held.load(Ordering::Relaxed).saturating_sub(device.budget.used());
+    let alone = lock(&cache.devices).len() < 2;
+    let guard = if alone { all } else { all.saturating_sub(others) * 2 / 3 };
+    guard.max(LIMIT_PAGES_MIN)
+}
+
+/// Under a law the device's guard depends on what the others have: looked at before each charge.
+pub(crate) fn refresh_guard(cache: &Cache, device: &DeviceState) {
+    if cache.ruling.is_some() {
+        device.budget.set_limit(guard_pages(cache, device));
+    }
 }
 
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
 /// dirty, so that readers of a device that hangs leave memory to the others.
 fn reading_pages(cache: &Cache) -> u64 {
     let devices = lock(&cache.devices).len().max(1) as u64;
-    let clean = u64::from(cache.frames.total()) * (100 - cache.settings.get(Knob::DirtyRatio)) / 100;
+    let clean = u64::from(cache.frames.total()).saturating_sub(dirty_pages_max(cache));
     (clean / 2 / devices).max(LIMIT_PAGES_MIN)
 }
 
@@ -35,8 +84,13 @@ fn reading_pages(cache: &Cache) -> u64 {
 pub(crate) fn apply_limits(cache: &Cache) {
     let limit = limit_pages(cache);
     let devices: Vec<Arc<DeviceState>> = lock(&cache.devices).clone();
+    let min_ratios = devices.iter().map(|device| device.knob(&cache.settings, Knob::MinRatio));
+    cache.min_ratio_sum.store(min_ratios.sum(), Ordering::Relaxed);
     for device in devices {
-        device.budget.set_limit(limit);
+        match cache.ruling {
+            None => device.budget.set_limit(limit),
+            Some(_) => refresh_guard(cache, &device),
+        }
         device.reading.set_limit(reading_pages(cache));
     }
 }
@@ -45,35 +99,63 @@ pub(crate) fn apply_limits(cache: &Cache) {
 pub(crate) struct Charge {
     device: Arc<DeviceState>,
     pages: u64,
+    spent: u64,
 }
 
 impl Charge {
     /// What was granted by the device's budget.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
-        Self { device: Arc::clone(device), pages }
+        device.totals.held.fetch_add(pages, Ordering::Relaxed);
+        Self { device: Arc::clone(device), pages, spent: 0 }
     }
 
     /// One page was dirtied: it stays charged until [`uncharge`].
     pub(crate) fn spend(&mut self) {
+        self.spent += 1;
         match self.pages.checked_sub(1) {
             Some(left) => self.pages = left,
             // More pages than foreseen became dirty (one was written back meanwhile): never refused.
-            None => self.device.budget.force(1),
+            None => force_charge(&self.device, 1),
         }
+    }
+
+    /// How many pages were dirtied.
+    pub(crate) fn spent(&self) -> u64 {
+        self.spent
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
+        self.device.dirtied_pages.fetch_add(self.spent, Ordering::Relaxed);
         if self.pages > 0 {
-            self.device.budget.give_back(self.pages);
+            give_back(&self.device, self.pages);
         }
     }
 }
 
+/// Pages became dirty that nobody was asked about.
+pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
+    device.totals.held.fetch_add(pages, Ordering::Relaxed);
+    device.budget.force(pages);
+}
+
+fn give_back(device: &DeviceState, pages: u64) {
+    device.totals.held.fetch_sub(pages, Ordering::Relaxed);
+    device.budget.give_back(pages);
+}
+
 /// Pages are no longer dirty.
-pub(crate) fn uncharge(device: &DeviceState, pages: u64) {
-    if pages > 0 {
-        device.budget.give_back(pages);
+pub(crate) fn uncharge(cache: &Cache, device: &DeviceState, pages: u64) {
+    if pages == 0 {
+        return;
+    }
+    give_back(device, pages);
+    if cache.ruling.is_some() {
+        // What the others may have depends on it.
+        let devices: Vec<Arc<DeviceState>> = lock(&cache.devices).clone();
+        for other in devices.iter().filter(|other| other.budget.waiting() > 0) {
+            refresh_guard(cache, other);
+        }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use frames::{Effort, FrameId, Mobility};
+use frames::{Effort, FrameId, Mobility, Order};
 
 use crate::cache::Cache;
 use crate::cache::nodes::Tag;
@@ -15,6 +15,7 @@ use crate::counters::{Counter, Local};
 use crate::engine::Engine;
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
+use crate::rare::Rare;
 
 /// Pages taken from the lists at a time.
 const BATCH: usize = 32;
@@ -28,14 +29,14 @@ impl Cache {
     pub(crate) fn evict(&self, local: &Local, want: usize) -> Evicted {
         let scan = self.lru.scan(&self.pages, want, SCAN_MAX);
         local.count(Counter::PagesScanned, scan.scanned);
-        let mut evicted = 0;
+        let (mut evicted, mut freed) = (0, false);
         for victim in scan.victims {
             let Some(file) = self.file(victim.identity.file) else {
                 continue;
             };
             let mut state = lock(&file.state);
             let page = victim.identity.index;
-            if file.index.lookup(&self.nodes, page) != Some(victim.frame) {
+            if file.index.frame(&self.nodes, page) != Some(victim.frame) {
                 continue;
             }
             // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
@@ -46,11 +47,14 @@ impl Cache {
                     state.unflushed_evicted = true;
                 }
                 file.index.remove(&self.nodes, page);
-                self.release(victim.frame);
+                freed |= self.release_silently(victim.frame);
                 evicted += 1;
             } else if !self.pages.word(victim.frame).any(DIRTY) {
                 self.lru.insert(&self.pages, victim.frame);
             }
+        }
+        if freed {
+            self.memory_queue.wake_all();
         }
         local.count(Counter::PagesEvicted, evicted as u64);
         Evicted { pages: evicted, scanned: scan.scanned }
@@ -63,40 +67,51 @@ pub(crate) struct Evicted {
     scanned: u64,
 }
 
-/// Frames taken and not yet used; what is left goes back on drop.
+/// Frames taken and not yet used; what is left goes back on drop. The first, mostly the only one, costs
+/// no memory of its own.
 pub(crate) struct Spare {
     cache: Arc<Cache>,
-    frames: Vec<FrameId>,
+    first: Option<FrameId>,
+    more: Vec<FrameId>,
 }
 
 impl Spare {
     pub(crate) fn none(cache: &Arc<Cache>) -> Self {
-        Self { cache: Arc::clone(cache), frames: Vec::new() }
+        Self { cache: Arc::clone(cache), first: None, more: Vec::new() }
     }
 
     pub(crate) fn take(&mut self) -> Option<FrameId> {
-        self.frames.pop()
+        self.more.pop().or_else(|| self.first.take())
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.frames.len()
+        usize::from(self.first.is_some()) + self.more.len()
     }
 
     /// Adds what can be had at once, up to `count` in all.
     pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
-        let lacking = count.saturating_sub(self.frames.len()) as u32;
-        let frames = &mut self.frames;
-        if lacking > 0 {
-            self.cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| frames.push(frame));
+        let lacking = count.saturating_sub(self.len()) as u32;
+        let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
+        if lacking > 0 && !self.cache.rare.fails_allocation(path) {
+            let Self { cache, first, more } = self;
+            more.reserve(lacking as usize - usize::from(first.is_none()));
+            cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| match first {
+                None => *first = Some(frame),
+                Some(_) => more.push(frame),
+            });
         }
     }
 }
 
 impl Drop for Spare {
     fn drop(&mut self) {
-        for frame in self.frames.drain(..) {
-            self.cache.free_frame(frame);
+        if self.len() == 0 {
+            return;
         }
+        for frame in self.first.take().into_iter().chain(self.more.drain(..)) {
+            self.cache.frames.free(frame, Order::SINGLE);
+        }
+        self.cache.memory_queue.wake_all();
     }
 }
 
@@ -104,6 +119,9 @@ impl<P: Platform> Engine<P> {
     /// Takes up to `count` frames, at least one: waits for that one if it must.
     pub(crate) async fn take_frames(&self, count: usize) -> Spare {
         let cache = self.cache();
+        if cache.rare.strikes(Rare::EvictNow) {
+            cache.evict(self.local(), BATCH);
+        }
         let mut spare = Spare::none(cache);
         spare.grow(count, Effort::Normal);
         if spare.len() >= count {

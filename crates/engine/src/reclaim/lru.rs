@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use frames::FrameId;
 
 use crate::cache::wait::lock;
-use crate::page::{DIRTY, Identity, PRIOR, PageTable, READING, WRITEBACK};
+use crate::page::{DIRTY, Identity, PRESENT, PRIOR, PageTable, READING, WRITEBACK};
 
 const NONE: u32 = u32::MAX;
 const UNLISTED: u8 = 0;
@@ -37,7 +37,6 @@ pub(crate) struct Victim {
 }
 
 /// What one pass over the inactive tail met.
-#[derive(Default)]
 pub(crate) struct Scan {
     pub(crate) victims: Vec<Victim>,
     pub(crate) scanned: u64,
@@ -57,16 +56,33 @@ impl Lru {
         }
     }
 
+    /// Links those of the pages that have become clean, in their order.
+    pub(crate) fn insert_clean(&self, pages: &PageTable, frames: impl Iterator<Item = FrameId>) {
+        let mut lists = lock(&self.lists);
+        for frame in frames {
+            let word = pages.word(frame);
+            if word.has(PRESENT) && !word.any(DIRTY) && pages.list(frame) == UNLISTED {
+                push(pages, &mut lists, INACTIVE, frame);
+            }
+        }
+    }
+
     /// Unlinks a page, if it is linked.
     pub(crate) fn remove(&self, pages: &PageTable, frame: FrameId) {
         // Not without the lock: a scan may have the frame off its list for a moment.
         unlink(pages, &mut lock(&self.lists), frame);
     }
 
+    /// Unlinks those of the pages that are linked.
+    pub(crate) fn remove_all(&self, pages: &PageTable, frames: &[FrameId]) {
+        let mut lists = lock(&self.lists);
+        frames.iter().for_each(|frame| unlink(pages, &mut lists, *frame));
+    }
+
     /// Takes up to `count` unused pages off the inactive list's tail, looking at `scan_max` pages.
     pub(crate) fn scan(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
         let mut lists = lock(&self.lists);
-        let mut scan = Scan::default();
+        let mut scan = Scan { victims: Vec::with_capacity(count.min(scan_max as usize)), scanned: 0 };
         refill_inactive(pages, &mut lists, scan_max);
         while scan.victims.len() < count && scan.scanned < scan_max {
             let Some(frame) = tail(&lists, INACTIVE) else {

@@ -57,3 +57,38 @@ fn a_device_has_the_engines_value_until_it_has_its_own() {
     let message = device.set(&engine, Knob::BackgroundRatio, 101).unwrap_err().to_string();
     assert!(message.contains("now 0"), "the device's own value is in force: {message}");
 }
+
+#[test]
+fn a_background_in_bytes_is_below_a_limit_in_bytes_or_refused_with_both() {
+    let mut settings = Settings::new();
+    settings.set_text("dirty_background_bytes=64MiB").unwrap();
+    for text in ["dirty_bytes=64MiB", "dirty_bytes=1MiB"] {
+        let message = settings.set_text(text).unwrap_err().to_string();
+        let value = settings.parse(text).unwrap().1.to_string();
+        assert!(message.contains("dirty_background_bytes=67108864") && message.contains(&value), "{message}");
+        assert_eq!(settings.get(Knob::DirtyBytes), 0, "the old value stays");
+    }
+    settings.set_text("dirty_bytes=128MiB").unwrap();
+    assert!(settings.set_text("dirty_background_bytes=128MiB").is_err());
+    settings.set_text("dirty_background_bytes=0").unwrap();
+    settings.set_text("dirty_bytes=1MiB").unwrap();
+}
+
+#[test]
+fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
+    let settings = Settings::new();
+    let fits = |knob, value, by_law| settings.would_fit(knob, value, by_law, &|knob| settings.get(knob));
+    assert!(fits(Knob::BackgroundRatio, 50, true).is_err() && fits(Knob::BackgroundRatio, 49, true).is_ok());
+    assert!(fits(Knob::DirtyRatio, 10, true).is_err() && fits(Knob::BackgroundRatio, 100, false).is_ok());
+    settings.change(Knob::DirtyBytes, 8192).unwrap();
+    assert!(fits(Knob::BackgroundRatio, 50, true).is_ok());
+}
+
+#[test]
+fn a_kernels_name_for_a_knob_is_known() {
+    let mut settings = Settings::new();
+    assert_eq!(settings.set_text("nr_requests=2048"), Ok(Knob::WriteDepth));
+    for name in ["strict_limit", "min_ratio", "max_ratio", "min_bytes", "max_bytes", "dirty_background_centisecs"] {
+        assert!(Knob::named(name).is_ok(), "{name}");
+    }
+}

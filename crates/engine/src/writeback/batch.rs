@@ -11,10 +11,11 @@ use std::sync::Arc;
 use frames::{FRAME_BYTES, FrameId};
 
 use crate::cache::file::{FileInner, FileState};
-use crate::cache::memory::{FrameMemory, Piece};
+use crate::cache::memory::{FrameMemory, Piece, Pieces};
 use crate::cache::nodes::Tag;
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
+use crate::rare::Rare;
 
 /// A run whose pages are now under writeback.
 pub(crate) struct Run {
@@ -39,7 +40,7 @@ pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     if state.holds > 0 {
         return Claim::Nothing;
     }
-    let mut claimer = Claimer { cache: &file.cache, file, size: file.size(), pieces: Vec::new(), busy: false };
+    let mut claimer = Claimer { cache: &file.cache, file, size: file.size(), pieces: Pieces::default(), busy: false };
     let cursor = state.cursor;
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
     let Some((first_page, span)) = first else {
@@ -48,7 +49,7 @@ pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let pages_max = u64::from(bytes_max) / PAGE_BYTES;
     let mut end = span.1;
     let mut next = first_page + 1;
-    while end == FRAME_BYTES && next - first_page < pages_max {
+    while end == FRAME_BYTES && next - first_page < pages_max && !file.cache.rare.strikes(Rare::ShortRun) {
         let Some(more) = claimer.follow(next) else {
             break;
         };
@@ -69,7 +70,7 @@ struct Claimer<'a> {
     cache: &'a Cache,
     file: &'a FileInner,
     size: u64,
-    pieces: Vec<Piece>,
+    pieces: Pieces,
     busy: bool,
 }
 
@@ -112,6 +113,9 @@ impl Claimer<'_> {
             // The file's end may have been in the page's only block when it was written last.
             dirty = Sectors::ALL;
         }
+        if dirty == Sectors::ALL && valid == Sectors::ALL {
+            return (0, self.in_file(page));
+        }
         let first = dirty.first();
         let mut last = first;
         while last < dirty.end() && valid.contains_span(last, last + 1) {
@@ -144,13 +148,14 @@ impl Claimer<'_> {
 
     fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
         self.forget_past_end(page, frame);
-        // What a sync marked and this run leaves, it still waits for.
+        // What this run leaves is dirty still: a sync that marked it waits for it, one that comes while the
+        // run is in flight marks it.
         let whole = Sectors::touched(span.0..span.1).contains(self.cache.pages.dirty(frame));
         let result = self.cache.pages.change_unless(frame, PRIOR | READING | WRITEBACK, DIRTY, WRITEBACK);
         match result {
             Ok(_) => {
-                self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
                 if whole {
+                    self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
                     self.file.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
                 }
                 true

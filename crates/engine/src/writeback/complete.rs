@@ -14,7 +14,7 @@ use super::batch::sectors_of;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::memory::FrameMemory;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::lock;
+use crate::cache::wait::{Changed, lock};
 use crate::counters::Counter;
 use crate::dirty::uncharge;
 use crate::engine::Engine;
@@ -23,6 +23,7 @@ use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
+use crate::writeback::driver::PutBack;
 
 /// The end of a write request.
 pub(crate) struct WriteEnds<P: Platform> {
@@ -51,8 +52,14 @@ impl<P: Platform> Completion for WriteEnds<P> {
                 let written = result.map(|()| sectors_of(piece));
                 end_page(file, &mut state, piece.frame, written, &mut ended);
             }
+            file.cache.lru.insert_clean(&file.cache.pages, pieces.iter().map(|piece| piece.frame));
+            let changed = Changed::now();
+            for piece in pieces {
+                file.cache.page_queue(piece.frame).wake_for(&changed);
+            }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
+            file.cache.dirty.writeback.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
             requeue(file, &mut state, now);
             kept = engine.settle(file, &mut state);
         }
@@ -67,13 +74,19 @@ impl<P: Platform> Completion for WriteEnds<P> {
         for frame in ended.released {
             file.cache.release(frame);
         }
-        device.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
+        device.written_pages.fetch_add(ended.written, Ordering::Relaxed);
         device.request_ends(now);
-        device.slots.give_back(1);
-        uncharge(device, ended.uncharged);
-        device.write_ended.wake_all();
-        file.cache.memory_queue.wake_all();
-        file.queue.wake_all();
+        device.write_ends(now, if result.is_ok() { bytes } else { 0 });
+        uncharge(&file.cache, device, ended.uncharged);
+        if ended.written > 0 {
+            let pages = ended.written;
+            engine.ask_law(device, |law, view, own, shared| law.wrote(view, pages, &mut **own, &mut **shared));
+        }
+        file.cache.rare_wake();
+        engine.release_request(device);
+        let changed = Changed::now();
+        file.cache.memory_queue.wake_for(&changed);
+        file.queue.wake_for(&changed);
         drop(kept);
     }
 }
@@ -86,7 +99,8 @@ struct Ended {
     released: Vec<FrameId>,
 }
 
-/// `result`: the sectors that are now the device's.
+/// `result`: the sectors that are now the device's. Who waits for the page is woken after the last one,
+/// and clean pages are linked then.
 fn end_page(
     file: &FileInner,
     state: &mut FileState,
@@ -104,7 +118,6 @@ fn end_page(
         ended.uncharged += 1;
         ended.truncated += u64::from(!ok);
         ended.written += u64::from(ok);
-        cache.page_queue(frame).wake_all();
         state.dirty_pages -= 1;
         if let Some(newer) = cache.frame_at(file, page) {
             pages.change(newer, PRIOR, 0);
@@ -118,12 +131,15 @@ fn end_page(
     }
     if left == Sectors::NONE {
         let before = pages.change(frame, WRITEBACK | FAILED, 0);
-        state.failed_pages -= u64::from(before.has(FAILED));
-        cache.lru.insert(pages, frame);
+        if before.has(FAILED) {
+            state.failed_pages -= 1;
+            // A flush that failed meanwhile had it written again; this request did.
+            file.index.set_tag(&cache.nodes, page, Tag::Dirty, false);
+            file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
+        }
         ended.uncharged += 1;
         ended.written += 1;
         state.dirty_pages -= 1;
-        cache.page_queue(frame).wake_all();
         return;
     }
     let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
@@ -133,7 +149,6 @@ fn end_page(
         // A sync that waits for it gets the error.
         file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
     }
-    cache.page_queue(frame).wake_all();
 }
 
 fn note_result<P: Platform>(
@@ -175,6 +190,11 @@ pub(crate) fn owe_flush(file: &Arc<FileInner>, state: &mut FileState, now: Nanos
 
 /// Puts a file with dirty pages back in a list unless it is in one, or held: who lets go queues it.
 pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
+    requeue_as(file, state, now, PutBack::More);
+}
+
+/// [`requeue`], with the place of a file that may be written at once.
+pub(crate) fn requeue_as(file: &Arc<FileInner>, state: &mut FileState, now: Nanos, how: PutBack) {
     if state.holds > 0 {
         return;
     }
@@ -192,7 +212,13 @@ pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) 
         }
     } else if !state.queued {
         state.queued = true;
-        file.device.queue_more(file, state.dirtied_at);
+        match how {
+            PutBack::More => file.device.queue_more(file, state.dirtied_at),
+            PutBack::Redirty => {
+                state.dirtied_at = now;
+                file.device.queue_dirty(file, now);
+            }
+        }
         file.device.flusher.raise();
     }
 }

@@ -10,13 +10,18 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use super::bandwidth::Bandwidth;
+use super::congestion::Congestion;
 use super::schedule::{FlushReason, View};
-use crate::cache::Cache;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::wait::{Permits, Signal, WaitQueue, lock};
+use crate::cache::{Cache, PAGE_BYTES};
+use crate::dirty::DirtyTotals;
 use crate::error::DeviceError;
 use crate::platform::{Device, Nanos};
 use crate::settings::{DeviceSettings, Knob, Settings};
+use crate::throttle::pauses::PauseTally;
+use crate::throttle::{Kept, PauseStatus};
 
 /// A device of an engine, by number from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -28,8 +33,10 @@ pub(crate) struct DeviceState {
     pub(crate) name: String,
     pub(crate) device: Arc<dyn Device>,
     pub(crate) settings: DeviceSettings,
-    /// Dirty pages, those under writeback included.
+    /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
     pub(crate) budget: Permits<DeviceError>,
+    /// What all devices have dirty.
+    pub(crate) totals: Arc<DirtyTotals>,
     /// Requests in flight.
     pub(crate) slots: Permits<DeviceError>,
     /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all.
@@ -37,11 +44,26 @@ pub(crate) struct DeviceState {
     pub(crate) flusher: Signal,
     lists: Mutex<Lists>,
     pub(crate) writeback_pages: AtomicU64,
+    /// Pages dirtied since the start.
+    pub(crate) dirtied_pages: AtomicU64,
+    /// Pages written since the start.
+    pub(crate) written_pages: AtomicU64,
+    /// Requests that writes have, or are about to submit.
     pub(crate) writes_in_flight: AtomicU32,
-    /// The flusher, waiting for one of its writes to end.
+    pub(crate) congestion: Congestion,
+    /// Turns of files under way.
+    pub(crate) flushing: AtomicU32,
+    /// What the law in force remembers of the device.
+    pub(crate) law_memory: Mutex<Kept>,
+    /// The law says that the device is over.
+    pub(crate) exceeded: AtomicBool,
+    pub(crate) pauses: PauseTally,
+    /// Those who wait for a write to end, to have its request.
     pub(crate) write_ended: WaitQueue,
     pub(crate) memory_short: AtomicBool,
     pub(crate) draining: AtomicU32,
+    /// Space gets small: what is dirty has its place, and what is written gets one first.
+    pub(crate) reserving: AtomicBool,
     pub(crate) files_failed: AtomicU64,
     usage: Mutex<Usage>,
 }
@@ -52,6 +74,8 @@ struct Lists {
     dirty: VecDeque<Entry>,
     /// Files being worked on, a turn each.
     io: VecDeque<Entry>,
+    /// Files that had their turn and have more: with the next that come from `dirty`.
+    more: VecDeque<Entry>,
     /// Files that a sync waits for.
     sync: VecDeque<Weak<FileInner>>,
     /// Files whose pause is over.
@@ -68,7 +92,7 @@ impl Lists {
     /// long `enough`.
     fn oldest(&self, enough: impl Fn(Nanos) -> bool) -> Option<Nanos> {
         let mut oldest = None;
-        for Entry { dirtied_at, .. } in self.dirty.iter().take(1).chain(&self.io) {
+        for Entry { dirtied_at, .. } in self.dirty.iter().take(1).chain(&self.io).chain(&self.more) {
             if enough(*dirtied_at) {
                 return Some(*dirtied_at);
             }
@@ -79,23 +103,25 @@ impl Lists {
 
     /// Takes what is next off its list.
     fn next(&mut self, reason: FlushReason, expired_before: Nanos) -> Option<Weak<FileInner>> {
-        let Self { dirty, io, sync, retry, .. } = self;
+        let Self { dirty, io, more, sync, retry, .. } = self;
         match reason {
             FlushReason::Sync => sync.pop_front(),
             FlushReason::Retry => retry.pop_front(),
             FlushReason::Background => {
                 if io.is_empty() {
+                    io.append(more);
                     io.append(dirty);
                 }
                 io.pop_front().map(|entry| entry.file)
             }
             FlushReason::Expired => {
                 let expired = |entry: &Entry| entry.dirtied_at <= expired_before;
-                if let Some(at) = io.iter().position(expired) {
-                    return io.remove(at).map(|entry| entry.file);
+                for list in [io, more, dirty] {
+                    if let Some(at) = list.iter().position(expired) {
+                        return list.remove(at).map(|entry| entry.file);
+                    }
                 }
-                let at = dirty.iter().position(expired)?;
-                dirty.remove(at).map(|entry| entry.file)
+                None
             }
         }
     }
@@ -118,6 +144,7 @@ struct Usage {
     busy_since: Nanos,
     busy_ns: u64,
     written_bytes: u64,
+    bandwidth: Bandwidth,
     /// Failed writes and flushes since the last that succeeded.
     failures_in_row: u32,
     last_error: Option<DeviceError>,
@@ -127,7 +154,13 @@ struct Usage {
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
 impl DeviceState {
-    pub(crate) fn new(id: DeviceId, name: &str, device: Arc<dyn Device>) -> Self {
+    pub(crate) fn new(
+        id: DeviceId,
+        name: &str,
+        device: Arc<dyn Device>,
+        totals: Arc<DirtyTotals>,
+        law_memory: Kept,
+    ) -> Self {
         let depth = u64::from(device.limits().depth.max(1));
         Self {
             id,
@@ -135,15 +168,24 @@ impl DeviceState {
             device,
             settings: DeviceSettings::default(),
             budget: Permits::new(0),
+            totals,
             slots: Permits::new(depth),
             reading: Permits::new(0),
             flusher: Signal::new(),
             lists: Mutex::default(),
             writeback_pages: AtomicU64::new(0),
+            dirtied_pages: AtomicU64::new(0),
+            written_pages: AtomicU64::new(0),
             writes_in_flight: AtomicU32::new(0),
+            congestion: Congestion::default(),
+            flushing: AtomicU32::new(0),
+            law_memory: Mutex::new(law_memory),
+            exceeded: AtomicBool::new(false),
+            pauses: PauseTally::default(),
             write_ended: WaitQueue::new(),
             memory_short: AtomicBool::new(false),
             draining: AtomicU32::new(0),
+            reserving: AtomicBool::new(false),
             files_failed: AtomicU64::new(0),
             usage: Mutex::default(),
         }
@@ -160,10 +202,38 @@ impl DeviceState {
         knob.min((depth - depth / 4).max(1))
     }
 
-    /// Dirty pages above which the flusher starts.
+    /// Dirty pages above which the flusher starts, where devices have equal parts.
     pub(crate) fn background_pages(&self, cache: &Cache) -> u64 {
-        let share = self.knob(&cache.settings, Knob::BackgroundRatio);
-        crate::dirty::limit_pages(cache) * share / 100
+        match self.knob(&cache.settings, Knob::BackgroundBytes) {
+            0 => crate::dirty::limit_pages(cache) * self.knob(&cache.settings, Knob::BackgroundRatio) / 100,
+            bytes => bytes / PAGE_BYTES,
+        }
+    }
+
+    /// Dirty pages above which the flusher starts because writing them takes too long: bandwidth times
+    /// `dirty_background_centisecs` / 100. Nothing if that is off. A device of which nothing is known is
+    /// written to at once, so that it is.
+    pub(crate) fn background_time_pages(&self, settings: &Settings) -> Option<u64> {
+        let centisecs = self.knob(settings, Knob::BackgroundCentisecs);
+        (centisecs > 0).then(|| self.bandwidth_pages().unwrap_or(0).saturating_mul(centisecs) / 100)
+    }
+
+    /// Pages a second that the device writes while it has something to write, once that is known.
+    pub(crate) fn bandwidth_pages(&self) -> Option<u64> {
+        lock(&self.usage).bandwidth.bytes_per_second().map(|bytes| bytes / PAGE_BYTES)
+    }
+
+    /// Pages that are dirty and not under writeback.
+    pub(crate) fn reclaimable_pages(&self) -> u64 {
+        self.budget.used().saturating_sub(self.writeback_pages.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn write_begins(&self, now: Nanos) {
+        lock(&self.usage).bandwidth.begins(now);
+    }
+
+    pub(crate) fn write_ends(&self, now: Nanos, bytes: u64) {
+        lock(&self.usage).bandwidth.ends(now, bytes);
     }
 
     /// The file has become dirty: it is kept until clean. Call with the file's lock held.
@@ -196,6 +266,14 @@ impl DeviceState {
         lock(&self.lists).unflushed.remove(&file.slot);
     }
 
+    /// Counts one write more in flight unless there are `most`, in a queue of `depth`.
+    pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
+        let counted = self
+            .writes_in_flight
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
+        counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
+    }
+
     /// Files that a drain has to sync: with dirty pages, or with a flush owed.
     pub(crate) fn files_to_drain(&self) -> Vec<Arc<FileInner>> {
         let lists = lock(&self.lists);
@@ -226,7 +304,7 @@ impl DeviceState {
 
     /// Queues a file that had its turn and has more.
     pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
-        lock(&self.lists).io.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+        lock(&self.lists).more.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
     }
 
     /// Has the flusher come back to a file at `at`, whatever else it is queued for.
@@ -267,11 +345,18 @@ impl DeviceState {
     }
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.
-    pub(crate) fn view(&self, cache: &Cache, now: Nanos) -> View {
+    pub(crate) fn view(&self, cache: &Cache, now: Nanos, background: Background) -> View {
         let draining = self.draining.load(Ordering::Relaxed) > 0;
         let memory_short = self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0;
-        let dirty_pages = self.budget.used().saturating_sub(self.writeback_pages.load(Ordering::Relaxed));
-        let background_pages = self.background_pages(cache);
+        let dirty_pages = self.reclaimable_pages();
+        let (background_pages, over_law) = match background {
+            Background::Parts => {
+                let time_pages = self.background_time_pages(&cache.settings).unwrap_or(u64::MAX);
+                (self.background_pages(cache).min(time_pages), false)
+            }
+            Background::Law(over) => (u64::MAX, over),
+            Background::Elsewhere => (u64::MAX, false),
+        };
         let expire_ns = self.knob(&cache.settings, Knob::ExpireCentisecs) * 10 * Nanos::MILLISECOND;
         let mut lists = lock(&self.lists);
         let due = |(at, _): &(Nanos, Later)| *at <= now;
@@ -282,7 +367,7 @@ impl DeviceState {
             }
         }
         // Older ones change nothing once there is reason enough to write.
-        let any_will_do = draining || memory_short || dirty_pages > background_pages;
+        let any_will_do = draining || memory_short || over_law || dirty_pages > background_pages;
         let oldest = lists.oldest(|dirtied_at| any_will_do || dirtied_at.after(expire_ns) <= now);
         View {
             now,
@@ -293,6 +378,8 @@ impl DeviceState {
             memory_short,
             dirty_pages,
             background_pages,
+            over_law,
+            expires_here: background != Background::Elsewhere,
             oldest,
             expire_ns,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
@@ -350,7 +437,6 @@ impl DeviceState {
     }
 
     pub(crate) fn status(&self, cache: &Cache, now: Nanos) -> DeviceStatus {
-        use crate::cache::PAGE_BYTES;
         let dirty_bytes = self.budget.used() * PAGE_BYTES;
         let dirty_limit_bytes = crate::dirty::limit_pages(cache) * PAGE_BYTES;
         let files_dirty = self.unclean_count() as u32;
@@ -366,12 +452,25 @@ impl DeviceState {
             written_bytes: usage.written_bytes,
             busy_ns: usage.busy_ns + busy_now,
             in_flight: usage.in_flight,
-            writers_waiting: self.budget.waiting() as u32,
+            writers_waiting: self.pauses.waiting() as u32,
             files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
             last_error: usage.last_error,
+            write_bandwidth: usage.bandwidth.bytes_per_second(),
+            pauses: self.pauses.status(),
         }
     }
+}
+
+/// Who says when background writeback of a device is due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Background {
+    /// The device's part of the limit.
+    Parts,
+    /// A law, and it says this.
+    Law(bool),
+    /// A driver of its own, which writes what is old, too.
+    Elsewhere,
 }
 
 /// How a device is doing.
@@ -401,4 +500,8 @@ pub struct DeviceStatus {
     pub files_failed: u32,
     /// The last error of a write or flush.
     pub last_error: Option<DeviceError>,
+    /// Bytes a second that it writes while it has something to write; unknown at first.
+    pub write_bandwidth: Option<u64>,
+    /// Writers' pauses by cause, as far as there were any.
+    pub pauses: Vec<PauseStatus>,
 }

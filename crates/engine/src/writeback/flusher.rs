@@ -3,26 +3,30 @@
 //! Owns: the loop of choosing, claiming and submitting; holds that stop it for one file.
 //! Does not own: the choice (`schedule`), the run (`batch`), the outcome (`complete`).
 //! Invariants: it waits for a free request before it claims pages, so claimed pages are on their way;
-//! a turn gives one file at most a slice, then the next file has its turn.
+//! a turn gives one file at most a slice, then the next file has its turn. Where somebody else drives
+//! background writeback it serves syncs, second tries, drains and who is short of frames.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::batch::{Claim, Run, claim};
 use super::complete::{WriteEnds, requeue};
-use super::device::DeviceState;
+use super::device::{Background, DeviceState};
 use super::schedule::{FlushChoice, FlushReason, choose};
+use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::nodes::Tag;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::platform::{Nanos, Platform};
+use crate::rare::Rare;
 use crate::request::{Operation, Request};
 use crate::settings::Knob;
+use crate::throttle::Driver;
 
 /// When to come back to pages that somebody was copying to.
-const BUSY_NS: u64 = 50_000;
+pub(crate) const BUSY_NS: u64 = 50_000;
 
 /// When to look for files again to which a flush has long been owed, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -43,8 +47,9 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
     loop {
         let platform = engine.platform();
         let now = platform.now();
-        let view = device.view(engine.cache(), now);
-        match choose(&view) {
+        let view = device.view(engine.cache(), now, engine.background(&device));
+        let forced = view.files_ready && engine.cache().rare.strikes(Rare::EarlyFlush);
+        match if forced { FlushChoice::Write(FlushReason::Background) } else { choose(&view) } {
             FlushChoice::WaitUntil(deadline) => {
                 device.memory_short.store(false, Ordering::Relaxed);
                 if now >= look_for_forgotten_at {
@@ -61,7 +66,9 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
                     continue;
                 };
                 engine.local().count(Counter::FlusherTurns, 1);
+                device.flushing.fetch_add(1, Ordering::Relaxed);
                 let turn = engine.turn(&device, &file, reason).await;
+                device.flushing.fetch_sub(1, Ordering::Relaxed);
                 engine.end_turn(&device, &file, reason, &turn);
                 platform.preemption_point().await;
             }
@@ -71,17 +78,18 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
 
 impl<P: Platform> Engine<P> {
     async fn turn(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, reason: FlushReason) -> Turn {
-        let settings = &self.cache().settings;
-        let mut left = device.knob(settings, Knob::SliceBytes);
+        let mut left = self.slice_bytes(device);
+        let mut batch = Batch::default();
         let request_max = device.device.limits().request_bytes_max;
         let tag = if reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty };
         if self.begin_turn(file, reason) {
             return Turn::Paused;
         }
         while left > 0 {
-            let free = || device.writes_in_flight.load(Ordering::Relaxed) < device.write_depth(settings);
-            device.write_ended.until(|| free().then_some(())).await;
-            if device.slots.take(1).await.is_err() {
+            self.acquire_request(device, &mut batch).await;
+            if self.cache().rare.strikes(Rare::SlotTaken) {
+                self.release_request(device);
+                self.platform().preemption_point().await;
                 continue;
             }
             let claimed = {
@@ -89,7 +97,7 @@ impl<P: Platform> Engine<P> {
                 // A write of this turn may have failed: what is left waits for the pause, too.
                 if tag == Tag::Dirty && state.backs_off(self.platform().now()) {
                     drop(state);
-                    device.slots.give_back(1);
+                    self.release_request(device);
                     return Turn::Paused;
                 }
                 claim(file, &mut state, tag, request_max)
@@ -98,12 +106,13 @@ impl<P: Platform> Engine<P> {
                 Claim::Run(run) => {
                     left = left.saturating_sub(u64::from(run.len));
                     self.submit_write(device, file, run);
+                    self.platform().preemption_point().await;
                     if tag == Tag::Dirty && device.sync_waiting() {
                         return Turn::Slice;
                     }
                 }
                 Claim::Nothing | Claim::Busy => {
-                    device.slots.give_back(1);
+                    self.release_request(device);
                     return if matches!(claimed, Claim::Busy) { Turn::Busy } else { Turn::Nothing };
                 }
             }
@@ -123,11 +132,77 @@ impl<P: Platform> Engine<P> {
         reason != FlushReason::Sync && state.backs_off(self.platform().now())
     }
 
-    fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
+    /// Who says when background writeback of the device is due, and what they say.
+    fn background(&self, device: &DeviceState) -> Background {
+        match (&self.driver, &self.cache().ruling) {
+            (Driver::Own(_), _) => Background::Elsewhere,
+            (Driver::FlusherEach, None) => Background::Parts,
+            (Driver::FlusherEach, Some(_)) => Background::Law(self.is_over_background(device)),
+        }
+    }
+
+    fn slice_bytes(&self, device: &DeviceState) -> u64 {
+        let pages = self.ask_law(device, |law, view, own, shared| law.slice_pages(view, &mut **own, &mut **shared));
+        match pages {
+            Some(pages) => pages.saturating_mul(PAGE_BYTES).max(PAGE_BYTES),
+            None => device.knob(&self.cache().settings, Knob::SliceBytes),
+        }
+    }
+
+    /// Waits for a request to write with; who had to may take some more without.
+    pub(crate) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch) {
+        let depth = device.write_depth(self.settings());
+        let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
+        batch.0 = batch.0.saturating_sub(1);
+        if !extra && !device.try_count_write(depth, depth) {
+            let free = || {
+                let depth = device.write_depth(self.settings());
+                device.try_count_write(depth, depth).then_some(())
+            };
+            device.write_ended.until(free).await;
+            batch.0 = device.knob(self.settings(), Knob::RequestBatch) as u32 - 1;
+        }
+        let counted = CountedWrite { device, engine: self };
+        // The device's slots never fail: nobody says so.
+        while device.slots.take(1).await.is_err() {}
+        std::mem::forget(counted);
+    }
+
+    /// Takes a request to write with if there is one.
+    pub(crate) fn try_acquire_request(&self, device: &DeviceState) -> bool {
+        // The slot first: a write that was counted and gets none would look like congestion that clears.
+        if !device.slots.try_take(1) {
+            return false;
+        }
+        let depth = device.write_depth(self.settings());
+        let counted = device.try_count_write(depth, depth);
+        if !counted {
+            device.slots.give_back(1);
+        }
+        counted
+    }
+
+    /// The request has ended, or was not needed.
+    pub(crate) fn release_request(&self, device: &DeviceState) {
+        device.slots.give_back(1);
+        self.uncount_write(device);
+    }
+
+    fn uncount_write(&self, device: &DeviceState) {
+        let left = device.writes_in_flight.fetch_sub(1, Ordering::Relaxed) - 1;
+        if device.congestion.shrunk(left, device.write_depth(self.settings())) {
+            self.cache().congestion_cleared();
+        }
+        device.write_ended.wake_all();
+    }
+
+    pub(crate) fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
         let Run { offset, len, memory, sequence, pages } = run;
-        device.writes_in_flight.fetch_add(1, Ordering::Relaxed);
         device.writeback_pages.fetch_add(pages, Ordering::Relaxed);
-        device.request_begins(self.platform().now());
+        self.cache().dirty.writeback.fetch_add(pages, Ordering::Relaxed);
+        let now = self.platform().now();
+        device.request_begins(now);
+        device.write_begins(now);
         self.local().count(Counter::WriteRequests, 1);
         self.local().count(Counter::PageOut, u64::from(len));
         let ends = WriteEnds { engine: Arc::clone(self), file: Arc::clone(file), sequence };
@@ -174,10 +249,26 @@ impl<P: Platform> Engine<P> {
 }
 
 /// Has the flusher come back at `at`, unless it will come back anyway.
-fn come_back(device: &DeviceState, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
+pub(crate) fn come_back(device: &DeviceState, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
     if !state.retry_queued {
         state.retry_queued = true;
         device.queue_later(file, at);
+    }
+}
+
+/// How many requests somebody may still take as one who has waited.
+#[derive(Default)]
+pub(crate) struct Batch(u32);
+
+/// A request counted and not yet got: its waiter may go away.
+struct CountedWrite<'a, P: Platform> {
+    device: &'a DeviceState,
+    engine: &'a Engine<P>,
+}
+
+impl<P: Platform> Drop for CountedWrite<'_, P> {
+    fn drop(&mut self) {
+        self.engine.uncount_write(self.device);
     }
 }
 

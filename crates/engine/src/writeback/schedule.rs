@@ -21,6 +21,10 @@ pub(crate) struct View {
     pub(crate) memory_short: bool,
     pub(crate) dirty_pages: u64,
     pub(crate) background_pages: u64,
+    /// The law in force wants background writeback.
+    pub(crate) over_law: bool,
+    /// What is too old is written by this flusher.
+    pub(crate) expires_here: bool,
     /// When the file that has been dirty longest became so.
     pub(crate) oldest: Option<Nanos>,
     pub(crate) expire_ns: u64,
@@ -60,11 +64,11 @@ pub(crate) fn choose(view: &View) -> FlushChoice {
     if view.retry_due {
         return FlushChoice::Write(FlushReason::Retry);
     }
-    let over = view.dirty_pages > view.background_pages;
+    let over = view.over_law || view.dirty_pages > view.background_pages;
     if view.files_ready && (over || view.draining || view.memory_short) {
         return FlushChoice::Write(FlushReason::Background);
     }
-    let expires = view.oldest.map(|since| since.after(view.expire_ns));
+    let expires = view.oldest.filter(|_| view.expires_here).map(|since| since.after(view.expire_ns));
     if view.files_ready && expires.is_some_and(|at| at <= view.now) {
         return FlushChoice::Write(FlushReason::Expired);
     }

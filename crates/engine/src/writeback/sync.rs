@@ -16,6 +16,7 @@ use crate::cache::file::{FileInner, FileState, SyncRound};
 use crate::cache::nodes::Tag;
 use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
+use crate::dirty::force_charge;
 use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
@@ -100,6 +101,7 @@ impl<P: Platform> Engine<P> {
                 (state.discarded || !(earlier || marked || state.holds > 0)).then_some(())
             })
             .await;
+        self.rare_yield().await;
         // Those written for the round have later numbers: they too must have ended.
         let sequence = lock(&file.state).next_sequence;
         file.queue
@@ -118,7 +120,10 @@ impl<P: Platform> Engine<P> {
         };
         match error {
             Some(error) => Err(error.into()),
-            None => self.flush(file).await,
+            None => {
+                self.rare_yield().await;
+                self.flush(file).await
+            }
         }
     }
 
@@ -188,8 +193,14 @@ impl<P: Platform> Engine<P> {
             if doubtful.is_empty() {
                 continue;
             }
-            if cache.pages.word(frame).any(DIRTY | WRITEBACK) {
+            let word = cache.pages.word(frame);
+            if word.any(DIRTY | WRITEBACK) {
                 cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
+                if !word.has(DIRTY) {
+                    // The request in flight may leave some of them: the next sync has to mark the page.
+                    file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+                    state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
+                }
                 continue;
             }
             cache.pages.set_dirty(frame, doubtful);
@@ -197,7 +208,7 @@ impl<P: Platform> Engine<P> {
             file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
             state.failed_pages += 1;
             self.note_dirtied(file, state);
-            file.device.budget.force(1);
+            force_charge(&file.device, 1);
         }
     }
 }

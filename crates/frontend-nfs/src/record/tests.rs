@@ -14,13 +14,24 @@ fn in_fragments(bytes: &[u8], size: usize) -> Vec<u8> {
     fragments.flat_map(|(at, piece)| [&marked(piece.len(), at + 1 == count), piece].concat()).collect()
 }
 
-/// The records that come out when the stream is received in pieces of `piece` bytes.
+/// The records that come out when the stream is received in pieces of `piece` bytes: the same ones
+/// whether the pieces are copied first, or shared with somebody.
 fn received(stream: &[u8], piece: usize) -> Result<Vec<Vec<u8>>, String> {
+    let copied = received_as(stream, piece, false);
+    assert_eq!(copied, received_as(stream, piece, true));
+    copied
+}
+
+fn received_as(stream: &[u8], piece: usize, shared: bool) -> Result<Vec<Vec<u8>>, String> {
     let mut records = Records::default();
     let mut input = BytesMut::new();
     let mut out = Vec::new();
     for piece in stream.chunks(piece) {
-        input.extend_from_slice(piece);
+        let mut piece = Bytes::copy_from_slice(piece);
+        if shared && input.is_empty() {
+            records.receive_shared(&mut piece).map_err(|error| error.to_string())?;
+        }
+        input.extend_from_slice(&piece);
         records.receive(&mut input).map_err(|error| error.to_string())?;
         while let Some(mut chunk) = records.pop() {
             while let Some(record) = chunk.next_record() {

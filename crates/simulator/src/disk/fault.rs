@@ -9,6 +9,7 @@ use engine::{DeviceError, Operation};
 use crate::random::Random;
 
 use super::DiskFileId;
+use super::timing::Span;
 
 /// Which operations a fault meets.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,6 +18,8 @@ pub enum FaultTarget {
     Read,
     /// Writes of data.
     Write,
+    /// Reads and writes.
+    Data,
     /// Syncs.
     Sync,
     /// Changes of size, punches and reservations.
@@ -112,33 +115,79 @@ impl Fault {
         let touches = range.is_none_or(|(offset, len)| {
             offset < self.offset.saturating_add(self.len) && self.offset < offset.saturating_add(len)
         });
-        (self.target == FaultTarget::Any || self.target == target) && self.file.is_none_or(|own| own == file) && touches
+        let targeted = match self.target {
+            FaultTarget::Any => true,
+            FaultTarget::Data => matches!(target, FaultTarget::Read | FaultTarget::Write),
+            own => own == target,
+        };
+        targeted && self.file.is_none_or(|own| own == file) && touches
+    }
+}
+
+/// When and where on the medium a rule holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FaultWindow {
+    /// First instant, in virtual nanoseconds.
+    pub from_ns: u64,
+    /// The instant from which on it holds no more; [`u64::MAX`] is never.
+    pub until_ns: u64,
+    /// How often a period begins within that, counted from `from_ns`; 0 if it holds all the time.
+    pub every_ns: u64,
+    /// How long in each period it holds.
+    pub lasting_ns: u64,
+    /// First byte and length of a range of the medium that a request must touch. Requests without a
+    /// place on the medium touch none.
+    pub medium: Option<(u64, u64)>,
+}
+
+impl Default for FaultWindow {
+    /// Always and everywhere.
+    fn default() -> Self {
+        Self { from_ns: 0, until_ns: u64::MAX, every_ns: 0, lasting_ns: 0, medium: None }
+    }
+}
+
+impl FaultWindow {
+    fn holds(&self, now_ns: u64, spans: &[Span]) -> bool {
+        let within = (self.from_ns..self.until_ns).contains(&now_ns)
+            && (self.every_ns == 0 || (now_ns - self.from_ns) % self.every_ns < self.lasting_ns);
+        let touches = |(start, len): (u64, u64)| {
+            spans.iter().any(|span| span.position < start.saturating_add(len) && start < span.position + span.len)
+        };
+        within && self.medium.is_none_or(touches)
     }
 }
 
 #[derive(Default)]
 pub(crate) struct Faults {
-    rules: Vec<Fault>,
+    rules: Vec<(Fault, FaultWindow)>,
 }
 
 impl Faults {
-    pub(crate) fn add(&mut self, fault: Fault) {
-        self.rules.push(fault);
+    pub(crate) fn add(&mut self, fault: Fault, window: FaultWindow) {
+        self.rules.push((fault, window));
     }
 
     pub(crate) fn clear(&mut self) {
         self.rules.clear();
     }
 
-    /// What happens to this request, if anything does.
-    pub(crate) fn strike(&mut self, file: DiskFileId, operation: Operation, random: &mut Random) -> Option<FaultWhat> {
-        let at = self.rules.iter_mut().position(|rule| {
-            let meets = rule.meets(file, operation);
+    /// What happens to this request, if anything does. `spans` is where on the medium it is.
+    pub(crate) fn strike(
+        &mut self,
+        now_ns: u64,
+        file: DiskFileId,
+        operation: Operation,
+        spans: &[Span],
+        random: &mut Random,
+    ) -> Option<FaultWhat> {
+        let at = self.rules.iter_mut().position(|(rule, window)| {
+            let meets = rule.meets(file, operation) && window.holds(now_ns, spans);
             let skips = meets && rule.skip > 0;
             rule.skip -= u64::from(skips);
             meets && !skips && random.chance(rule.per_mille)
         })?;
-        let rule = &mut self.rules[at];
+        let rule = &mut self.rules[at].0;
         let what = rule.what;
         if let Some(times) = &mut rule.times {
             *times = times.saturating_sub(1);

@@ -4,48 +4,117 @@
 //! Does not own: when a change happens and whether it fails (`mod`, `fault`).
 //! Invariants: the durable image with the whole log applied, in order, is the live image.
 
+use std::collections::BTreeSet;
+
 use crate::random::Random;
 
-use super::image::Image;
+use super::image::{IMAGE_BLOCK_BYTES, Image, WHOLE_PAGES, kept_before, kept_len, kept_of, pieces};
 
 #[derive(Clone)]
 pub(crate) enum Change {
-    Write { offset: u64, bytes: Vec<u8> },
-    SetSize { size: u64 },
-    Punch { offset: u64, len: u64 },
-    Reserve { offset: u64, len: u64 },
+    /// With the kept ones of its bytes.
+    Write {
+        offset: u64,
+        len: u64,
+        kept: Vec<u8>,
+    },
+    SetSize {
+        size: u64,
+    },
+    Punch {
+        offset: u64,
+        len: u64,
+    },
+    Reserve {
+        offset: u64,
+        len: u64,
+    },
 }
 
 impl Change {
     fn apply(&self, image: &mut Image) {
         match self {
-            Self::Write { offset, bytes } => image.write(*offset, bytes),
+            Self::Write { offset, len, kept } => image.write_kept(*offset, *len, kept),
             Self::SetSize { size } => image.set_size(*size),
             Self::Punch { offset, len } => image.punch(*offset, *len),
             Self::Reserve { offset, len } => image.reserve(*offset, *len),
         }
     }
+
+    fn written_bytes(&self) -> u64 {
+        if let Self::Write { len, .. } = self { *len } else { 0 }
+    }
+
+    /// The range that a write fills or a reservation takes; `None` for changes that take something away.
+    fn adds_to(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Write { offset, len, .. } | Self::Reserve { offset, len } => Some((*offset, *len)),
+            Self::SetSize { .. } | Self::Punch { .. } => None,
+        }
+    }
 }
 
-#[derive(Default)]
+/// The pieces of a write that tear apart: sectors, or pages where those are known by stamps alone. Each
+/// as offset, length and kept bytes.
+pub(crate) fn torn(
+    offset: u64,
+    len: u64,
+    kept: &[u8],
+    kept_bytes: u64,
+    sector_bytes: u64,
+) -> impl Iterator<Item = (u64, u64, &[u8])> {
+    let unit = if kept_bytes == WHOLE_PAGES { sector_bytes } else { IMAGE_BLOCK_BYTES };
+    pieces(offset, len, unit).map(move |(start, len)| {
+        let from = (kept_before(start, kept_bytes) - kept_before(offset, kept_bytes)) as usize;
+        (start, len, &kept[from..from + kept_len(start, len, kept_bytes)])
+    })
+}
+
 pub(crate) struct DiskFile {
     pub(crate) live: Image,
     pub(crate) durable: Image,
     log: Vec<Change>,
+    /// Bytes of the writes in the log, rewritten ones twice.
+    volatile_bytes: u64,
     /// Changes that have left the log, so that a place in the log has a lasting number.
     log_start: u64,
+    /// How often the bytes or the size were changed.
+    pub(crate) changes: u64,
     /// Requests of this file that did not succeed.
     pub(crate) failures: u64,
 }
 
 impl DiskFile {
+    /// An empty file, of whose pages so many bytes are kept.
+    pub(crate) fn new(kept_bytes: u64) -> Self {
+        let (live, durable) = (Image::new(kept_bytes), Image::new(kept_bytes));
+        Self { live, durable, log: Vec::new(), volatile_bytes: 0, log_start: 0, changes: 0, failures: 0 }
+    }
+
     /// A change happens. On a disk without a volatile cache what is written is durable at once.
     pub(crate) fn change(&mut self, change: Change, volatile_cache: bool) {
         change.apply(&mut self.live);
+        self.changes += u64::from(!matches!(change, Change::Reserve { .. }));
+        self.volatile_bytes += change.written_bytes();
         self.log.push(change);
         if !volatile_cache {
             self.make_durable(self.log_end());
         }
+    }
+
+    /// Somebody else changes the file: durable at once.
+    pub(crate) fn change_behind(&mut self, size: u64, offset: u64, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            let kept = kept_of(offset, bytes, self.live.kept_bytes());
+            self.change(Change::Write { offset, len: bytes.len() as u64, kept }, true);
+        }
+        self.change(Change::SetSize { size }, true);
+        self.make_durable(u64::MAX);
+    }
+
+    /// Bytes that were written and that a power loss may take.
+    pub(crate) fn volatile_bytes(&self) -> u64 {
+        self.volatile_bytes
     }
 
     /// The number of the next change: a sync that is asked for now covers all before it.
@@ -56,62 +125,85 @@ impl DiskFile {
     /// Makes all changes before number `end` durable.
     pub(crate) fn make_durable(&mut self, end: u64) {
         let count = end.saturating_sub(self.log_start).min(self.log.len() as u64);
-        for change in self.log.drain(..count as usize) {
-            change.apply(&mut self.durable);
-        }
+        let synced: Vec<Change> = self.log.drain(..count as usize).collect();
         self.log_start += count;
+        self.volatile_bytes -= synced.iter().map(Change::written_bytes).sum::<u64>();
+        if synced.iter().chain(&self.log).any(|change| change.adds_to().is_none()) {
+            return synced.iter().for_each(|change| change.apply(&mut self.durable));
+        }
+        // A chunk that nothing after the sync has changed is by now what it is in the live image: shared
+        // with it instead of copied.
+        let chunks_of = |change: &Change, image: &Image| {
+            change.adds_to().map_or(0..0, |(offset, len)| image.chunks_of(offset, len))
+        };
+        let later: BTreeSet<u64> = self.log.iter().flat_map(|change| chunks_of(change, &self.live)).collect();
+        for change in &synced {
+            let chunks = chunks_of(change, &self.live);
+            if chunks.clone().any(|chunk| later.contains(&chunk)) {
+                change.apply(&mut self.durable);
+            }
+            if let Change::Write { offset, len, .. } = change {
+                self.durable.grow(offset + len);
+            }
+        }
+        let shared: BTreeSet<u64> = synced.iter().flat_map(|change| chunks_of(change, &self.live)).collect();
+        for chunk in shared.difference(&later) {
+            self.durable.share_chunk(*chunk, &self.live);
+        }
     }
 
     /// Of the data written and not yet durable, some sectors are as they were before. Sizes and layout
     /// stay.
-    pub(crate) fn lose_writes(&mut self, sector_bytes: usize, random: &mut Random) {
+    pub(crate) fn lose_writes(&mut self, sector_bytes: u64, random: &mut Random) {
         let mut live = self.durable.clone();
         for change in std::mem::take(&mut self.log) {
-            let Change::Write { offset, bytes } = change else {
+            let Change::Write { offset, len, kept } = change else {
                 change.apply(&mut live);
                 self.log.push(change);
                 continue;
             };
-            let size = live.size().max(offset + bytes.len() as u64);
-            for (index, sector) in bytes.chunks(sector_bytes).enumerate() {
+            let size = live.size().max(offset + len);
+            for (offset, len, kept) in torn(offset, len, &kept, live.kept_bytes(), sector_bytes) {
                 if random.chance(500) {
-                    let offset = offset + (index * sector_bytes) as u64;
-                    live.write(offset, sector);
-                    self.log.push(Change::Write { offset, bytes: sector.to_vec() });
+                    live.write_kept(offset, len, kept);
+                    self.log.push(Change::Write { offset, len, kept: kept.to_vec() });
                 }
             }
             live.set_size(size);
             self.log.push(Change::SetSize { size });
         }
+        self.volatile_bytes = self.log.iter().map(Change::written_bytes).sum();
         self.live = live;
+        self.changes += 1;
     }
 
     /// Power is lost: of the log, the first changes of size and layout survive up to a point drawn,
     /// and of each write any sectors.
-    pub(crate) fn lose_power(&mut self, sector_bytes: usize, random: &mut Random) {
+    pub(crate) fn lose_power(&mut self, sector_bytes: u64, random: &mut Random) {
         let layout_until = random.below(self.log.len() as u64 + 1) as usize;
         for (at, change) in std::mem::take(&mut self.log).into_iter().enumerate() {
-            let kept = at < layout_until;
-            let Change::Write { offset, bytes } = change else {
-                if kept {
+            let survives = at < layout_until;
+            let Change::Write { offset, len, kept } = change else {
+                if survives {
                     change.apply(&mut self.durable);
                 }
                 continue;
             };
-            let size_max = if kept { u64::MAX } else { self.durable.size() };
-            for (index, sector) in bytes.chunks(sector_bytes).enumerate() {
-                let start = offset + (index * sector_bytes) as u64;
-                let len = sector.len().min(size_max.saturating_sub(start) as usize);
+            let size_max = if survives { u64::MAX } else { self.durable.size() };
+            let kept_bytes = self.durable.kept_bytes();
+            for (start, len, kept) in torn(offset, len, &kept, kept_bytes, sector_bytes) {
+                let len = len.min(size_max.saturating_sub(start));
                 if random.chance(500) {
-                    self.durable.write(start, &sector[..len]);
+                    self.durable.write_kept(start, len, &kept[..kept_len(start, len, kept_bytes)]);
                 }
             }
-            if kept {
-                let size = self.durable.size().max(offset + bytes.len() as u64);
-                self.durable.set_size(size);
+            if survives {
+                self.durable.grow(offset + len);
             }
         }
         self.live = self.durable.clone();
+        self.volatile_bytes = 0;
         self.log_start = 0;
+        self.changes += 1;
     }
 }

@@ -1,34 +1,49 @@
-//! A simulated disk: a fixed latency, a fixed rate, a volatile write cache, and faults.
+//! A simulated disk: files on a medium, a volatile write cache, and faults.
 //!
-//! The model: a request waits for the latency; then, one request at a time, its bytes pass at the
-//! rate. Which of the requests that have waited is taken next is drawn from the seed, so requests in
-//! flight end in any order. What a request does to the file happens as it ends. A write's bytes are
-//! fetched in pieces, some when its transfer starts and the others when it ends, and a read's memory
-//! holds rubbish in between, as with a real disk's DMA.
+//! When a request starts and ends is a model's business (`timing`): by default a latency, a rate and
+//! an order drawn from the seed; or one of the devices in the catalogue. What a request does to the
+//! file happens as it ends. A write's bytes are fetched in pieces, some when its transfer starts and
+//! the others when it ends, and a read's memory holds rubbish in between, as with a real disk's DMA.
 //!
-//! Owns: the files' bytes (live and durable), the requests in flight, space, timing, the faults.
-//! Does not own: names (`directory`), the engine's view of any file.
+//! Owns: the files' bytes (live and durable), the requests in flight, space, the faults.
+//! Does not own: names (`directory`), the engine's view of any file; when things happen (`timing`),
+//! where on the medium a file is (`layout`).
 //! Invariants: each request is answered once, with no lock held, or dropped where a fault says so. A
 //! request that breaks the contract of `engine::Request`, or whose memory changes while it is being
 //! written, fails the world's run with a message.
 
 mod fault;
-mod file;
-mod image;
-mod state;
+mod fault_script;
 
-use std::collections::BTreeMap;
+mod file;
+mod gate;
+mod image;
+mod layout;
+mod service;
+mod state;
+mod statistics;
+pub(crate) mod timing;
+
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use engine::{Backing, Device, DeviceError, Limits, Nanos, Operation, Request};
+use engine::{Backing, Device, DeviceError, Limits, Operation, Request};
 
+use crate::simulation::OffsetSample;
 use crate::world::{Shared, World};
 
 use fault::Faults;
-pub use fault::{Fault, FaultTarget, FaultWhat};
-use file::{Change, DiskFile};
-use image::IMAGE_BLOCK_BYTES;
-use state::{Ended, Outcome, Phase, State, conflict, is_data};
+pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
+pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
+use file::DiskFile;
+use gate::Gates;
+use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
+pub use layout::Allocation;
+pub(crate) use layout::Layout;
+use service::Service;
+use state::{Ended, Outcome, Pending, Phase, State, conflict, is_data};
+pub use statistics::DiskFigures;
+use timing::{AnyOrder, Event, Timing};
 
 /// What a disk is made from.
 #[derive(Clone, Debug)]
@@ -41,6 +56,9 @@ pub struct DiskOptions {
     pub depth: u32,
     /// Whether completed writes wait for a sync to be durable.
     pub volatile_cache: bool,
+    /// Bytes of completed writes that wait for it at most: the oldest are durable once there are more, as a
+    /// drive's cache has no room for them. [`u64::MAX`]: all wait.
+    pub volatile_bytes_max: u64,
     /// What each request takes before its bytes pass, in nanoseconds.
     pub latency_ns: u64,
     /// Bytes that pass in a second; at least 1.
@@ -49,6 +67,8 @@ pub struct DiskOptions {
     pub capacity_bytes: u64,
     /// Of 1,000 requests, how many are carried out before `submit` returns.
     pub inline_per_mille: u64,
+    /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
+    pub longer_alone: bool,
 }
 
 impl Default for DiskOptions {
@@ -59,10 +79,12 @@ impl Default for DiskOptions {
             request_bytes_max: 1 << 20,
             depth: 32,
             volatile_cache: true,
+            volatile_bytes_max: u64::MAX,
             latency_ns: 100_000,
             bytes_per_second: 100_000_000,
             capacity_bytes: 1 << 40,
             inline_per_mille: 0,
+            longer_alone: false,
         }
     }
 }
@@ -76,6 +98,9 @@ struct SimFile {
     disk: u64,
     file: DiskFileId,
 }
+
+/// What begins or ends at an instant.
+type Step = fn(&Disk);
 
 /// A disk with files on it.
 pub struct Disk {
@@ -105,6 +130,18 @@ impl Disk {
     /// # Panics
     /// When the options name sizes that no device may have.
     pub fn new(world: &World, number: u64, options: DiskOptions) -> Arc<Self> {
+        let timing = Timing::AnyOrder(AnyOrder::new(options.latency_ns, options.bytes_per_second));
+        Self::with_timing(world, number, options, timing, None)
+    }
+
+    /// As [`Disk::new`], with another model and a medium that files have places on.
+    pub(crate) fn with_timing(
+        world: &World,
+        number: u64,
+        options: DiskOptions,
+        timing: Timing,
+        layout: Option<Layout>,
+    ) -> Arc<Self> {
         assert!(options.block_bytes == 512 || options.block_bytes == 4096, "{options:?}");
         assert!(options.request_bytes_max >= 4096 && options.request_bytes_max.is_multiple_of(4096), "{options:?}");
         assert!(options.depth > 0 && options.bytes_per_second > 0, "{options:?}");
@@ -116,12 +153,16 @@ impl Disk {
         };
         let shared = Arc::clone(world.shared());
         let state = State {
+            kept_bytes: WHOLE_PAGES,
+            blocks: 0,
             files: BTreeMap::new(),
             files_made: 0,
+            cached: VecDeque::new(),
+            cached_bytes: 0,
             pending: BTreeMap::new(),
             requests: 0,
-            busy: false,
-            hung: false,
+            gates: Gates::default(),
+            service: Service::new(timing, layout),
             faults: Faults::default(),
             capacity_bytes: options.capacity_bytes,
             failures: 0,
@@ -155,7 +196,8 @@ impl Disk {
         let mut state = self.lock();
         let file = state.files_made;
         state.files_made += 1;
-        state.files.insert(file, DiskFile::default());
+        let made = DiskFile::new(state.kept_bytes);
+        state.files.insert(file, made);
         DiskFileId(file)
     }
 
@@ -171,7 +213,10 @@ impl Disk {
 
     /// Forgets a file and frees its space. Requests for it fail as stale from now on.
     pub fn remove_file(&self, file: DiskFileId) {
-        self.lock().files.remove(&file.0);
+        let mut state = self.lock();
+        state.files.remove(&file.0);
+        state.service.remove_file(file);
+        state.count_blocks();
     }
 
     /// The file's size as a read would find it; 0 if there is no such file.
@@ -214,18 +259,45 @@ impl Disk {
 
     /// Changes a file behind the engine's back, as a program on the host would: durable at once.
     pub fn change_behind(&self, file: DiskFileId, size: u64, offset: u64, bytes: &[u8]) {
-        if let Some(file) = self.lock().files.get_mut(&file.0) {
-            if !bytes.is_empty() {
-                file.change(Change::Write { offset, bytes: bytes.to_vec() }, true);
-            }
-            file.change(Change::SetSize { size }, true);
-            file.make_durable(u64::MAX);
+        let mut state = self.lock();
+        state.service.lay_out(file, 0, size);
+        if let Some(file) = state.files.get_mut(&file.0) {
+            file.change_behind(size, offset, bytes);
         }
+        state.count_blocks();
+    }
+
+    /// Gives the first `bytes` of a file their place on the medium, in one piece if there is one, as
+    /// files have it that were there before. Nothing is read, written or counted as space.
+    pub fn lay_out(&self, file: DiskFileId, bytes: u64) {
+        self.lock().service.lay_out(file, 0, bytes);
+    }
+
+    /// Bytes that were written and that no sync of their file has made durable; what was written twice counts
+    /// twice. 0 without a volatile cache.
+    pub fn volatile_bytes(&self) -> u64 {
+        self.lock().files.values().map(DiskFile::volatile_bytes).sum()
+    }
+
+    /// What it did so far.
+    pub fn figures(&self) -> DiskFigures {
+        let now_ns = self.shared.now_ns();
+        self.lock().service.figures(now_ns)
+    }
+
+    /// Where on the medium it worked: at most 20,000 requests, evenly thinned.
+    pub fn offsets(&self) -> Vec<OffsetSample> {
+        self.lock().service.offsets().to_vec()
     }
 
     /// Adds a fault; those added before come first.
     pub fn add_fault(&self, fault: Fault) {
-        self.lock().faults.add(fault);
+        self.add_fault_within(fault, FaultWindow::default());
+    }
+
+    /// Adds a fault that holds at times or in places only; those added before come first.
+    pub fn add_fault_within(&self, fault: Fault, window: FaultWindow) {
+        self.lock().faults.add(fault, window);
     }
 
     /// Ends all faults, but not what they have done to requests already submitted.
@@ -247,32 +319,36 @@ impl Disk {
     /// made hang.
     pub fn is_hung(&self) -> bool {
         let state = self.lock();
-        state.hung || state.pending.values().any(|pending| pending.phase == Phase::Held)
+        state.service.is_hung() || state.pending.values().any(|pending| pending.phase == Phase::Held)
     }
 
-    /// Ends nothing any more until [`Disk::release`].
+    /// Ends nothing any more until [`Disk::release`]. Its own time stands still meanwhile.
     pub fn hang(&self) {
-        self.lock().hung = true;
+        let now_ns = self.shared.now_ns();
+        self.lock().service.hang(now_ns);
     }
 
     /// Goes on, with requests that a fault made hang too.
     pub fn release(&self) {
-        {
-            let mut state = self.lock();
-            state.hung = false;
-            let ready_ns = self.shared.now_ns();
-            for pending in state.pending.values_mut() {
-                if pending.phase == Phase::Held {
-                    pending.phase = Phase::Waiting { ready_ns };
-                }
-            }
+        let mut state = self.lock();
+        let now_ns = self.shared.now_ns();
+        state.service.release(now_ns);
+        let held: Vec<u64> =
+            (state.pending.iter()).filter(|(_, pending)| pending.phase == Phase::Held).map(|(id, _)| *id).collect();
+        for id in held {
+            self.hand_over(&mut state, id);
         }
-        self.pump();
+        self.wake_at(&mut state, now_ns);
     }
 
     /// Changes how many bytes all files together may take up.
     pub fn set_capacity(&self, capacity_bytes: u64) {
         self.lock().capacity_bytes = capacity_bytes;
+    }
+
+    /// As many bytes again as it was made with.
+    pub fn restore_capacity(&self) {
+        self.set_capacity(self.options.capacity_bytes);
     }
 
     /// Requests in flight.
@@ -291,18 +367,55 @@ impl Disk {
         let lost = {
             let mut state = self.lock();
             let state = &mut *state;
-            let lost = std::mem::take(&mut state.pending);
-            for pending in lost.values() {
+            let mut lost = std::mem::take(&mut state.pending);
+            for pending in lost.values_mut() {
                 state.apply(pending, &self.options, false);
             }
             for file in state.files.values_mut() {
-                file.lose_power(self.options.block_bytes as usize, &mut state.random);
+                file.lose_power(self.options.block_bytes.into(), &mut state.random);
             }
-            (state.busy, state.data_in_flight) = (false, 0);
+            state.count_blocks();
+            state.data_in_flight = 0;
+            state.gates.clear();
+            state.service.clear(self.shared.now_ns());
             lost
         };
         self.shared.trace("crash", &[self.number]);
         drop(lost);
+    }
+
+    /// Sets up what a script's entry asks of this disk, at the times it says. `file` is the entry's
+    /// file, if it names one. What is the machine's or a link's is none of a disk's business.
+    pub fn arm(&self, entry: &ScriptedFault, file: Option<DiskFileId>) {
+        let (begin, end): (Step, Step) = match &entry.what {
+            ScriptedWhat::Requests { fault, window } => {
+                return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
+            }
+            ScriptedWhat::Hang => (Disk::hang, Disk::release),
+            ScriptedWhat::NoSpace => (|disk| disk.set_capacity(0), Disk::restore_capacity),
+            ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
+        };
+        self.call_at(entry.from_ns, begin);
+        if entry.until_ns != u64::MAX {
+            self.call_at(entry.until_ns, end);
+        }
+    }
+
+    /// The process that submitted all requests in flight is gone: they are carried out, and answered
+    /// to nobody. Faults they were dealt still hold.
+    pub fn kill_process(&self) {
+        let orphans = {
+            let mut state = self.lock();
+            let state = &mut *state;
+            let orphans = std::mem::take(&mut state.pending);
+            let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
+            state.data_in_flight = 0;
+            state.gates.clear();
+            state.service.clear(self.shared.now_ns());
+            ended
+        };
+        self.shared.trace("kill", &[self.number]);
+        drop(orphans);
     }
 
     /// The world ends: what is in flight is dropped.
@@ -327,62 +440,77 @@ impl Disk {
         );
     }
 
-    fn transfer_ns(&self, operation: Operation) -> u64 {
-        match operation {
-            Operation::Read { len, .. } | Operation::Write { len, .. } => {
-                u64::from(len) * Nanos::SECOND / self.options.bytes_per_second
-            }
-            _ => 0,
-        }
-    }
-
-    /// Starts the transfer of one request that has waited long enough, if none is under way.
-    fn pump(&self) {
-        let now_ns = self.shared.now_ns();
-        let mut state = self.lock();
-        let state = &mut *state;
-        if state.busy || state.hung {
-            return;
-        }
-        let ready: Vec<u64> = state
-            .pending
-            .iter()
-            .filter(|(_, pending)| matches!(pending.phase, Phase::Waiting { ready_ns } if ready_ns <= now_ns))
-            .map(|(id, _)| *id)
-            .collect();
-        if ready.is_empty() {
-            return;
-        }
-        let id = state.random.pick(&ready);
-        state.busy = true;
-        let random = &mut state.random;
-        if let Some(pending) = state.pending.get_mut(&id) {
-            pending.phase = Phase::Transfer;
-            pending.fetch_some(random);
-            let end_ns = now_ns + self.transfer_ns(pending.operation);
-            self.call_at(end_ns, move |disk| disk.finish(id));
-        }
-    }
-
-    /// A transfer has ended: the request's effect happens, and it is answered.
-    fn finish(&self, id: u64) {
-        let finished = {
-            let mut state = self.lock();
-            let state = &mut *state;
-            state.busy = false;
-            let now_ns = self.shared.now_ns();
-            if state.hung {
-                if let Some(pending) = state.pending.get_mut(&id) {
-                    pending.phase = Phase::Waiting { ready_ns: now_ns };
-                }
+    /// Gives a request to the timing.
+    fn hand_over(&self, state: &mut State, id: u64) {
+        let Some(pending) = state.pending.get_mut(&id) else { return };
+        if let (Operation::Write { offset, len }, true) = (pending.operation, self.options.longer_alone) {
+            let size = state.files.get(&pending.file.0).map_or(0, |file| file.live.size());
+            if !state.gates.enter(pending.file.0, id, offset + u64::from(len) > size) {
                 return;
             }
-            state.pending.remove(&id).map(|pending| state.end(pending, &self.options))
-        };
-        if let Some(ended) = finished {
+        }
+        let now_ns = self.shared.now_ns();
+        pending.phase = Phase::Queued;
+        let (file, operation) = (pending.file, pending.operation);
+        state.service.locate(file, operation);
+        state.service.accept(now_ns, id, file, operation, self.options.volatile_cache);
+        self.wake_at(state, now_ns);
+    }
+
+    /// Sees to it that the timing runs at this instant.
+    fn wake_at(&self, state: &mut State, at_ns: u64) {
+        if state.service.wants_wake(at_ns) {
+            self.call_at(at_ns, move |disk| disk.pump(at_ns));
+        }
+    }
+
+    /// Runs the timing: requests start, and end with their effects, and are answered.
+    fn pump(&self, woken_ns: u64) {
+        let mut ended = Vec::new();
+        {
+            let mut state = self.lock();
+            let state = &mut *state;
+            if !state.service.woken(woken_ns) {
+                return;
+            }
+            let now_ns = self.shared.now_ns();
+            let next_ns = state.service.run(now_ns, &mut state.random);
+            while let Some(event) = state.service.pop_event() {
+                match event {
+                    Event::Started(id) => {
+                        let Some(pending) = state.pending.get_mut(&id) else { continue };
+                        pending.phase = Phase::Transfer;
+                        pending.fetch_some(&mut state.random);
+                    }
+                    Event::Ended(id) => {
+                        let Some(pending) = state.pending.remove(&id) else { continue };
+                        let file = pending.file;
+                        ended.push((id, self.end(state, pending, now_ns)));
+                        state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id));
+                    }
+                }
+            }
+            if let Some(next_ns) = next_ns {
+                self.wake_at(state, next_ns);
+            }
+        }
+        for (id, ended) in ended {
             self.answer(id, ended);
         }
-        self.pump();
+    }
+
+    /// A request's effect happens and is counted. It is not among those in flight any more.
+    fn end(&self, state: &mut State, pending: Pending, now_ns: u64) -> Ended {
+        let (file, operation) = (pending.file, pending.operation);
+        let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
+        let before = extent(state);
+        let ended = state.end(pending, &self.options);
+        if extent(state) != before {
+            state.service.owe_journal();
+        }
+        let in_flight = state.pending.len() as u64;
+        state.service.ended(now_ns, file, operation, ended.outcome == Outcome::Done, in_flight);
+        ended
     }
 
     fn answer(&self, id: u64, ended: Ended) {
@@ -390,8 +518,8 @@ impl Disk {
         if let Some(at) = changed {
             self.violation(pending.operation, &format!("its memory changed while in flight, at byte {at}"));
         }
-        if !read.is_empty() {
-            pending.request.copy_in(0, &read);
+        if let (Operation::Read { len, .. }, false) = (pending.operation, read.is_empty()) {
+            pending.request.copy_kept_in(0..len as usize, &read);
         }
         let code = match outcome {
             Outcome::Done => 0,
@@ -412,9 +540,12 @@ impl Disk {
         let block = u64::from(self.options.block_bytes);
         let operation = request.operation();
         if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
-            let segments: usize = request.segments().map(|segment| segment.1).sum();
-            if segments != len as usize || len == 0 {
-                return Some(format!("its memory is {segments} bytes"));
+            let bytes = request.memory_bytes();
+            if bytes != len as usize || len == 0 {
+                return Some(format!("its memory is {bytes} bytes"));
+            }
+            if request.kept_bytes() as u64 != state.kept_bytes {
+                return Some(format!("it keeps {} bytes a page, the disk {}", request.kept_bytes(), state.kept_bytes));
             }
             if !offset.is_multiple_of(block) || len > self.options.request_bytes_max {
                 return Some(format!("block {block}, at most {} bytes", self.options.request_bytes_max));
@@ -462,21 +593,30 @@ impl Device for Disk {
         self.shared.trace("submit", &[self.number, id, file.0, kind, offset, len]);
         let (pending, inline) = {
             let state = &mut *state;
-            (state.accept(request, file, now_ns, &self.options), state.random.chance(self.options.inline_per_mille))
+            state.service.allocate(file, operation);
+            state.service.locate(file, operation);
+            (state.accept(request, file, now_ns), state.random.chance(self.options.inline_per_mille))
         };
         if is_data(operation) {
             state.data_in_flight += 1;
             state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
         }
-        if inline && !state.hung && pending.phase != Phase::Held {
-            let ended = state.end(pending, &self.options);
+        if inline && !state.service.is_hung() && pending.phase != Phase::Held {
+            let ended = self.end(&mut state, pending, now_ns);
             drop(state);
             return self.answer(id, ended);
         }
-        if let Phase::Waiting { ready_ns } = pending.phase {
-            self.call_at(ready_ns, Disk::pump);
-        }
+        let phase = pending.phase;
         state.pending.insert(id, pending);
+        let in_flight = state.pending.len() as u64;
+        state.service.in_flight(now_ns, in_flight);
+        match phase {
+            Phase::Waiting { ready_ns } if ready_ns > now_ns => {
+                self.call_at(ready_ns, move |disk| disk.hand_over(&mut disk.lock(), id));
+            }
+            Phase::Waiting { .. } => self.hand_over(&mut state, id),
+            _ => {}
+        }
     }
 
     fn free_bytes_hint(&self) -> u64 {

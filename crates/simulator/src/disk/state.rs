@@ -4,25 +4,29 @@
 //! Does not own: when things happen and who is told (`mod`); which requests fail (`fault`).
 //! Invariants: nothing here waits, answers a request, or lets the lock go.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 
 use super::fault::{FaultWhat, Faults};
-use super::file::{Change, DiskFile};
-use super::image::IMAGE_BLOCK_BYTES;
-use super::{DiskFileId, DiskOptions};
+use super::file::{Change, DiskFile, torn};
+use super::gate::Gates;
+use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
+use super::service::Service;
+use super::{Disk, DiskFileId, DiskOptions};
 use crate::random::Random;
 
 /// What a read's memory holds before its bytes arrive.
 const RUBBISH: u8 = 0xdb;
-/// Pieces in which request memory is fetched.
-const PIECE_BYTES: usize = 512;
+/// Pieces in which request memory is fetched, where pages are whole; stamps are fetched one by one.
+const PIECE_BYTES: u64 = 512;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Phase {
-    /// The latency has not passed before this instant.
+    /// It is not handed to the timing before this instant.
     Waiting { ready_ns: u64 },
+    /// The timing has it.
+    Queued,
     /// Its bytes pass.
     Transfer,
     /// Not before a release.
@@ -46,9 +50,11 @@ pub(super) struct Pending {
     pub(super) outcome: Outcome,
     /// The end of the file's log when the request was submitted: what a sync covers.
     pub(super) log_end: u64,
-    /// Of a write: its bytes when it was submitted, to compare with.
+    /// How many bytes of each page the disk keeps.
+    pub(super) kept_bytes: u64,
+    /// Of a write: its kept bytes when it was submitted, to compare with.
     pub(super) submitted: Vec<u8>,
-    /// Of a write: the bytes fetched so far, and which pieces those are.
+    /// Of a write: the kept bytes fetched so far, and which pieces those are.
     pub(super) fetched: Vec<u8>,
     pub(super) fetched_pieces: Vec<bool>,
 }
@@ -57,20 +63,27 @@ pub(super) struct Pending {
 pub(super) struct Ended {
     pub(super) pending: Pending,
     pub(super) outcome: Outcome,
-    /// Of a read: what to put into its memory.
+    /// Of a read: the kept bytes to put into its memory.
     pub(super) read: Vec<u8>,
     /// Of a write: where its memory is not what was submitted.
     pub(super) changed: Option<usize>,
 }
 
 pub(super) struct State {
+    /// How many bytes of each page the files keep.
+    pub(super) kept_bytes: u64,
+    /// Pages that take up space, of all files.
+    pub(super) blocks: u64,
     pub(super) files: BTreeMap<u64, DiskFile>,
     pub(super) files_made: u64,
+    /// Writes in the volatile cache, the oldest first: file, place in its log, bytes. Kept where the cache
+    /// has a size. A sync of a file leaves them here: they are durable already when their time comes.
+    pub(super) cached: VecDeque<(u64, u64, u64)>,
+    pub(super) cached_bytes: u64,
     pub(super) pending: BTreeMap<u64, Pending>,
     pub(super) requests: u64,
-    /// A request's bytes pass now.
-    pub(super) busy: bool,
-    pub(super) hung: bool,
+    pub(super) gates: Gates,
+    pub(super) service: Service,
     pub(super) faults: Faults,
     pub(super) capacity_bytes: u64,
     /// Requests that did not succeed.
@@ -79,6 +92,11 @@ pub(super) struct State {
     /// Data requests in flight now, and the most there ever were.
     pub(super) data_in_flight: u32,
     pub(super) data_in_flight_max: u32,
+}
+
+/// What request memory is fetched in.
+fn piece_bytes(kept_bytes: u64) -> u64 {
+    if kept_bytes == WHOLE_PAGES { PIECE_BYTES } else { IMAGE_BLOCK_BYTES }
 }
 
 pub(super) fn is_data(operation: Operation) -> bool {
@@ -108,17 +126,35 @@ impl Pending {
                     }
                 }
             }
-            Operation::Read { len, .. } => self.request.copy_in(0, &vec![RUBBISH; len as usize]),
+            Operation::Read { offset, len } => {
+                let rubbish = vec![RUBBISH; kept_len(offset, len.into(), self.kept_bytes)];
+                self.request.copy_kept_in(0..len as usize, &rubbish);
+            }
             _ => {}
         }
     }
 
     fn fetch(&mut self, piece: usize) {
+        let Operation::Write { offset, len } = self.operation else { return };
         if !std::mem::replace(&mut self.fetched_pieces[piece], true) {
-            let start = piece * PIECE_BYTES;
-            let end = (start + PIECE_BYTES).min(self.fetched.len());
-            self.request.copy_out(start..end, &mut self.fetched[start..end]);
+            let unit = piece_bytes(self.kept_bytes);
+            let first = offset / unit + piece as u64;
+            let (start, end) = ((first * unit).max(offset), ((first + 1) * unit).min(offset + u64::from(len)));
+            let at = kept_before(start, self.kept_bytes) - kept_before(offset, self.kept_bytes);
+            let range = (start - offset) as usize..(end - offset) as usize;
+            self.request.copy_kept_out(range, &mut self.fetched[at as usize..]);
         }
+    }
+
+    /// Where the bytes fetched are not those that were submitted, from the request's first byte on.
+    fn changed(&self) -> Option<usize> {
+        let Operation::Write { offset, .. } = self.operation else { return None };
+        if self.fetched == self.submitted {
+            return None;
+        }
+        let at = (0..self.fetched.len()).find(|at| self.fetched[*at] != self.submitted[*at])?;
+        let kept = kept_before(offset, self.kept_bytes) + at as u64;
+        Some((kept / self.kept_bytes * IMAGE_BLOCK_BYTES + kept % self.kept_bytes - offset) as usize)
     }
 
     fn fetch_rest(&mut self, random: &mut Random) {
@@ -135,14 +171,13 @@ impl State {
             self.data_in_flight = self.data_in_flight.saturating_sub(1);
         }
         pending.fetch_rest(&mut self.random);
-        let changed = (0..pending.fetched.len()).find(|at| pending.fetched[*at] != pending.submitted[*at]);
-        let outcome = self.apply(&pending, options, true);
+        let changed = pending.changed();
+        let outcome = self.apply(&mut pending, options, true);
         let mut read = Vec::new();
-        if let (Operation::Read { offset, len }, Outcome::Done) = (pending.operation, outcome) {
-            read = vec![0; len as usize];
-            if let Some(file) = self.files.get(&pending.file.0) {
-                file.live.read(offset, &mut read);
-            }
+        if let (Operation::Read { offset, len }, Outcome::Done) = (pending.operation, outcome)
+            && let Some(file) = self.files.get(&pending.file.0)
+        {
+            read = file.live.read_kept(offset, len.into());
         }
         if outcome != Outcome::Done {
             self.failures += 1;
@@ -154,12 +189,41 @@ impl State {
     }
 
     pub(super) fn blocks_free(&self) -> u64 {
-        let used: u64 = self.files.values().map(|file| file.live.blocks()).sum();
-        (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(used)
+        (self.capacity_bytes / IMAGE_BLOCK_BYTES).saturating_sub(self.blocks)
+    }
+
+    /// Counts anew what takes up space, after changes that are not a request's.
+    pub(super) fn count_blocks(&mut self) {
+        self.blocks = self.files.values().map(|file| file.live.blocks()).sum();
     }
 
     /// Carries a request out, or as much of it as a failing one does. `whole` is false at a power loss.
-    pub(super) fn apply(&mut self, pending: &Pending, options: &DiskOptions, whole: bool) -> Outcome {
+    pub(super) fn apply(&mut self, pending: &mut Pending, options: &DiskOptions, whole: bool) -> Outcome {
+        let blocks = |state: &Self| state.files.get(&pending.file.0).map_or(0, |file| file.live.blocks());
+        let before = blocks(self);
+        let outcome = self.carry_out(pending, options, whole);
+        let blocks = |state: &Self| state.files.get(&pending.file.0).map_or(0, |file| file.live.blocks());
+        self.blocks = self.blocks + blocks(self) - before;
+        outcome
+    }
+
+    /// A write is in the volatile cache: the oldest that have no room in it any more are durable.
+    fn cache(&mut self, file: u64, log_end: u64, len: u64, options: &DiskOptions) {
+        if !options.volatile_cache || options.volatile_bytes_max == u64::MAX {
+            return;
+        }
+        self.cached.push_back((file, log_end, len));
+        self.cached_bytes += len;
+        while self.cached_bytes > options.volatile_bytes_max {
+            let Some((file, log_end, len)) = self.cached.pop_front() else { return };
+            self.cached_bytes -= len;
+            if let Some(file) = self.files.get_mut(&file) {
+                file.make_durable(log_end);
+            }
+        }
+    }
+
+    fn carry_out(&mut self, pending: &mut Pending, options: &DiskOptions, whole: bool) -> Outcome {
         let free = self.blocks_free();
         let Some(file) = self.files.get_mut(&pending.file.0) else {
             return Outcome::Error(DeviceError::Stale);
@@ -167,18 +231,21 @@ impl State {
         let done = whole && pending.outcome == Outcome::Done;
         let volatile = options.volatile_cache;
         match pending.operation {
-            Operation::Write { offset, .. } => {
-                let bytes = if whole { &pending.fetched } else { &pending.submitted };
-                if file.live.blocks_missing(offset, bytes.len() as u64) > free {
+            Operation::Write { offset, len } => {
+                let len = u64::from(len);
+                let kept = std::mem::take(if whole { &mut pending.fetched } else { &mut pending.submitted });
+                if file.live.blocks_missing(offset, len) > free {
                     return Outcome::Error(DeviceError::NoSpace);
                 }
                 if done {
-                    file.change(Change::Write { offset, bytes: bytes.clone() }, volatile);
+                    file.change(Change::Write { offset, len, kept }, volatile);
+                    let end = file.log_end();
+                    self.cache(pending.file.0, end, len, options);
                 } else {
-                    for (at, sector) in bytes.chunks(options.block_bytes as usize).enumerate() {
+                    for (offset, len, kept) in torn(offset, len, &kept, pending.kept_bytes, options.block_bytes.into())
+                    {
                         if self.random.chance(500) {
-                            let offset = offset + at as u64 * u64::from(options.block_bytes);
-                            file.change(Change::Write { offset, bytes: sector.to_vec() }, volatile);
+                            file.change(Change::Write { offset, len, kept: kept.to_vec() }, volatile);
                         }
                     }
                 }
@@ -186,7 +253,7 @@ impl State {
             Operation::Sync if done => file.make_durable(pending.log_end),
             Operation::Sync if whole && matches!(pending.outcome, Outcome::Losing(_)) => {
                 // The log is numbered anew: a later sync in flight covers what is left of it.
-                file.lose_writes(options.block_bytes as usize, &mut self.random);
+                file.lose_writes(options.block_bytes.into(), &mut self.random);
             }
             Operation::SetSize { size } if done => file.change(Change::SetSize { size }, volatile),
             Operation::Punch { offset, len } if done => file.change(Change::Punch { offset, len }, volatile),
@@ -204,20 +271,20 @@ impl State {
 
 impl State {
     /// Draws a request's fate and notes what it is to be compared with.
-    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, options: &DiskOptions) -> Pending {
+    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64) -> Pending {
         let operation = request.operation();
-        let mut phase = Phase::Waiting { ready_ns: now_ns + options.latency_ns };
+        let mut phase = Phase::Waiting { ready_ns: now_ns };
         let mut outcome = Outcome::Done;
         if !self.files.contains_key(&file.0) {
             outcome = Outcome::Error(DeviceError::Stale);
         }
-        match self.faults.strike(file, operation, &mut self.random) {
+        match self.faults.strike(now_ns, file, operation, self.service.spans(), &mut self.random) {
             None => {}
             Some(FaultWhat::Error(error)) => outcome = Outcome::Error(error),
             Some(FaultWhat::ErrorLosing(error)) => outcome = Outcome::Losing(error),
             Some(FaultWhat::Lost) => outcome = Outcome::Lost,
             Some(FaultWhat::Delay { ns }) => {
-                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(options.latency_ns).saturating_add(ns) };
+                phase = Phase::Waiting { ready_ns: now_ns.saturating_add(ns) };
             }
             Some(FaultWhat::Hang) => phase = Phase::Held,
         }
@@ -229,22 +296,48 @@ impl State {
         if end > FILE_BYTES_MAX {
             outcome = Outcome::Error(DeviceError::TooLarge);
         }
-        let mut submitted = Vec::new();
-        if let Operation::Write { len, .. } = operation {
-            submitted = vec![0; len as usize];
-            request.copy_out(0..len as usize, &mut submitted);
+        let (mut submitted, mut pieces) = (Vec::new(), 0);
+        if let Operation::Write { offset, len } = operation {
+            submitted = vec![0; kept_len(offset, len.into(), self.kept_bytes)];
+            request.copy_kept_out(0..len as usize, &mut submitted);
+            let unit = piece_bytes(self.kept_bytes);
+            pieces = ((offset + u64::from(len)).div_ceil(unit) - offset / unit) as usize;
         }
-        let pieces = submitted.len().div_ceil(PIECE_BYTES);
         Pending {
             operation,
             file,
             phase,
             outcome,
+            kept_bytes: self.kept_bytes,
             log_end: self.files.get(&file.0).map_or(0, DiskFile::log_end),
             fetched: vec![0; submitted.len()],
             fetched_pieces: vec![false; pieces],
             submitted,
             request,
         }
+    }
+}
+
+impl Disk {
+    /// From now on files keep 16 bytes of each page, for caches whose frames do
+    /// ([`frames::Frames::new_stamped`]); torn writes and power losses then spare or take whole pages.
+    ///
+    /// # Panics
+    /// When the disk has files already.
+    pub fn keep_stamps(&self) {
+        let mut state = self.lock();
+        assert!(state.files.is_empty(), "before the first file is made");
+        state.kept_bytes = STAMPS;
+    }
+
+    /// How often the file's bytes or size were changed.
+    pub fn change_count(&self, file: DiskFileId) -> u64 {
+        self.lock().files.get(&file.0).map_or(0, |file| file.changes)
+    }
+
+    /// The file's bytes of a range as a read would find them, those that the disk keeps, one after the
+    /// other: all, or the first 16 of each page after [`Disk::keep_stamps`].
+    pub fn kept_bytes(&self, file: DiskFileId, offset: u64, len: u64) -> Vec<u8> {
+        self.lock().files.get(&file.0).map_or_else(Vec::new, |file| file.live.read_kept(offset, len))
     }
 }

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engine::Platform;
+use engine::{Nanos, Platform};
 use frames::Frames;
 
 use super::*;
@@ -225,4 +225,105 @@ fn memory_that_changes_while_it_is_written_fails_the_run() {
     bench.disk.lock().pending.values_mut().for_each(|pending| pending.submitted[700] ^= 1);
     let error = bench.world.run(std::future::pending::<()>()).unwrap_err().to_string();
     assert!(error.contains("memory changed while in flight, at byte 700"), "{error}");
+}
+
+#[test]
+fn a_fault_holds_in_its_window_and_on_its_part_of_the_medium() {
+    let bench = Bench::new(1, DiskOptions::default());
+    let write = |offset| bench.ask(Operation::Write { offset, len: 512 }, &[3; 512]).0;
+    let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(IO));
+    // In the first half of each period of two seconds, from second 2 to 8. Each ask takes a second.
+    let second = Nanos::SECOND;
+    let window = FaultWindow {
+        from_ns: 2 * second,
+        until_ns: 8 * second,
+        every_ns: 2 * second,
+        lasting_ns: second,
+        medium: None,
+    };
+    bench.disk.add_fault_within(fault.clone(), window);
+    let results: Vec<bool> = (0..10).map(|_| write(0).is_ok()).collect();
+    assert_eq!(results, [true, true, false, true, false, true, false, true, true, true]);
+    // Without a layout the medium's positions are the file's.
+    bench.disk.add_fault_within(fault, FaultWindow { medium: Some((4096, 1)), ..FaultWindow::default() });
+    assert_eq!([write(3584), write(4096), write(4608)], [Ok(()), Err(IO), Ok(())]);
+    let sync = bench.ask(Operation::Sync, &[]).0;
+    assert_eq!(sync, Ok(()));
+}
+
+#[test]
+fn a_script_arms_a_disk_and_time_does_the_rest() {
+    let bench = Bench::new(1, DiskOptions::default());
+    let text = "[[fault]]\ndo = \"hang\"\nfrom = \"1.5 s\"\nuntil = \"3.5 s\"\n\
+        [[fault]]\ndo = \"no-space\"\nfrom = \"5.5 s\"\nuntil = \"7.5 s\"\n\
+        [[fault]]\ndo = \"bad-sectors\"\nfile = \"f\"\noffset = 4096\nlen = 1\n";
+    let script = FaultScript::parse("faults.toml", text).unwrap();
+    script.entries.iter().for_each(|entry| bench.disk.arm(entry, entry.file.as_ref().map(|_| bench.file)));
+    let write = |offset| bench.write(offset, &[3; 512]);
+    let first = write(0);
+    bench.settle();
+    assert!(bench.answer(first).is_some());
+    bench.settle();
+    let hung = write(512);
+    bench.settle();
+    assert_eq!(bench.answer(hung), None);
+    bench.settle();
+    assert!(bench.answer(hung).is_some_and(|answer| answer.0.is_ok() && answer.2 >= 3_500_000_000));
+    bench.settle();
+    bench.settle();
+    // Second 6: full, for new space.
+    assert_eq!(bench.ask(Operation::Write { offset: 1 << 20, len: 512 }, &[1; 512]).0, Err(DeviceError::NoSpace));
+    bench.settle();
+    assert_eq!(bench.ask(Operation::Write { offset: 1 << 20, len: 512 }, &[1; 512]).0, Ok(()));
+    for _ in 0..3 {
+        assert_eq!(bench.ask(Operation::Write { offset: 4096, len: 512 }, &[1; 512]).0, Err(IO));
+        assert_eq!(bench.ask(Operation::Read { offset: 4096, len: 512 }, &[]).0, Err(IO));
+    }
+    assert_eq!(bench.ask(Operation::Sync, &[]).0, Ok(()));
+}
+
+#[test]
+fn a_hung_disks_own_time_stands_still() {
+    let options = DiskOptions { latency_ns: 1000, bytes_per_second: 4_096_000, ..DiskOptions::default() };
+    let bench = Bench::new(1, options);
+    let request = bench.write(0, &[1; 4096]);
+    let platform = bench.world.platform();
+    bench.world.run(platform.sleep_until(Nanos(501_000))).unwrap();
+    bench.disk.hang();
+    bench.settle();
+    bench.disk.release();
+    bench.settle();
+    // Half of the millisecond had passed.
+    assert_eq!(bench.answer(request).unwrap().2, 1_501_000 - 500_000 + Nanos::SECOND);
+}
+
+#[test]
+fn a_killed_process_leaves_its_writes_to_the_disk() {
+    let bench = Bench::new(1, DiskOptions::default());
+    let request = bench.write(0, &[7; 8192]);
+    bench.disk.kill_process();
+    assert_eq!(bench.answer(request).unwrap().0, Err(DeviceError::Lost));
+    assert_eq!(bench.disk.contents(bench.file), [7; 8192]);
+    assert_eq!(bench.disk.durable_size(bench.file), 0);
+    bench.settle();
+    assert_eq!(bench.ask(Operation::Sync, &[]).0, Ok(()));
+    assert_eq!(bench.disk.durable(bench.file), [7; 8192]);
+}
+
+#[test]
+fn a_cache_with_a_size_loses_no_more_than_that() {
+    for seed in 0..20 {
+        let bench = Bench::new(seed, DiskOptions { volatile_bytes_max: 8192, ..DiskOptions::default() });
+        for page in 0..4 {
+            assert_eq!(
+                bench.ask(Operation::Write { offset: page * 4096, len: 4096 }, &[page as u8 + 1; 4096]).0,
+                Ok(())
+            );
+        }
+        assert_eq!((bench.disk.volatile_bytes(), bench.disk.durable_size(bench.file)), (8192, 8192));
+        bench.disk.crash();
+        let left = bench.disk.contents(bench.file);
+        assert!(left.starts_with(&[[1; 4096], [2; 4096]].concat()), "seed {seed}: the oldest are on the medium");
+        assert_eq!(bench.disk.volatile_bytes(), 0);
+    }
 }

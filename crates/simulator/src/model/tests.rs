@@ -57,7 +57,7 @@ fn a_failed_write_may_or_may_not_have_happened() {
     let write = model.begin_write(4096, 8192, 2);
     model.end(write, Ending::Failed);
     let look = model.look();
-    assert_eq!(model.sizes_since(look), [8192, 12288].into());
+    assert_eq!(model.sizes_since(look), Some([8192, 12288].into()));
     let mut mixed = bytes(1, 0, 8192);
     pattern(2, 4096, &mut mixed[4096..4100]);
     model.check_read(look, 0, 8192, &mixed).unwrap();
@@ -75,7 +75,7 @@ fn an_abandoned_truncation_may_still_happen() {
     let write = model.begin_write(0, 1000, 2);
     model.end(write, Ending::Done);
     let look = model.look();
-    assert_eq!(model.sizes_since(look), [10, 1000].into());
+    assert_eq!(model.sizes_since(look), Some([10, 1000].into()));
     model.check_read(look, 0, 1000, &bytes(2, 0, 10)).unwrap();
     model.check_read(look, 0, 1000, &bytes(2, 0, 1000)).unwrap();
 }
@@ -117,4 +117,113 @@ fn what_was_synced_survives_and_the_rest_is_old_or_new() {
     model.note_synced(look, 0, u64::MAX);
     model.check_crashed_size(0).unwrap_err();
     model.check_crashed_size(1024).unwrap();
+}
+
+/// The states as they are defined: every change has had its effect or not, in every order.
+struct EveryOrder {
+    states: BTreeSet<(u64, BTreeSet<usize>)>,
+    under_way: Vec<(usize, Option<u64>, u64)>,
+    seen: BTreeSet<u64>,
+}
+
+impl EveryOrder {
+    fn close(&mut self) {
+        loop {
+            let mut more = Vec::new();
+            for (size, had) in &self.states {
+                for (change, set, end) in self.under_way.iter().filter(|change| !had.contains(&change.0)) {
+                    let mut had = had.clone();
+                    had.insert(*change);
+                    more.push((set.unwrap_or((*size).max(*end)), had));
+                }
+            }
+            let before = self.states.len();
+            self.states.extend(more);
+            if self.states.len() == before {
+                self.seen.extend(self.states.iter().map(|state| state.0));
+                return;
+            }
+        }
+    }
+
+    fn end(&mut self, change: usize, ending: Ending) {
+        if ending != Ending::Abandoned {
+            self.states.retain(|(_, had)| ending == Ending::Failed || had.contains(&change));
+            self.states = self
+                .states
+                .iter()
+                .cloned()
+                .map(|(size, mut had)| {
+                    (size, {
+                        had.remove(&change);
+                        had
+                    })
+                })
+                .collect();
+            self.under_way.retain(|own| own.0 != change);
+        }
+    }
+}
+
+#[test]
+fn the_sizes_are_those_of_every_order() {
+    for seed in 0..400 {
+        let mut random = crate::Random::new(seed);
+        let mut sizes = size::Sizes::new(20);
+        let mut every =
+            EveryOrder { states: [(20, BTreeSet::new())].into(), under_way: Vec::new(), seen: BTreeSet::new() };
+        let mut going: Vec<usize> = Vec::new();
+        for change in 0..14 {
+            let now = Stamp(change as u64 + 1);
+            if going.len() < 5 && random.chance(600) {
+                let (is_set, to) = (random.chance(350), random.between(1, 6) * 10);
+                if is_set {
+                    sizes.begin_set(change, to, now)
+                } else {
+                    sizes.begin_write(change, 0, to, now)
+                }
+                every.under_way.push((change, is_set.then_some(to), to));
+                every.close();
+                going.push(change);
+            } else if !going.is_empty() {
+                let change = going.swap_remove(random.below(going.len() as u64) as usize);
+                let ending = random.pick(&[Ending::Done, Ending::Done, Ending::Failed, Ending::Abandoned]);
+                sizes.end(change, ending, now);
+                every.end(change, ending);
+            }
+            let current: BTreeSet<u64> = every.states.iter().map(|state| state.0).collect();
+            assert_eq!(sizes.since(now), Some(current), "seed {seed}, step {change}");
+        }
+    }
+}
+
+#[test]
+fn a_size_that_a_write_made_ends_in_what_was_written() {
+    let mut model = FileModel::new(1000, 1);
+    let (cut, write) = (model.begin_set_size(500), model.begin_write(2000, 100, 2));
+    model.end(cut, Ending::Done);
+    model.end(write, Ending::Done);
+    let written = bytes(2, 2099, 1)[0];
+    model.check_last(2100, written).unwrap();
+    model.check_last(2100, written ^ 1).unwrap_err();
+    model.check_last(500, 7).expect("a cut made it; its bytes are checked elsewhere");
+    let punch = model.begin_punch(0, 4096);
+    model.end(punch, Ending::Done);
+    model.check_last(2100, 0).unwrap();
+}
+
+#[test]
+fn many_changes_that_lost_their_callers_are_followed_and_too_many_others_are_not_judged() {
+    let mut model = FileModel::new(1000, 1);
+    for size in 0..40 {
+        let cut = model.begin_set_size(100 * size);
+        model.end(cut, Ending::Abandoned);
+    }
+    let look = model.look();
+    assert_eq!(model.sizes_since(look), Some((0..40).map(|size| 100 * size).collect()));
+    for write in 0..20 {
+        let _ = model.begin_write(5000 + 4096 * write, 1, 2);
+        let _ = model.begin_set_size(write);
+    }
+    model.check_size(look, 77).expect("nobody knows");
 }

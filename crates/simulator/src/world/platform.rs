@@ -1,58 +1,97 @@
 //! The engine's `Platform` in virtual time.
 //!
-//! Owns: the counters of this world.
+//! Owns: what only a simulated world offers on top: CPU time by hand, calls at an instant.
 //! Does not own: the executor, which it passes everything on to.
 //! Invariants: what it answers depends on the seed and on what was asked before, on nothing else.
 
-use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use engine::counters::{Counters, Local};
 use engine::{Nanos, Platform, WallNanos};
 
 use super::Shared;
+use super::task::TaskUsage;
 use super::timer::Sleep;
 
-/// Looks at the clock or the counters in one step after which the step is taken to never end.
-const LOOKS_MAX: u64 = 60_000;
+/// Looks at the clock or the counters in one step after which the step is taken to never end: some
+/// ten times those of a write of 1 GiB in one step.
+const LOOKS_MAX: u64 = 4_000_000;
 /// The wall clock at virtual time 0: 2026-01-01 00:00 UTC.
 const WALL_START_NS: i128 = 1_767_225_600_000_000_000;
 
-static WORLDS: AtomicU64 = AtomicU64::new(0);
-
-thread_local! {
-    /// The counter block of the world that this thread ran last.
-    static LOCAL: Cell<Option<(u64, &'static Local)>> = const { Cell::new(None) };
-}
-
-/// One virtual CPU's view of a world.
+/// A world as the engine sees it.
 pub struct SimPlatform {
     shared: Arc<Shared>,
-    counters: Counters,
-    /// Tells this world's counter block from another's on the same thread; not part of any trace.
-    world: u64,
 }
 
 impl SimPlatform {
     pub(super) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, counters: Counters::new(), world: WORLDS.fetch_add(1, Ordering::Relaxed) }
+        Self { shared }
     }
 
+    #[inline]
     fn look(&self) {
-        let looks = self.shared.looks.fetch_add(1, Ordering::Relaxed);
+        // One thread runs a world at a time: no read-modify-write is needed, and it would cost more
+        // than all else here.
+        let looks = self.shared.looks.load(Ordering::Relaxed);
+        self.shared.looks.store(looks + 1, Ordering::Relaxed);
         if looks >= LOOKS_MAX {
-            // What is dropped on the way out may look again.
-            self.shared.looks.store(0, Ordering::Relaxed);
-            panic!("one step has looked at the clock or counters {looks} times: it does not end");
+            self.never_ends(looks);
         }
+    }
+
+    #[cold]
+    fn never_ends(&self, looks: u64) {
+        // What is dropped on the way out may look again.
+        self.shared.looks.store(0, Ordering::Relaxed);
+        panic!("one step has looked at the clock or counters {looks} times: it does not end");
+    }
+
+    /// Adds to the CPU time of the step, beyond what the table of costs says: `now` moves at once. In a
+    /// call at an instant it is taken from the CPU that was free first, and `now` stands. What takes
+    /// longer than a slice is done in [`SimPlatform::work`].
+    pub fn charge_ns(&self, ns: u64) {
+        self.shared.clock.charge(ns);
+    }
+
+    /// Computes for `ns` of CPU time; others have their slices in between.
+    pub async fn work(&self, ns: u64) {
+        let mut left_ns = ns;
+        while left_ns > 0 {
+            let piece_ns = left_ns.min(self.shared.slice_left_ns());
+            self.charge_ns(piece_ns);
+            left_ns -= piece_ns;
+            // Done, it keeps the CPU, but does not go on before what others did meanwhile.
+            self.shared.preempt(left_ns > 0).await;
+        }
+    }
+
+    /// Calls `call` at `at`, or now if that is over: on no CPU, in an order drawn from the seed among
+    /// simultaneous ones. It is dropped uncalled when the world ends before.
+    pub fn call_at(&self, at: Nanos, call: impl FnOnce() + Send + 'static) {
+        self.shared.call_at(at.0, Box::new(call));
+    }
+
+    /// Name and number of the task whose step it is: who does what is being done. Nobody in a call at an
+    /// instant, and 0 for the future that [`World::run`](super::World::run) was given.
+    pub fn running_task(&self) -> Option<(&'static str, u64)> {
+        self.shared.running_task()
+    }
+
+    /// What the task whose step it is has had of the CPUs; all zero outside of a step, and in a world
+    /// without [`WorldOptions::cpus`](super::WorldOptions::cpus).
+    pub fn task_usage(&self) -> TaskUsage {
+        self.shared.task_usage()
     }
 }
 
 impl Platform for SimPlatform {
+    const STAMPED_FRAMES: bool = true;
+
     fn now(&self) -> Nanos {
         self.look();
         Nanos(self.shared.now_ns())
@@ -76,29 +115,21 @@ impl Platform for SimPlatform {
     }
 
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
-        Yield(false)
+        self.shared.preempt(true)
     }
 
     fn local(&self) -> &Local {
         self.look();
-        if let Some((world, local)) = LOCAL.get()
-            && world == self.world
-        {
-            return local;
-        }
-        // A block is not `Sync`, and what the platform lends must outlive this call: the thread
-        // keeps it for ever. That is some 250 bytes for each change of worlds on a thread.
-        let local: &'static Local = Box::leak(Box::new(Local::new(&self.counters)));
-        LOCAL.set(Some((self.world, local)));
-        local
+        self.shared.clock.local()
     }
 
     fn counters(&self) -> &Counters {
-        &self.counters
+        self.shared.clock.counters()
     }
 }
 
-struct Yield(bool);
+/// Lets others go first, or, made with `true`, does nothing.
+pub(super) struct Yield(pub(super) bool);
 
 impl Future for Yield {
     type Output = ();

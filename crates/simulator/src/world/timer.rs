@@ -5,53 +5,122 @@
 //! Invariants: a sleep has at most one entry and takes it along when it is dropped, so that the clock
 //! never jumps to an instant that nobody waits for.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use super::task::TaskRef;
 use super::{Call, Shared};
 
 pub(crate) enum Due {
+    /// A task that sleeps by itself, as nearly all do: no waker has to be copied and run for it.
+    Task(TaskRef),
     Wake(Waker),
     Call(Call),
 }
 
-/// Instant, a draw that orders equal instants, a number that no other entry has.
-pub(crate) type TimerKey = (u64, u64, u64);
+/// Cancelled entries that are left in the heap before it is cleared of them, if they are also more than
+/// the others.
+const CANCELLED_MAX: usize = 64;
 
+/// Which entry: its slot for now, its number for ever.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct TimerKey {
+    slot: u32,
+    number: u64,
+}
+
+struct Slot {
+    number: u64,
+    /// Nothing once it was cancelled.
+    due: Option<Due>,
+}
+
+/// A heap of instants over slots with what is due then: the heap moves small things, and a cancelled
+/// entry leaves it later.
 #[derive(Default)]
 pub(crate) struct Timers {
-    entries: BTreeMap<TimerKey, Due>,
+    /// Instant, a draw that orders equal instants, slot.
+    heap: BinaryHeap<Reverse<(u64, u64, u32)>>,
+    slots: Vec<Slot>,
+    free: Vec<u32>,
     added: u64,
+    cancelled: usize,
 }
 
 impl Timers {
     pub(crate) fn add(&mut self, at_ns: u64, tie: u64, due: Due) -> TimerKey {
         self.added += 1;
-        let key = (at_ns, tie, self.added);
-        self.entries.insert(key, due);
-        key
+        let new = Slot { number: self.added, due: Some(due) };
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = new;
+                slot
+            }
+            None => {
+                self.slots.push(new);
+                self.slots.len() as u32 - 1
+            }
+        };
+        self.heap.push(Reverse((at_ns, tie, slot)));
+        TimerKey { slot, number: self.added }
     }
 
+    fn get_mut(&mut self, key: TimerKey) -> Option<&mut Option<Due>> {
+        let slot = self.slots.get_mut(key.slot as usize)?;
+        (slot.number == key.number && slot.due.is_some()).then_some(&mut slot.due)
+    }
+
+    /// Takes the entry out, if it is not over.
     pub(crate) fn remove(&mut self, key: TimerKey) -> Option<Due> {
-        self.entries.remove(&key)
+        let due = self.get_mut(key)?.take();
+        self.cancelled += 1;
+        if self.cancelled > CANCELLED_MAX && self.cancelled * 2 > self.heap.len() {
+            let (slots, free) = (&self.slots, &mut self.free);
+            self.heap.retain(|Reverse((_, _, slot))| {
+                let kept = slots[*slot as usize].due.is_some();
+                if !kept {
+                    free.push(*slot);
+                }
+                kept
+            });
+            self.cancelled = 0;
+        }
+        due
     }
 
-    pub(crate) fn replace(&mut self, key: TimerKey, due: Due) -> Option<Due> {
-        self.entries.insert(key, due)
+    /// Puts something else in the entry's place; what was there, or what is to be added anew because the
+    /// entry is over.
+    pub(crate) fn replace(&mut self, key: TimerKey, due: Due) -> Result<Option<Due>, Due> {
+        match self.get_mut(key) {
+            Some(entry) => Ok(entry.replace(due)),
+            None => Err(due),
+        }
     }
 
-    pub(crate) fn first_ns(&self) -> Option<u64> {
-        self.entries.keys().next().map(|key| key.0)
+    /// The instant of the first entry.
+    pub(crate) fn first_ns(&mut self) -> Option<u64> {
+        loop {
+            let Reverse((at_ns, _, slot)) = *self.heap.peek()?;
+            if self.slots[slot as usize].due.is_some() {
+                return Some(at_ns);
+            }
+            self.heap.pop();
+            self.free.push(slot);
+            self.cancelled -= 1;
+        }
     }
 
     pub(crate) fn pop_due(&mut self, now_ns: u64) -> Option<Due> {
         if self.first_ns()? > now_ns {
             return None;
         }
-        self.entries.pop_first().map(|(_, due)| due)
+        let Reverse((_, _, slot)) = self.heap.pop()?;
+        self.free.push(slot);
+        self.slots[slot as usize].due.take()
     }
 }
 
@@ -74,24 +143,29 @@ impl Future for Sleep {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let now_ns = self.shared.now_ns();
         let mut core = self.shared.lock();
-        let due = Due::Wake(cx.waker().clone());
         if now_ns >= self.deadline_ns {
             let old = self.key.and_then(|key| core.timers.remove(key));
             drop(core);
-            drop((old, due));
+            drop(old);
             self.key = None;
             return Poll::Ready(());
         }
-        let (key, old) = match self.key {
-            Some(key) => (key, core.timers.replace(key, due)),
-            None => {
-                let tie = core.schedule.bits();
-                core.trace.event(now_ns, "sleep", &[self.deadline_ns]);
-                (core.timers.add(self.deadline_ns, tie, due), None)
-            }
+        let due = match core.running {
+            Some(task) if core.tasks.is_own(task, cx.waker()) => Due::Task(task),
+            _ => Due::Wake(cx.waker().clone()),
         };
+        let kept = match self.key {
+            Some(key) => core.timers.replace(key, due).map(|old| (key, old)),
+            None => Err(due),
+        };
+        let (key, old) = kept.unwrap_or_else(|due| {
+            let tie = core.schedule.bits();
+            core.trace.event(now_ns, "sleep", &[self.deadline_ns]);
+            (core.timers.add(self.deadline_ns, tie, due), None)
+        });
         drop(core);
         drop(old);
+        self.shared.clock.disturb(self.deadline_ns);
         self.key = Some(key);
         Poll::Pending
     }
@@ -105,3 +179,6 @@ impl Drop for Sleep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

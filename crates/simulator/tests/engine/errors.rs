@@ -135,6 +135,27 @@ fn a_full_disk_is_told_to_the_writer_and_what_was_accepted_is_kept() {
     assert_eq!(file.disk.durable_bytes(file.id, 0, len), bytes(2, 0, len));
 }
 
+/// What was accepted while there was plenty of room gets its place before the room that is left is given
+/// to others: here 160 of 200 blocks' worth is dirty in one file when space gets small for another.
+#[test]
+fn what_was_accepted_without_asking_keeps_its_room() {
+    let disk = DiskOptions { capacity_bytes: 400 * PAGE as u64, ..DiskOptions::default() };
+    let lab = Lab::new(1, 4096, &[disk], &["reserve_below_bytes=64KiB", "dirty_background_ratio=100"]);
+    let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
+    lab.run(async {
+        lab.here.write(&files[0], 0, 160 * PAGE, 2).await.unwrap();
+        let mut accepted = 0;
+        while lab.here.write(&files[1], accepted * PAGE as u64, PAGE, 3).await.is_ok() {
+            accepted += 1;
+            assert!(accepted < 500, "a full disk takes no more");
+        }
+        assert!(accepted >= 230, "accepted {accepted} of 240 pages");
+        for file in &files {
+            lab.here.sync(file).await.expect("what was accepted has its room");
+        }
+    });
+}
+
 /// One small history of two files, with the n-th request failing in each of two ways, for every n.
 #[test]
 fn whichever_request_fails_nothing_acknowledged_is_lost() {
@@ -194,4 +215,22 @@ fn a_failed_write_of_a_short_file_is_tried_again_in_whole_blocks_after_it_grew()
     assert_eq!(file.disk.durable_bytes(file.id, 0, 600), bytes(2, 0, 600));
     let last = lab.submitted(1).pop().unwrap();
     assert_eq!((last.1, last.2), (0, PAGE as u64), "not whole blocks, and not the file's end");
+}
+
+/// Nothing of the file is dirty by it, but nothing says that what the flush covered is durable.
+#[test]
+fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(IO)).times(1));
+    lab.run(async {
+        lab.here.engine.set_size(&file.file, 10_000).await.unwrap();
+        assert_eq!(lab.here.sync(&file).await, Err(Error::Device(IO)));
+        assert_eq!(file.file.write_error(), Some(IO));
+        assert_eq!(lab.here.engine.status().devices[0].files_failed, 1);
+        lab.here.sync(&file).await.unwrap();
+        assert_eq!(file.file.write_error(), None);
+        assert_eq!(lab.here.engine.status().devices[0].files_failed, 0);
+    });
+    assert_eq!(file.disk.durable_size(file.id), 10_000);
 }

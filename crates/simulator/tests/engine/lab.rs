@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::counters::Counter;
 use engine::settings::Settings;
+use engine::throttle::Policies;
 use engine::{Device, DeviceId, Engine, Error, File, Nanos, Platform};
 use frames::Frames;
 use simulator::{Disk, DiskFileId, DiskOptions, SimPlatform, World, WorldOptions, pattern};
@@ -37,6 +38,16 @@ pub(crate) struct TestFile {
 impl Lab {
     /// A cache of so many frames over these disks.
     pub(crate) fn new(seed: u64, frames: u64, disks: &[DiskOptions], knobs: &[&str]) -> Self {
+        Self::with_policies(seed, frames, disks, knobs, Policies::default())
+    }
+
+    pub(crate) fn with_policies(
+        seed: u64,
+        frames: u64,
+        disks: &[DiskOptions],
+        knobs: &[&str],
+        policies: Policies,
+    ) -> Self {
         let world = World::new(WorldOptions { keep_lines: true, ..WorldOptions::seed(seed) });
         let mut settings = Settings::new();
         for knob in knobs {
@@ -44,7 +55,7 @@ impl Lab {
         }
         let frames = Frames::new(frames * PAGE as u64).unwrap();
         let platform = Arc::clone(world.platform());
-        let engine = Engine::new(Arc::clone(&platform), settings, frames);
+        let engine = Engine::with_policies(Arc::clone(&platform), settings, frames, policies);
         let disks: Vec<_> = disks
             .iter()
             .enumerate()

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
+mod background_time;
 mod dirty_limits;
 mod errors;
 mod lab;
+mod laws;
 mod reading;
 mod reclaiming;
 mod syncing;

@@ -76,6 +76,24 @@ fn a_sequential_reader_is_read_ahead_of() {
 }
 
 #[test]
+fn reading_ahead_takes_frames_for_absent_pages_alone() {
+    let lab = Lab::new(1, 2048, &[DiskOptions::default()], &[]);
+    let file = lab.file(0, 512 * PAGE, 1);
+    lab.run(async {
+        // The first window is absent, and of what is read ahead after it every second page.
+        for at in (17..512).step_by(2) {
+            lab.here.write(&file, at * PAGE as u64, PAGE, 1).await.unwrap();
+        }
+        lab.here.sync(&file).await.unwrap();
+        for at in 0..12 {
+            lab.here.read(&file, at * PAGE as u64, PAGE).await.unwrap();
+        }
+    });
+    let (ahead, read) = (lab.count(Counter::ReadaheadPages), lab.count(Counter::PageIn) / PAGE as u64);
+    assert!(0 < ahead && ahead + 17 == read, "{ahead} pages taken for reading ahead, {read} read in all");
+}
+
+#[test]
 fn a_guard_shows_what_it_showed_whatever_is_written_meanwhile() {
     let lab = Lab::plain(1);
     let file = lab.file(0, 4 * PAGE, 1);

@@ -83,7 +83,7 @@ fn a_sync_of_one_file_does_not_wait_for_all_of_another() {
 fn a_sync_has_its_turn_among_the_requests_of_another_sync() {
     let disk = DiskOptions { request_bytes_max: 64 << 10, bytes_per_second: 20_000_000, ..DiskOptions::default() };
     let knobs = ["writeback_slice_bytes=1MiB", "dirty_ratio=90", "dirty_background_ratio=100"];
-    let lab = Lab::new(1, 8192, &[disk], &knobs);
+    let lab = Lab::new(2, 8192, &[disk], &knobs);
     let (large, small) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
     lab.run(async { lab.here.write(&large, 0, 16 << 20, 1).await.unwrap() });
     let (here, file) = (Arc::clone(&lab.here), large.clone());

@@ -29,6 +29,23 @@ fn loom_no_wake_up_is_lost() {
 }
 
 #[test]
+fn loom_one_change_wakes_the_waiters_of_two_queues() {
+    sync::model(|| {
+        let world = Arc::new(([WaitQueue::new(), WaitQueue::new()], AtomicBool::new(false)));
+        let waiters: Vec<_> = (0..2)
+            .map(|queue| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || block_on(world.0[queue].until(|| world.1.load(Ordering::Relaxed).then_some(()))))
+            })
+            .collect();
+        world.1.store(true, Ordering::Relaxed);
+        let changed = Changed::now();
+        world.0.iter().for_each(|queue| queue.wake_for(&changed));
+        waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+    });
+}
+
+#[test]
 fn loom_a_raised_signal_is_seen() {
     sync::model(|| {
         let world = Arc::new((Signal::new(), AtomicU64::new(0)));

@@ -1,0 +1,176 @@
+//! `afflux lab`: the experiments.
+//!
+//! Owns: reading what was asked for, showing rows, tables and pages.
+//! Does not own: the experiments (the crate `lab`), how figures look (`report`).
+//! Invariants: standard output has rows alone with `--json`, and tables alone without; what goes on
+//! meanwhile is said on standard error, on a terminal only.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+
+use lab::{Experiment, Findings, LabError, Request, Watch};
+use report::terminal::Terminal;
+use report::{Page, Row};
+use serde_json::json;
+
+use crate::args::{Lab, LabList, LabRun, LabWhat};
+use crate::failure::{Failure, Outcome};
+use crate::output;
+
+pub(crate) fn run(args: &Lab) -> Outcome {
+    match &args.what {
+        LabWhat::List(list) => show_list(list),
+        LabWhat::Run(run) => run_one(run),
+    }
+}
+
+fn show_list(args: &LabList) -> Outcome {
+    for experiment in lab::EXPERIMENTS {
+        if args.json {
+            let options = experiment
+                .options()
+                .iter()
+                .map(|it| json!({ "name": it.name, "value": it.value, "default": it.default, "doc": it.doc }));
+            let (name, about, measured) = (experiment.name(), experiment.about(), experiment.can_measure());
+            let options: Vec<_> = options.collect();
+            output::say(json!({ "name": name, "about": about, "measured": measured, "options": options }));
+            continue;
+        }
+        output::say(format_args!("{:<12} {}", experiment.name(), experiment.about()));
+        for option in experiment.options() {
+            let head = format!("--{} {}", option.name, option.value);
+            let default = if option.default.is_empty() { String::new() } else { format!(" [{}]", option.default) };
+            output::say(format_args!("    {head:<24} {}{default}", option.doc));
+        }
+    }
+    Ok(())
+}
+
+fn run_one(args: &LabRun) -> Outcome {
+    let experiment = lab::experiment(&args.name).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    let mut args = Asked { html: args.html.clone(), json: args.json, ..Asked::read(args)? };
+    let request = Request { quick: args.quick, measured: args.measured, given: std::mem::take(&mut args.given) };
+    request.check(experiment).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    if request.measured && !experiment.can_measure() {
+        return Err(Failure::wrong_use(format!("{} has no measured part; leave out --measured", experiment.name())));
+    }
+    if let Some(directory) = &args.html {
+        std::fs::create_dir_all(directory)
+            .map_err(|error| Failure::failed(format!("{} cannot be made: {error}", directory.display())))?;
+    }
+    let mut watcher = Watcher { json: args.json, terminal: stderr().is_terminal(), shown: false };
+    let ended = experiment.run(&request, &mut watcher);
+    watcher.clear();
+    let findings = ended.map_err(|error| match error {
+        LabError::Value { .. } | LabError::NoOption { .. } => Failure::wrong_use(error.to_string()),
+        _ => Failure::failed(error.to_string()),
+    })?;
+    if !args.json {
+        output::say(text(&findings, Terminal::of_stdout()).trim_end());
+    }
+    if let Some(directory) = &args.html {
+        let path = directory.join(format!("{}.html", experiment.name()));
+        write_page(&path, experiment, findings)?;
+        if !args.json {
+            output::say(format_args!("Page: {}", path.display()));
+        }
+    }
+    Ok(())
+}
+
+/// What was asked for, wherever on the line it stood.
+#[derive(Default)]
+struct Asked {
+    json: bool,
+    html: Option<std::path::PathBuf>,
+    quick: bool,
+    measured: bool,
+    given: Vec<(String, String)>,
+}
+
+impl Asked {
+    fn read(args: &LabRun) -> Outcome<Self> {
+        let mut asked = Self { quick: args.quick, measured: args.measured, ..Self::default() };
+        let mut words = args.options.iter();
+        while let Some(word) = words.next() {
+            let Some(name) = word.strip_prefix("--") else {
+                return Err(Failure::wrong_use(format!("'{word}' is not --OPTION VALUE")));
+            };
+            match name {
+                "quick" => asked.quick = true,
+                "measured" => asked.measured = true,
+                "json" | "html" => {
+                    return Err(Failure::wrong_use(format!("--{name} goes before the experiment's own options")));
+                }
+                _ => {
+                    let (name, value) = match name.split_once('=') {
+                        Some((name, value)) => (name, value.to_owned()),
+                        None => match words.next() {
+                            Some(value) => (name, value.clone()),
+                            None => return Err(Failure::wrong_use(format!("--{name} needs a value"))),
+                        },
+                    };
+                    asked.given.push((name.to_owned(), value));
+                }
+            }
+        }
+        Ok(asked)
+    }
+}
+
+/// Shows rows and progress.
+struct Watcher {
+    json: bool,
+    terminal: bool,
+    shown: bool,
+}
+
+impl Watcher {
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            let _ = write!(stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+impl Watch for Watcher {
+    fn row(&mut self, row: &Row) {
+        if self.json {
+            self.clear();
+            output::say(row);
+        }
+    }
+
+    fn step(&mut self, what: &str, done: f64) {
+        if self.terminal {
+            self.shown = true;
+            let _ = write!(stderr().lock(), "\r\x1b[K{:>3.0} %  {what}", done.clamp(0.0, 1.0) * 100.0);
+        }
+    }
+}
+
+fn text(findings: &Findings, terminal: Terminal) -> String {
+    let tables = findings.tables.iter().map(|table| table.text(terminal));
+    let says = findings.says.iter().map(|sentence| format!("{sentence}\n"));
+    tables.chain(says).collect::<Vec<_>>().join("\n")
+}
+
+fn write_page(path: &Path, experiment: &dyn Experiment, findings: Findings) -> Outcome {
+    let mut page = Page::new(experiment.about(), &format!("afflux lab run {}", experiment.name()));
+    for table in &findings.tables {
+        page.table(table);
+    }
+    for figure in findings.figures {
+        page.figure(figure);
+    }
+    page.section("What this shows, and what it does not");
+    for sentence in &findings.says {
+        page.paragraph(sentence);
+    }
+    let foot = format!("afflux {}", env!("CARGO_PKG_VERSION"));
+    std::fs::write(path, page.html(&foot))
+        .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
+}

@@ -1,0 +1,20 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+fn asked(words: &[&str]) -> Result<Asked, String> {
+    let options = words.iter().map(|word| (*word).to_owned()).collect();
+    let args = LabRun { name: "s4".into(), json: false, html: None, quick: false, measured: false, options };
+    Asked::read(&args).map_err(|failure| failure.to_string())
+}
+
+#[test]
+fn options_of_the_experiment_are_pairs() {
+    let read = asked(&["--link", "100Mbit", "--quick", "--record=4096,8192"]).unwrap();
+    assert!(read.quick && !read.measured);
+    let pairs = [("link", "100Mbit"), ("record", "4096,8192")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(read.given, pairs);
+    assert!(asked(&["--link"]).err().unwrap().contains("--link needs a value"));
+    assert!(asked(&["link"]).err().unwrap().contains("'link' is not --OPTION VALUE"));
+    assert!(asked(&["--json"]).err().unwrap().contains("before"));
+}

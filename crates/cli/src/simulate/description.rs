@@ -1,0 +1,189 @@
+//! From the command line to a described run.
+//!
+//! Owns: reading job files and what they include, sizes and times on the command line, where each
+//! thing that is wrong stands.
+//! Does not own: the syntax of job, device, cost and fault files (the simulator) and of built-in workloads
+//! (`built_in`).
+//! Invariants: nothing runs before all of it has been read; every error names the file or the flag,
+//! the value and what is allowed.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::{env, fs};
+
+use bytesize::ByteSize;
+use simulator::simulation::{OWN_POLICY, Simulation, SimulationError};
+use simulator::workload::fio::{self, Surroundings};
+use simulator::workload::{Job, Workload};
+use simulator::{CostTable, FaultScript};
+
+use super::{built_in, disks};
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::units;
+
+/// The smallest cache that a run can have, and the largest.
+const MEMORY_BYTES_MIN: u64 = 1 << 20;
+const MEMORY_BYTES_MAX: u64 = 1 << 40;
+
+/// The longest time: a year.
+const TIME_S_MAX: f64 = 365.0 * 86_400.0;
+
+/// Largest job file that is read; fio's own examples have a few kB.
+const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
+
+pub(super) struct Described {
+    /// The job files, as the user named them.
+    pub(super) jobs: String,
+    /// One for each policy, in the order asked for.
+    pub(super) simulations: Vec<Simulation>,
+    pub(super) warnings: Vec<String>,
+}
+
+pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
+    let mut devices = disks::devices(&args.devices)?.into_iter();
+    let first = devices.next().ok_or_else(disks::none_named)?;
+    let mut simulation = Simulation::new(args.seed, first);
+    simulation.devices.extend(devices);
+    simulation.cpus = args.cpus;
+    simulation.memory_bytes = memory(&args.memory)?;
+    simulation.until_ns = args.until.as_deref().map(until).transpose()?;
+    simulation.knobs.clone_from(&args.knobs);
+    simulation.keep_trace = args.trace.is_some();
+    if let Some(path) = &args.faults {
+        let name = path.display().to_string();
+        simulation.faults =
+            FaultScript::parse(&name, &text_of(path)?).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    }
+    if let Some(text) = &args.costs {
+        simulation.costs = costs(text)?;
+    }
+    let mut warnings = Vec::new();
+    let (mut built_in, mut jobs) = (Vec::new(), Vec::new());
+    for name in &args.jobs {
+        match built_in::parse(name) {
+            Some(workload) => built_in.push(workload?),
+            None => add_jobs(name, &mut jobs, &mut warnings)?,
+        }
+    }
+    simulation.workloads = built_in;
+    simulation.workloads.extend(jobs.into_iter().map(Workload::Job));
+    let simulations = policies(&args.policies, simulation)?;
+    Ok(Described { jobs: args.jobs.join(", "), simulations, warnings })
+}
+
+/// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.
+fn add_jobs(name: &str, jobs: &mut Vec<Job>, warnings: &mut Vec<String>) -> Outcome {
+    let text = text_of(Path::new(name))?;
+    let mut file = fio::parse(name, &text, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    if let (false, Some(first)) = (jobs.is_empty(), file.jobs.first_mut()) {
+        first.stonewall = true;
+    }
+    warnings.extend(file.warnings.iter().map(ToString::to_string));
+    jobs.append(&mut file.jobs);
+    Ok(())
+}
+
+/// The same run under each policy; knobs are checked here, so that an error says which flag it was.
+fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>> {
+    let own = [OWN_POLICY.to_owned()];
+    let names = if names.is_empty() { &own[..] } else { names };
+    let mut simulations: Vec<Simulation> = Vec::new();
+    for name in names {
+        if simulations.iter().any(|other| other.policy == *name) {
+            return Err(Failure::wrong_use(format!("--policy: {name} is there twice")));
+        }
+        let one = Simulation { policy: name.clone(), ..simulation.clone() };
+        match one.check_settings() {
+            Ok(()) => simulations.push(one),
+            Err(SimulationError::Knob(error)) if names.len() > 1 => {
+                return Err(Failure::wrong_use(format!("--set, under {name}: {error}")));
+            }
+            Err(SimulationError::Knob(error)) => return Err(Failure::wrong_use(format!("--set: {error}"))),
+            Err(error) => return Err(Failure::wrong_use(format!("--policy: {error}"))),
+        }
+    }
+    Ok(simulations)
+}
+
+/// The text of a small file.
+pub(super) fn text_of(path: &Path) -> Outcome<String> {
+    let wrong = |why: String| Failure::failed(format!("{} cannot be read: {why}", path.display()));
+    let length = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if length.is_dir() {
+        return Err(wrong("it is a directory".to_owned()));
+    }
+    if length.len() > JOB_FILE_BYTES_MAX {
+        return Err(wrong(format!("it is larger than {}", units::memory(JOB_FILE_BYTES_MAX))));
+    }
+    let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".to_owned()))
+}
+
+/// The host's files and environment, for what job files ask for.
+struct Host;
+
+impl Surroundings for Host {
+    /// As fio looks for it: from where the command runs, then beside the file that includes it.
+    fn include(&mut self, path: &str, including: &str) -> Result<(String, String), String> {
+        let here = Path::new(path).to_owned();
+        let beside = Path::new(including).with_file_name(path);
+        let found = if here.exists() || !beside.exists() { here } else { beside };
+        let text = text_of(&found).map_err(|failure| failure.to_string())?;
+        Ok((text, found.display().to_string()))
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        env::var(name).ok()
+    }
+}
+
+fn memory(text: &str) -> Outcome<u64> {
+    let range = format!("{} to {}", units::memory(MEMORY_BYTES_MIN), units::memory(MEMORY_BYTES_MAX));
+    let bytes = text
+        .trim()
+        .parse::<ByteSize>()
+        .map_err(|_| Failure::wrong_use(format!("--memory: '{text}' is not a size such as 512MiB or 2GiB ({range})")))?
+        .as_u64();
+    if !(MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(&bytes) {
+        return Err(Failure::wrong_use(format!("--memory: '{text}' is out of range ({range})")));
+    }
+    Ok(bytes - bytes % 4096)
+}
+
+fn until(text: &str) -> Outcome<u64> {
+    time(text).map_err(|why| Failure::wrong_use(format!("--until: {why}")))
+}
+
+/// A time such as `30s`, in nanoseconds; a bare number is seconds.
+pub(super) fn time(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 6] =
+        [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)];
+    let trimmed = text.trim();
+    let (number, unit_s) = UNITS
+        .iter()
+        .find_map(|&(unit, seconds)| Some((trimmed.strip_suffix(unit)?, seconds)))
+        .unwrap_or((trimmed, 1.0));
+    let seconds = number.trim().parse::<f64>().ok().map(|number| number * unit_s);
+    match seconds {
+        Some(seconds) if seconds > 0.0 && seconds <= TIME_S_MAX => Ok((seconds * 1e9).round() as u64),
+        Some(_) => Err(format!("'{text}' is out of range (above 0, up to 8,760h)")),
+        None => Err(format!("'{text}' is not a time such as 500ms, 30s, 5min or 2h")),
+    }
+}
+
+/// A table that comes along, or a file of one.
+fn costs(text: &str) -> Outcome<CostTable> {
+    if let Some(table) = CostTable::named(text) {
+        return Ok(table);
+    }
+    let path = Path::new(text);
+    if !path.exists() && !text.contains(['/', '.']) {
+        let names: Vec<&str> = CostTable::names().collect();
+        let known = names.join(", ");
+        return Err(Failure::wrong_use(format!("--costs: there is no table '{text}'; there are {known}; or a file")));
+    }
+    CostTable::parse(text, &text_of(path)?).map_err(|error| Failure::wrong_use(format!("--costs: {error}")))
+}

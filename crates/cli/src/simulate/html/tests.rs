@@ -1,0 +1,69 @@
+use std::path::PathBuf;
+use std::{env, fs};
+
+use super::super::Run;
+use super::super::tests::{run, two};
+
+fn page(run: &Run) -> String {
+    super::page(std::slice::from_ref(run))
+}
+
+#[test]
+fn every_plot_is_there_under_its_heading() {
+    let page = page(&run());
+    for title in ["Throughput", "Dirty memory", "Queue depth", "Where the disk worked", "Latency of the slowest calls"]
+    {
+        assert!(page.contains(&format!("<figcaption><b>{title}</b>")), "{title}");
+    }
+    assert!(page.contains("<span class=\"origin\">simulated</span>"));
+    assert!(page.contains("&lt;desktop&gt;: read: Input/output error (EIO), once"));
+    assert!(page.contains("seed 7, trace 00abcdef01234567"));
+}
+
+#[test]
+fn plots_of_several_runs_are_over_each_other() {
+    let page = super::page(&two());
+    let at = |title: &str| page.find(&format!("<figcaption><b>{title}</b>")).unwrap_or_else(|| panic!("{title}"));
+    let titles = ["Throughput", "Dirty memory", "Queue depth", "Where the disk worked"];
+    let places: Vec<usize> =
+        titles.iter().flat_map(|title| [at(&format!("{title}: afflux")), at(&format!("{title}: linux-6.1"))]).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(page.contains("afflux: what went wrong") && page.contains("traces: afflux 00abcdef01234567"));
+}
+
+#[test]
+fn a_run_without_samples_makes_a_page() {
+    let mut run = run();
+    run.figures.devices[0].samples.clear();
+    run.figures.devices[0].offsets.clear();
+    run.figures.jobs.clear();
+    assert!(page(&run).contains("no data"));
+}
+
+#[test]
+fn a_burst_into_the_cache_does_not_hide_the_disk() {
+    let mut run = run();
+    assert!(!page(&run).contains("Cut at the top"));
+    run.figures.devices[0].samples[1].accepted_bytes = 500_000_000;
+    let page = page(&run);
+    assert!(page.contains("Cut at the top: the cache accepted up to 1.02 GB/s."), "{page}");
+    assert!(page.contains("Throughput (MB/s)"), "the unit is still the disk's");
+}
+
+#[test]
+fn a_reader_finds_no_fault_with_the_page() {
+    if page_check::installed().is_none() {
+        eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
+        return;
+    }
+    let directory = env::temp_dir().join(format!("afflux-cli-pages-{}", std::process::id()));
+    fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("simulate.html");
+    let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
+    for text in [page(&run()), super::page(&two())] {
+        fs::write(&path, text).unwrap();
+        let faults = page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
+        assert_eq!(faults, Vec::<String>::new());
+    }
+    fs::remove_dir_all(&directory).unwrap();
+}

@@ -1,0 +1,266 @@
+//! `afflux simulate` and `afflux devices`, as a user runs them.
+
+use std::fs;
+use std::process::Output;
+
+use serde_json::Value;
+
+use crate::scratch::Scratch;
+use crate::server::{run, text};
+
+/// 32 MiB written in order, with syncs between its quarters, and some reads of it.
+const JOB: &str = "\
+[global]
+directory=/mnt/usb
+size=32m
+[backup]
+rw=write
+bs=64k
+fsync=128
+[desktop]
+rw=randread
+bs=4k
+size=1m
+";
+
+fn simulate(scratch: &Scratch, arguments: &[&str]) -> Output {
+    fs::write(scratch.path().join("job.fio"), JOB).unwrap();
+    let job = scratch.path().join("job.fio");
+    let mut all = vec!["simulate", job.to_str().unwrap()];
+    all.extend(arguments);
+    run(scratch.path(), &all)
+}
+
+fn object(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", text(output));
+    assert_eq!(output.stdout.iter().filter(|byte| **byte == b'\n').count(), 1, "one line");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn a_run_says_what_each_job_did_and_is_the_same_again() {
+    let scratch = Scratch::new();
+    let arguments = ["--device", "usb2-disk", "--memory", "64MiB", "--json"];
+    let once = object(&simulate(&scratch, &arguments));
+    let write = &once["jobs"][0]["write"];
+    assert_eq!(
+        (&once["jobs"][0]["name"], &write["bytes"], &write["ops"]),
+        (&"backup".into(), &(32 << 20).into(), &512.into())
+    );
+    assert_eq!(once["jobs"][1]["read"]["bytes"], 1 << 20);
+    // As with fio, none after the last write.
+    assert_eq!(once["jobs"][0]["sync"]["ops"], 3);
+    assert_eq!(once["engine"]["devices"][0]["written_bytes"], 32 << 20);
+    for latency in ["p50", "p99_99", "max"] {
+        assert!(write["latency_us"][latency].as_f64().is_some(), "{latency}: {write}");
+    }
+    assert!(once["virtual_s"].as_f64().unwrap() > 1.0, "the disk writes 25 MB a second");
+    let again = object(&simulate(&scratch, &arguments));
+    assert_eq!(once["trace_hash"], again["trace_hash"]);
+    assert_eq!(once["jobs"], again["jobs"]);
+    let other = object(&simulate(&scratch, &[&arguments[..], &["--seed", "2"]].concat()));
+    assert_ne!(once["trace_hash"], other["trace_hash"]);
+}
+
+#[test]
+fn text_is_quiet_when_piped_and_says_that_it_is_simulated() {
+    let scratch = Scratch::new();
+    let page = scratch.path().join("run.html");
+    let trace = scratch.path().join("run.trace");
+    let (page_name, trace_name) = (page.to_str().unwrap(), trace.to_str().unwrap());
+    let output = simulate(&scratch, &["--device", "usb2-disk", "--html", page_name, "--trace", trace_name]);
+    let said = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(said.starts_with("Simulated ") && !said.contains('\x1b'), "{said}");
+    for part in ["backup", "fsync", "p99.99", "usb2-disk", "dirty", "lost if the power failed", "seed 1, trace "] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(fs::read_to_string(page).unwrap().contains("<figcaption><b>Dirty memory</b>"));
+    assert!(fs::read_to_string(trace).unwrap().lines().count() > 10);
+}
+
+#[test]
+fn what_makes_no_sense_is_wrong_use_and_is_named() {
+    let scratch = Scratch::new();
+    let with_disk = |arguments: &[&'static str]| [&["--device", "usb2-disk"], arguments].concat();
+    for (arguments, code, part) in [
+        (vec![], 2, "--device: name the disk to simulate; there are disk, "),
+        (vec!["--device", "floppy"], 2, "floppy: no such device; there are disk, "),
+        (vec!["--device", "./none.toml"], 1, "./none.toml cannot be read: No such file"),
+        (vec!["--device", "disk", "--device", "sd-card"], 2, "'sd-card' is a second disk for everything"),
+        (with_disk(&["--memory", "lots"]), 2, "--memory: 'lots' is not a size"),
+        (with_disk(&["--cpus", "0"]), 2, "0 is not in 1..=1024"),
+        (with_disk(&["--until", "soon"]), 2, "--until: 'soon' is not a time"),
+        (with_disk(&["--set", "speed=1"]), 2, "--set: there is no knob 'speed'"),
+        (with_disk(&["--set", "dirty_ratio=91"]), 2, "1 to 90 percent"),
+        (with_disk(&["--html", "/none/run.html"]), 1, "there is no directory /none"),
+        (with_disk(&["--faults", "/none.toml"]), 1, "/none.toml"),
+        (with_disk(&["/none.fio"]), 1, "/none.fio cannot be read: No such file"),
+    ] {
+        let output = simulate(&scratch, &arguments);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(said.contains(part), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn a_job_file_that_is_wrong_is_said_with_file_and_line() {
+    let scratch = Scratch::new();
+    let job = scratch.path().join("bad.fio");
+    fs::write(&job, "[a]\nrw=write\nsize=1m\nfoo=1\n").unwrap();
+    let output = run(scratch.path(), &["simulate", job.to_str().unwrap(), "--device", "usb2-disk"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("bad.fio:4: "), "{}", text(&output));
+}
+
+#[test]
+fn disks_are_listed_and_described() {
+    let scratch = Scratch::new();
+    let list = text(&run(scratch.path(), &["devices"]));
+    assert!(list.contains("usb2-disk  ") && list.contains("rotations_per_minute"), "{list}");
+    let one = text(&run(scratch.path(), &["devices", "usb2-disk"]));
+    assert!(one.contains("source") && one.contains("assumed"), "{one}");
+    let output = run(scratch.path(), &["devices", "--json"]);
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<Value> =
+        lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["name"].take()).collect();
+    assert!(names.len() >= 9 && names.contains(&"usb2-disk".into()), "{names:?}");
+    assert_eq!(run(scratch.path(), &["devices", "floppy"]).status.code(), Some(2));
+}
+
+/// Runs `afflux` with these arguments where the named files are.
+fn with_files(files: &[(&str, &str)], arguments: &[&str]) -> Output {
+    let scratch = Scratch::new();
+    for (name, contents) in files {
+        fs::write(scratch.path().join(name), contents).unwrap();
+    }
+    let path = |argument: &&str| {
+        let file = scratch.path().join(argument);
+        if file.is_file() { file.to_str().unwrap().to_owned() } else { (*argument).to_owned() }
+    };
+    let arguments: Vec<String> = arguments.iter().map(path).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    run(scratch.path(), &arguments)
+}
+
+/// What it says, in single blanks.
+fn words(output: &Output) -> String {
+    text(output).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn several_policies_are_side_by_side() {
+    let policies = ["--device", "usb2-disk", "--memory", "64MiB", "--policy", "linux-6.1", "--policy", "afflux"];
+    let files = [("job.fio", JOB)];
+    let output = with_files(&files, &[&["simulate", "job.fio"], &policies[..]].concat());
+    let said = words(&output);
+    assert!(output.status.success(), "{said}");
+    for part in ["Side by side linux-6.1 afflux", "backup write throughput", "fsync calls 3 3", "traces: linux-6.1 "] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    let output = with_files(&files, &[&["simulate", "job.fio", "--json"], &policies[..]].concat());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    let objects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(objects.iter().map(|it| &it["policy"]).collect::<Vec<_>>(), ["linux-6.1", "afflux"]);
+    assert_ne!(objects[0]["trace_hash"], objects[1]["trace_hash"]);
+    let output = with_files(&files, &["simulate", "job.fio", "--device", "disk", "--policy", "linux-5.x"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("there is no policy 'linux-5.x'; there are afflux, linux-2.6.31-rc1, "));
+}
+
+#[test]
+fn a_kernels_knobs_have_the_kernels_names() {
+    let knob = ["--set", "dirty_background_centisecs=5", "--set", "nr_requests=64"];
+    let arguments = ["simulate", "nfs-client:size=50MB,window=20MB", "--device", "usb2-disk", "--json"];
+    let with = |more: &[&str]| object(&with_files(&[], &[&arguments[..], more].concat()));
+    let (plain, set) = (with(&["--policy", "linux-3.6"]), with(&[&["--policy", "linux-3.6"], &knob[..]].concat()));
+    let wait = |run: &Value| run["jobs"][0]["sync"]["latency_us"]["mean"].as_f64().unwrap();
+    assert!(wait(&set) < wait(&plain) / 2.0, "{} and {}", wait(&set), wait(&plain));
+}
+
+#[test]
+fn built_in_workloads_run_beside_job_files() {
+    let job = "[local]\ndirectory=/mnt/usb\nrw=write\nbs=64k\nsize=8m\n";
+    let arguments = ["simulate", "readers:count=20,size=64KiB,over=1s", "nfs-client:size=4MB,directory=/mnt/usb"];
+    let more = ["job.fio", "--device", "disk", "--device", "/mnt/usb=usb2-disk", "--json"];
+    let run = object(&with_files(&[("job.fio", job)], &[&arguments[..], &more].concat()));
+    let jobs = run["jobs"].as_array().unwrap();
+    let names: Vec<_> =
+        jobs.iter().map(|job| (job["name"].as_str().unwrap(), job["device"].as_str().unwrap())).collect();
+    assert_eq!(names, [("nfs-client", "/mnt/usb"), ("readers", "disk"), ("local", "/mnt/usb")]);
+    assert_eq!((&jobs[0]["write"]["bytes"], &jobs[0]["sync"]["ops"]), (&4_000_000.into(), &1.into()));
+    assert_eq!(jobs[1]["read"]["bytes"], 20 << 16);
+    let wrong = with_files(&[], &["simulate", "nfs-client:speed=1", "--device", "disk"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(text(&wrong).contains("there is no key 'speed'; the keys are directory, size, record, window"));
+}
+
+#[test]
+fn a_power_loss_ends_the_run_and_says_what_it_took() {
+    let faults = "[[fault]]\ndo = \"power-loss\"\nat = \"700 ms\"\n";
+    let files = [("job.fio", JOB), ("faults.toml", faults)];
+    let arguments = ["simulate", "job.fio", "--device", "usb2-disk", "--faults", "faults.toml"];
+    let said = words(&with_files(&files, &arguments));
+    assert!(said.contains("Power lost at 0.7 s: of ") && said.contains("none of them synced"), "{said}");
+    let run = object(&with_files(&files, &[&arguments[..], &["--json"]].concat()));
+    let loss = &run["loss"];
+    assert_eq!((&loss["cause"], &loss["at_s"]), (&"power-loss".into(), &0.7.into()));
+    let (lost, risk) = (loss["lost_bytes"].as_u64().unwrap(), run["engine"]["at_risk_bytes_max"].as_u64().unwrap());
+    assert!(lost > 0 && lost <= risk && lost < loss["accepted_bytes"].as_u64().unwrap(), "{loss}");
+    let kill = faults.replace("power-loss", "kill");
+    let run = object(&with_files(&[files[0], ("faults.toml", &kill)], &[&arguments[..], &["--json"]].concat()));
+    assert!(run["loss"]["lost_bytes"].as_u64().unwrap() <= lost, "the disk's own cache survives: {}", run["loss"]);
+}
+
+#[test]
+fn a_fault_of_a_file_meets_that_file() {
+    let fault = |file: &str| format!("[[fault]]\ndo = \"error\"\ntarget = \"sync\"\nfile = \"{file}\"\n");
+    let arguments = ["simulate", "job.fio", "--device", "usb2-disk", "--faults", "faults.toml"];
+    let said = |file: &str| words(&with_files(&[("job.fio", JOB), ("faults.toml", &fault(file))], &arguments));
+    let met = said("/mnt/usb/backup.0.0");
+    assert!(met.contains("backup: sync: input/output error (errno 5), once"), "{met}");
+    let missed = said("/mnt/usb/backup");
+    let listed = "file: there is no '/mnt/usb/backup' in this run; there are /mnt/usb/backup.0.0, /mnt/usb/desktop.0.0";
+    assert!(missed.contains("faults.toml:1: ") && missed.contains(listed), "{missed}");
+}
+
+#[test]
+fn a_full_disk_is_the_jobs_error_and_no_deadlock() {
+    let job = "[fill]\ndirectory=/mnt/usb\nrw=write\nbs=64k\nsize=300m\n";
+    let output =
+        with_files(&[("job.fio", job)], &["simulate", "job.fio", "--device", "usb2-disk,capacity_bytes=100MB"]);
+    let said = words(&output);
+    assert!(output.status.success() && said.contains("fill: write: no space left on the device, once"), "{said}");
+    assert!(said.contains("fill write 99.9 MB") && !said.contains("Never written"), "{said}");
+}
+
+#[test]
+fn a_second_job_file_begins_when_the_first_has_ended() {
+    let job = |name: &str| format!("[{name}]\nrw=write\nsize=64k\nrate=64k\n");
+    let files = [("a.fio", &job("a")[..]), ("b.fio", &job("b")[..])];
+    let run = object(&with_files(&files, &["simulate", "a.fio", "b.fio", "--device", "disk", "--json"]));
+    // Each takes 15/16 of a second.
+    assert!((1.875..2.0).contains(&run["virtual_s"].as_f64().unwrap()), "{}", run["virtual_s"]);
+}
+
+#[test]
+fn what_is_on_no_disk_says_how_to_mend_it() {
+    let files = [("job.fio", JOB)];
+    let output = with_files(&files, &["simulate", "job.fio", "--device", "/srv=usb2-disk"]);
+    assert_eq!(output.status.code(), Some(2));
+    let said = text(&output);
+    assert!(said.contains("'/mnt/usb/backup.0.0' is on no device: add --device /mnt/usb=NAME"), "{said}");
+}
+
+#[test]
+fn a_users_disk_is_checked() {
+    let good = include_str!("../../../../devices/usb2-disk.toml");
+    let said = text(&with_files(&[("mine.toml", good)], &["devices", "mine.toml"]));
+    assert!(said.contains("mine: ") && said.contains("write_cache_bytes"), "{said}");
+    let bad = good.replace("write_cache_bytes =", "write_cash_bytes =");
+    let output = with_files(&[("mine.toml", &bad)], &["devices", "mine.toml"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output).contains("mine.toml:27: write_cash_bytes"), "{}", text(&output));
+}

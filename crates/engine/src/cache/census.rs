@@ -1,0 +1,64 @@
+//! Where all frames are: counted one by one, for checks.
+//!
+//! Owns: the count. Does not own: any frame.
+//! Invariants: exact where nothing else runs, as in a simulation between two steps; elsewhere a sample.
+
+use frames::FrameId;
+
+use super::{Cache, PAGE_BYTES};
+use crate::engine::Engine;
+use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
+use crate::platform::Platform;
+
+/// How many frames are in which state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Census {
+    /// All of them.
+    pub frames: u64,
+    /// Free.
+    pub free: u64,
+    /// In a file's index.
+    pub cached: u64,
+    /// Taken out of an index, and waiting for whoever reads or writes them.
+    pub leaving: u64,
+    /// Of `cached`: dirty, and not being written.
+    pub dirty: u64,
+    /// Being written, in an index or leaving.
+    pub writeback: u64,
+    /// What files say they have that is not yet written, in pages.
+    pub unwritten: u64,
+}
+
+impl Census {
+    /// Frames that are neither free nor hold a page: in the hands of a reader or a writer.
+    pub fn in_hand(&self) -> i64 {
+        self.frames as i64 - (self.free + self.cached + self.leaving) as i64
+    }
+}
+
+impl Cache {
+    fn count_frames(&self) -> Census {
+        let mut census =
+            Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };
+        for frame in (0..self.frames.total()).map(FrameId::new) {
+            let word = self.pages.word(frame);
+            census.cached += u64::from(word.has(PRESENT));
+            census.leaving += u64::from(word.has(DETACHED));
+            census.dirty += u64::from(word.has(DIRTY));
+            census.writeback += u64::from(word.has(WRITEBACK));
+        }
+        census
+    }
+}
+
+impl<P: Platform> Engine<P> {
+    /// Counts all frames, in time proportional to their number.
+    pub fn census(&self) -> Census {
+        let mut census = self.cache().count_frames();
+        for device in self.devices() {
+            let files = device.unclean_files().into_iter();
+            census.unwritten += files.map(|file| crate::engine::File(file).dirty_bytes() / PAGE_BYTES).sum::<u64>();
+        }
+        census
+    }
+}

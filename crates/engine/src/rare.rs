@@ -1,0 +1,184 @@
+//! Switches that make rare paths common, for runs in the simulator.
+//!
+//! Owns: the table of paths that can be forced, how often each is, the draws.
+//! Does not own: what a path does; the code that takes it asks here first.
+//! Invariants: nothing that is forced breaks a promise: each path is one that an unlucky world takes
+//! by itself. Without the feature `rare-paths` every question is answered no at compile time. Hits
+//! ask nothing. Draws come from the seed that was given, in the order of asking.
+
+use crate::engine::Engine;
+use crate::platform::Platform;
+
+macro_rules! paths {
+    ($($variant:ident $name:literal $doc:literal;)*) => {
+        /// A path that can be forced.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum Rare {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        impl Rare {
+            /// All of them.
+            pub const ALL: &[Rare] = &[$(Rare::$variant,)*];
+
+            /// What it is called in a scenario.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The path called `name`.
+            pub fn named(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|path| path.name() == name)
+            }
+        }
+    };
+}
+
+paths! {
+    ShortRun "short_run" "A write request ends before the run of dirty pages does.";
+    SmallPiece "small_piece" "A write is charged and carried out a page at a time.";
+    EarlyFlush "early_flush" "The flusher writes though nothing is due.";
+    NoFrame "no_frame" "A demand finds no free frame.";
+    NoFrameAhead "no_frame_ahead" "Readahead finds no free frame.";
+    SlotTaken "slot_taken" "A request slot that was free is taken by somebody else for a moment.";
+    SpuriousWake "spurious_wake" "Everybody who waits for pages or memory wakes for nothing.";
+    EvictNow "evict_now" "Clean pages are evicted though frames are free.";
+    CopyUnderWay "copy_under_way" "A cut of a file finds somebody in the middle of a copy into its last page.";
+    Yield "yield" "A task is switched out between finding out and acting.";
+}
+
+#[cfg(feature = "rare-paths")]
+mod on {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::Rare;
+
+    /// How often each path is forced.
+    #[derive(Default)]
+    pub(crate) struct Switches {
+        per_mille: [AtomicU64; Rare::ALL.len()],
+        draws: AtomicU64,
+        allocations: AtomicU64,
+        fail_allocation: AtomicU64,
+    }
+
+    impl Switches {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        /// Whether the path is to be taken now.
+        pub(crate) fn strikes(&self, path: Rare) -> bool {
+            let per_mille = self.per_mille[path as usize].load(Ordering::Relaxed);
+            per_mille > 0 && self.draw() % 1000 < per_mille
+        }
+
+        /// Whether this request for frames fails: the one chosen by number, or one in so many.
+        pub(crate) fn fails_allocation(&self, path: Rare) -> bool {
+            let number = self.allocations.fetch_add(1, Ordering::Relaxed) + 1;
+            number == self.fail_allocation.load(Ordering::Relaxed) || self.strikes(path)
+        }
+
+        pub(super) fn set(&self, path: Rare, per_mille: u64) -> bool {
+            self.per_mille[path as usize].store(per_mille, Ordering::Relaxed);
+            true
+        }
+
+        pub(super) fn seed(&self, seed: u64) {
+            self.draws.store(seed, Ordering::Relaxed);
+        }
+
+        pub(super) fn fail_allocation(&self, number: u64) -> bool {
+            self.fail_allocation.store(number, Ordering::Relaxed);
+            true
+        }
+
+        pub(super) fn allocations(&self) -> u64 {
+            self.allocations.load(Ordering::Relaxed)
+        }
+
+        /// The next number of a splitmix64 sequence.
+        fn draw(&self) -> u64 {
+            const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+            let mut mixed = self.draws.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            (mixed ^ (mixed >> 31)) >> 11
+        }
+    }
+}
+
+#[cfg(not(feature = "rare-paths"))]
+mod off {
+    use super::Rare;
+
+    /// Nothing is ever forced.
+    pub(crate) struct Switches;
+
+    impl Switches {
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) const fn strikes(&self, _: Rare) -> bool {
+            false
+        }
+
+        #[inline(always)]
+        pub(crate) const fn fails_allocation(&self, _: Rare) -> bool {
+            false
+        }
+
+        pub(super) const fn set(&self, _: Rare, per_mille: u64) -> bool {
+            per_mille == 0
+        }
+
+        pub(super) const fn seed(&self, _: u64) {}
+
+        pub(super) const fn fail_allocation(&self, number: u64) -> bool {
+            number == 0
+        }
+
+        pub(super) const fn allocations(&self) -> u64 {
+            0
+        }
+    }
+}
+
+#[cfg(not(feature = "rare-paths"))]
+pub(crate) use off::Switches;
+#[cfg(feature = "rare-paths")]
+pub(crate) use on::Switches;
+
+impl<P: Platform> Engine<P> {
+    /// Has the path taken in `per_mille` of 1,000 cases where it could be; 0 is as usual. False if
+    /// that was asked of a build without the feature `rare-paths`.
+    pub fn force_rare(&self, path: Rare, per_mille: u64) -> bool {
+        self.cache().rare.set(path, per_mille)
+    }
+
+    /// What the forced paths are drawn from.
+    pub fn seed_rare(&self, seed: u64) {
+        self.cache().rare.seed(seed);
+    }
+
+    /// Has request number `number` for frames, counted from 1 and from the engine's start, find none;
+    /// 0 is never. False if that was asked of a build without the feature `rare-paths`.
+    pub fn fail_allocation(&self, number: u64) -> bool {
+        self.cache().rare.fail_allocation(number)
+    }
+
+    /// Requests for frames so far; 0 in a build without the feature `rare-paths`.
+    pub fn allocations(&self) -> u64 {
+        self.cache().rare.allocations()
+    }
+
+    /// Lets others run, if that is forced.
+    pub(crate) async fn rare_yield(&self) {
+        if self.cache().rare.strikes(Rare::Yield) {
+            self.platform().preemption_point().await;
+        }
+    }
+}

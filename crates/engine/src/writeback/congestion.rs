@@ -1,0 +1,44 @@
+//! When a device's queue of write requests counts as congested.
+//!
+//! Block layer of Linux 2.6.31: of n requests, on at n − n/8 + 1, off below n − n/8 − n/16 − 1
+//! (kernel-facts, section 2.1), so that who backs off has room for n/16 when it comes back.
+//!
+//! Owns: the marks and the flag. Does not own: the count of requests, who waits.
+//! Invariants: on and off differ, and a queue that runs empty is never congested.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Requests from which a queue of `n` is congested.
+pub(crate) fn on_mark(n: u32) -> u32 {
+    (n - n / 8 + 1).min(n)
+}
+
+/// Requests below which it is so no more.
+pub(crate) fn off_mark(n: u32) -> u32 {
+    (n - n / 8).saturating_sub(n / 16 + 1).max(1)
+}
+
+/// The flag.
+#[derive(Default)]
+pub(crate) struct Congestion(AtomicBool);
+
+impl Congestion {
+    pub(crate) fn is_on(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// There are `count` requests in a queue of `n`, one more than before.
+    pub(crate) fn grown(&self, count: u32, n: u32) {
+        if count >= on_mark(n) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+
+    /// One less than before; whether that ended the congestion.
+    pub(crate) fn shrunk(&self, count: u32, n: u32) -> bool {
+        count < off_mark(n) && self.0.swap(false, Ordering::AcqRel)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,60 @@
+//! What is said of a frame that must not be freed.
+//!
+//! Owns: the message. Does not own: finding it out (the allocators), the abort (`Frames::free`).
+//! Invariants: names the frame, what was asked, and what last happened to it.
+
+use std::fmt;
+
+/// Why a free cannot be: the memory may be in two hands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct BadFree {
+    pub(crate) frame: u32,
+    pub(crate) order: u8,
+    pub(crate) fault: Fault,
+    /// The last event first.
+    pub(crate) events: [Option<Event>; 2],
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Fault {
+    /// The arena has no such block.
+    Foreign { total: u32 },
+    /// It is not handed out, or lies inside a block that is.
+    NotAllocated,
+    /// It was handed out as a block of another order.
+    OtherOrder { allocated: u8 },
+}
+
+/// Something that happened to a frame, and in which slot if that is kept.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Event {
+    Allocated { order: u8, slot: Option<u8> },
+    Freed { slot: Option<u8> },
+}
+
+impl fmt::Display for BadFree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "frame {} was freed as a block of order {}, but ", self.frame, self.order)?;
+        match self.fault {
+            Fault::Foreign { total } => write!(f, "the arena has no such block: it has {total} frames")?,
+            Fault::NotAllocated => write!(f, "is free already, or inside a block")?,
+            Fault::OtherOrder { allocated } => write!(f, "was allocated as one of order {allocated}")?,
+        }
+        match self.events {
+            [None, _] => write!(f, " (nothing happened to it before)"),
+            [Some(last), None] => write!(f, " (its last event: {last})"),
+            [Some(last), Some(earlier)] => write!(f, " (its last events: {earlier}, then {last})"),
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Allocated { order, .. } => write!(f, "allocated as order {order}")?,
+            Self::Freed { .. } => write!(f, "freed")?,
+        }
+        let (Self::Allocated { slot, .. } | Self::Freed { slot }) = self;
+        slot.map_or(Ok(()), |slot| write!(f, " in slot {slot}"))
+    }
+}

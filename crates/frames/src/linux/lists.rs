@@ -1,0 +1,223 @@
+//! One CPU's lists of free single frames.
+//!
+//! Owns: the frames in them, the search of the single list, the drains.
+//! Does not own: the buddy lists, the lock (the zone's, one a CPU).
+//! Invariants: a drain takes no more than there is, so it never circles over empty lists.
+
+use std::marker::PhantomData;
+
+use super::counters::ListCounters;
+use super::form::{Drain, Form};
+use super::table::{End, FrameTable, List, Place, Tag};
+use crate::Mobility;
+
+#[cfg(test)]
+mod tests;
+
+/// How many frames the lists hold, and how many move at a time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tunables {
+    /// Frames from which on a batch is given back.
+    pub high: u32,
+    /// Frames moved at a time, at least 1.
+    pub batch: u32,
+}
+
+pub(super) struct CpuLists<F> {
+    /// By class; a form with one list uses the first only.
+    lists: [List; Mobility::COUNT],
+    count: u32,
+    /// The copy that forms without tunables in the zone use.
+    pub(super) tunables: Tunables,
+    pub(super) counters: ListCounters,
+    form: PhantomData<F>,
+}
+
+impl<F: Form> CpuLists<F> {
+    pub(super) fn new(tunables: Tunables) -> Self {
+        let counters = ListCounters::default();
+        Self { lists: [List::EMPTY; Mobility::COUNT], count: 0, tunables, counters, form: PhantomData }
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.count
+    }
+
+    fn list(&mut self, class: Mobility) -> &mut List {
+        &mut self.lists[if F::LIST_PER_CLASS { class.index() } else { 0 }]
+    }
+
+    /// Takes a frame of that class: with a list a class the first at that end, with one list the first
+    /// of that class from there.
+    pub(super) fn take(&mut self, table: &FrameTable, class: Mobility, end: End) -> Option<u32> {
+        let frame = if F::LIST_PER_CLASS {
+            let list = self.list(class);
+            match end {
+                End::Head => list.pop_head(table)?,
+                End::Tail => list.pop_tail(table)?,
+            }
+        } else {
+            let (found, searched) = self.lists[0].search(table, end, class);
+            self.counters.elements_searched += searched;
+            let frame = found?;
+            self.lists[0].remove(table, frame);
+            frame
+        };
+        self.count -= 1;
+        Some(frame)
+    }
+
+    pub(super) fn put(&mut self, table: &FrameTable, frame: u32, class: Mobility, end: End) {
+        table.set_tag(frame, Tag::new(Place::PerCpu, 0, class));
+        let list = self.list(class);
+        match end {
+            End::Head => list.push_head(table, frame),
+            End::Tail => list.push_tail(table, frame),
+        }
+        self.count += 1;
+    }
+
+    /// Adds frames brought in, so that they stand at the head in the order they came.
+    pub(super) fn refill(&mut self, table: &FrameTable, class: Mobility, frames: &[u32]) {
+        self.counters.refills += 1;
+        for frame in frames.iter().rev() {
+            self.put(table, *frame, class, End::Head);
+        }
+    }
+
+    /// Takes `count` frames from the tails, in the form's order. `last` is the class freed to last.
+    pub(super) fn drain(&mut self, table: &FrameTable, count: u32, last: Mobility, give: impl FnMut(u32)) {
+        let count = count.min(self.count);
+        self.counters.drains += 1;
+        self.count -= count;
+        let mut run = Run { lists: &mut self.lists, counters: &mut self.counters, table, left: count, give };
+        match F::DRAIN {
+            Drain::OneList => run.one_list(),
+            Drain::RoundRobin => run.round_robin(),
+            Drain::Batched => run.batched(false),
+            Drain::BatchedShortcut => run.batched(true),
+            Drain::EmptyFirst => run.empty_first(last),
+        }
+    }
+}
+
+/// A drain under way.
+struct Run<'a, G> {
+    lists: &'a mut [List; Mobility::COUNT],
+    counters: &'a mut ListCounters,
+    table: &'a FrameTable,
+    left: u32,
+    give: G,
+}
+
+impl<G: FnMut(u32)> Run<'_, G> {
+    /// Gives one frame of that list back; there is one.
+    fn give_one(&mut self, list: usize) {
+        if let Some(frame) = self.lists[list].pop_tail(self.table) {
+            (self.give)(frame);
+        }
+        self.left -= 1;
+    }
+
+    /// The next list after `at` that has frames; the step comes first, so the walk starts at the second.
+    fn next_list(&mut self, at: usize, examined: &mut u32) -> usize {
+        let mut at = at;
+        loop {
+            at = (at + 1) % self.lists.len();
+            self.counters.lists_examined += 1;
+            *examined += 1;
+            if !self.lists[at].is_empty() {
+                return at;
+            }
+        }
+    }
+
+    fn one_list(&mut self) {
+        while self.left > 0 {
+            self.counters.lists_examined += 1;
+            self.give_one(0);
+        }
+    }
+
+    fn round_robin(&mut self) {
+        let mut at = 0;
+        while self.left > 0 {
+            at = self.next_list(at, &mut 0);
+            self.give_one(at);
+        }
+    }
+
+    fn batched(&mut self, shortcut: bool) {
+        // What a list that ran empty did not use is the next one's.
+        let (mut at, mut batch) = (0, 0);
+        while self.left > 0 {
+            at = self.next_list(at, &mut batch);
+            if shortcut && batch as usize == Mobility::COUNT {
+                batch = self.left;
+            }
+            loop {
+                self.give_one(at);
+                batch = batch.saturating_sub(1);
+                if self.left == 0 || batch == 0 {
+                    break;
+                }
+                self.counters.inner_checks += 1;
+                if self.lists[at].is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn empty_first(&mut self, last: Mobility) {
+        // Linux 6.1 counts unmovable, movable, reclaimable.
+        const ORDER: [Mobility; Mobility::COUNT] = [Mobility::Unmovable, Mobility::Movable, Mobility::Reclaimable];
+        let (mut min, mut max) = (0, Mobility::COUNT - 1);
+        let mut at = ORDER.iter().position(|class| *class == last).unwrap_or(0);
+        while self.left > 0 {
+            loop {
+                self.counters.lists_examined += 1;
+                if !self.lists[ORDER[at].index()].is_empty() {
+                    break;
+                }
+                max -= usize::from(at == max);
+                min += usize::from(at == min);
+                at = if at + 1 > max { min } else { at + 1 };
+            }
+            while self.left > 0 && !self.lists[ORDER[at].index()].is_empty() {
+                self.give_one(ORDER[at].index());
+            }
+            at = if at + 1 > max { min } else { at + 1 };
+        }
+    }
+}
+
+/// What a drain did.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Drained {
+    /// List heads examined, empty or not.
+    pub lists_examined: u64,
+    /// Looks at a list that was being drained.
+    pub inner_checks: u64,
+    /// The classes of the frames in the order in which they were given back.
+    pub order: Vec<Mobility>,
+}
+
+/// Drains `count` frames (or all, if there are fewer) from lists with these contents (unmovable,
+/// reclaimable, movable), `last` being the class freed to last. Of each class at most 65,536 frames.
+pub fn drained<F: Form>(contents: [u32; Mobility::COUNT], count: u32, last: Mobility) -> Drained {
+    let contents = contents.map(|frames| frames.min(1 << 16));
+    let table = FrameTable::new(contents.iter().sum());
+    let mut lists = CpuLists::<F>::new(Tunables { high: u32::MAX, batch: 1 });
+    let mut frame = 0;
+    for class in Mobility::ALL {
+        for _ in 0..contents[class.index()] {
+            lists.put(&table, frame, class, End::Head);
+            frame += 1;
+        }
+    }
+    let mut order = Vec::new();
+    lists.drain(&table, count, last, |frame| order.push(table.tag(frame).class));
+    let ListCounters { lists_examined, inner_checks, .. } = lists.counters;
+    Drained { lists_examined, inner_checks, order }
+}

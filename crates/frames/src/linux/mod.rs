@@ -1,0 +1,273 @@
+//! The page allocator of Linux as seed S2 found it, and the three steps of its series.
+//!
+//! Owns: a zone: buddy lists under one lock, per-CPU lists of single frames in front of them.
+//! Does not own: what a form is (`form`), the memory (the arena), reclaim.
+//! Invariants: the lock of a CPU's lists is taken before the zone's, and of one CPU at a time. All forms
+//! are this one source; they differ in what `form` says.
+//!
+//! A CPU's lock stands for the kernel's disabled interrupts: it is never waited for in what S2 measures.
+//! Freeing a frame twice is found unless two threads do it at the same moment; the default allocator
+//! finds that too.
+
+mod buddy;
+mod counters;
+mod form;
+mod lists;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+pub use counters::{Counters, ListCounters, ZoneCounters};
+pub use form::{BatchedDrain, Drain, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables};
+pub use lists::{Drained, Tunables, drained};
+
+use crate::allocator::Allocator;
+use crate::bad_free::{BadFree, Event, Fault};
+use crate::cpu;
+use crate::sync::{SpinGuard, SpinLock};
+use crate::watermarks::{Watermarks, batch_2009, high_2009};
+use crate::{Effort, Mobility, Order};
+use buddy::{Buddy, Ground, Pageblocks};
+use lists::CpuLists;
+use table::{End, FrameTable, Place, Tag};
+
+/// Most frames brought in at a time, whatever the tunables say.
+const REFILL_MAX: usize = 256;
+
+/// Whether what is in the frame is still in this CPU's cache.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Temperature {
+    /// It is: take and give at the head.
+    Hot,
+    /// It is not, or does not matter: at the tail.
+    Cold,
+}
+
+impl Temperature {
+    fn end(self) -> End {
+        match self {
+            Self::Hot => End::Head,
+            Self::Cold => End::Tail,
+        }
+    }
+}
+
+struct Free {
+    buddy: Buddy,
+    counters: ZoneCounters,
+}
+
+/// Frames that are kept as Linux keeps a zone, with per-CPU lists of the form `F`.
+pub struct Zone<F> {
+    table: FrameTable,
+    pageblocks: Pageblocks,
+    watermarks: Watermarks,
+    tunables: Tunables,
+    cpus: Box<[SpinLock<CpuLists<F>>]>,
+    free: SpinLock<Free>,
+    /// What the buddy lists have, to be read without the lock.
+    free_frames: AtomicU32,
+}
+
+impl<F: Form> Zone<F> {
+    /// `frames` free ones, lists for `cpus`, the tunables and watermarks of 2009 unless others are given.
+    pub fn with(frames: u32, cpus: usize, tunables: Option<Tunables>, watermarks: Option<Watermarks>) -> Self {
+        let batch = batch_2009(frames.into()).max(1);
+        let tunables = tunables.unwrap_or(Tunables { high: high_2009(batch), batch });
+        let tunables = Tunables { high: tunables.high.max(1), batch: tunables.batch.clamp(1, REFILL_MAX as u32) };
+        let (table, pageblocks) = (FrameTable::new(frames), Pageblocks::new(frames));
+        let buddy = Buddy::new(Ground { table: &table, pageblocks: &pageblocks });
+        Self {
+            table,
+            pageblocks,
+            watermarks: watermarks.unwrap_or_else(|| Watermarks::linux_2009(frames.into(), frames.into())),
+            tunables,
+            cpus: (0..cpus.max(1)).map(|_| SpinLock::new(CpuLists::new(tunables))).collect(),
+            free: SpinLock::new(Free { buddy, counters: ZoneCounters::default() }),
+            free_frames: AtomicU32::new(frames),
+        }
+    }
+
+    /// Takes a block as this CPU. Fails when that would leave no more than the effort's mark, or nothing
+    /// fits; never waits.
+    pub fn allocate_on(
+        &self,
+        cpu: usize,
+        order: Order,
+        class: Mobility,
+        effort: Effort,
+        temperature: Temperature,
+    ) -> Option<u32> {
+        let mark = self.watermarks.floor(effort);
+        if order != Order::SINGLE {
+            return self.with_zone(|free, ground| {
+                let spare = free.buddy.free_frames().checked_sub(order.frames())?;
+                let allowed = spare >= mark;
+                allowed.then(|| free.buddy.take(ground, order.get(), class, &mut free.counters))?
+            });
+        }
+        if mark > 0 && self.free_frames.load(Ordering::Relaxed) <= mark {
+            return None;
+        }
+        let mut lists = self.cpu(cpu);
+        let end = temperature.end();
+        let frame = lists.take(&self.table, class, end).or_else(|| {
+            self.refill(&mut lists, class, mark);
+            lists.take(&self.table, class, end)
+        })?;
+        self.table.set_tag(frame, Tag::new(Place::Used, 0, class));
+        Some(frame)
+    }
+
+    /// Gives a block back as this CPU.
+    pub fn free_on(&self, cpu: usize, first: u32, order: Order, temperature: Temperature) -> Result<(), BadFree> {
+        self.check_free(first, order)?;
+        if order != Order::SINGLE {
+            self.with_zone(|free, ground| free.buddy.give(ground, first, order.get(), &mut free.counters));
+            return Ok(());
+        }
+        let class = self.pageblocks.class(first);
+        let mut lists = self.cpu(cpu);
+        lists.put(&self.table, first, class, temperature.end());
+        let Tunables { high, batch } = if F::TUNABLES_IN_ZONE { self.tunables } else { lists.tunables };
+        if lists.count() >= high {
+            self.drain(&mut lists, batch, class);
+        }
+        Ok(())
+    }
+
+    /// Gives what all CPUs' lists hold back to the buddy lists.
+    pub fn drain_all(&self) {
+        for cpu in 0..self.cpus.len() {
+            let mut lists = self.cpu(cpu);
+            let all = lists.count();
+            if all > 0 {
+                self.drain(&mut lists, all, Mobility::Unmovable);
+            }
+        }
+    }
+
+    /// What was counted since the start.
+    pub fn counters(&self) -> Counters {
+        let mut counters = Counters::default();
+        for cpu in 0..self.cpus.len() {
+            counters.lists.add(&self.cpu(cpu).counters);
+        }
+        counters.zone = self.free.lock().counters;
+        counters
+    }
+
+    /// How many frames move at a time, and from which number on.
+    pub fn tunables(&self) -> Tunables {
+        self.tunables
+    }
+
+    /// How many blocks the buddy lists of this order have, by class.
+    pub fn blocks(&self, order: Order) -> [u32; Mobility::COUNT] {
+        self.free.lock().buddy.blocks(order.get())
+    }
+
+    /// Frames in the buddy lists, without those in per-CPU lists.
+    pub fn buddy_frames(&self) -> u32 {
+        self.free_frames.load(Ordering::Relaxed)
+    }
+
+    fn cpu(&self, cpu: usize) -> SpinGuard<'_, CpuLists<F>> {
+        self.cpus[cpu % self.cpus.len()].lock()
+    }
+
+    fn with_zone<R>(&self, body: impl FnOnce(&mut Free, Ground<'_>) -> R) -> R {
+        let mut free = self.free.lock();
+        free.counters.lock_acquisitions += 1;
+        let result = body(&mut free, Ground { table: &self.table, pageblocks: &self.pageblocks });
+        self.free_frames.store(free.buddy.free_frames(), Ordering::Relaxed);
+        result
+    }
+
+    fn refill(&self, lists: &mut CpuLists<F>, class: Mobility, mark: u32) {
+        let Tunables { batch, .. } = if F::TUNABLES_IN_ZONE { self.tunables } else { lists.tunables };
+        let mut frames = [0; REFILL_MAX];
+        let mut count = 0;
+        self.with_zone(|free, ground| {
+            while count < batch as usize && free.buddy.free_frames() > mark {
+                let Some(frame) = free.buddy.take(ground, 0, class, &mut free.counters) else { break };
+                frames[count] = frame;
+                count += 1;
+            }
+        });
+        if count > 0 {
+            lists.refill(&self.table, class, &frames[..count]);
+        }
+    }
+
+    fn drain(&self, lists: &mut CpuLists<F>, count: u32, last: Mobility) {
+        self.with_zone(|free, ground| {
+            lists.drain(&self.table, count, last, |frame| free.buddy.give(ground, frame, 0, &mut free.counters));
+        });
+    }
+
+    fn check_free(&self, first: u32, order: Order) -> Result<(), BadFree> {
+        let bad = |fault, last| BadFree { frame: first, order: order.get(), fault, events: [last, None] };
+        let total = self.table.len();
+        if first.checked_add(order.frames()).is_none_or(|end| end > total) {
+            return Err(bad(Fault::Foreign { total }, None));
+        }
+        let tag = self.table.tag(first);
+        if tag.place != Place::Used {
+            let last = (tag.place != Place::Inside).then_some(Event::Freed { slot: None });
+            return Err(bad(Fault::NotAllocated, last));
+        }
+        if tag.order != order.get() {
+            let last = Event::Allocated { order: tag.order, slot: None };
+            return Err(bad(Fault::OtherOrder { allocated: tag.order }, Some(last)));
+        }
+        Ok(())
+    }
+}
+
+impl<F: Form> Allocator for Zone<F> {
+    const NAME: &'static str = F::NAME;
+    /// One block of the largest order: below that the watermarks leave next to nothing.
+    const FRAMES_MIN: u32 = 1 << Order::MAX;
+    const FRAMES_MAX: u32 = table::NIL;
+
+    fn new(frames: u32) -> Self {
+        Self::with(frames, cpu::SLOTS, None, None)
+    }
+
+    #[inline]
+    fn allocate(&self, order: Order, mobility: Mobility, effort: Effort) -> Option<u32> {
+        let cpu = cpu::place().slot();
+        let first = self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
+        if first.is_none() && effort != Effort::NoRetry {
+            // As the kernel's direct reclaim does before it gives up.
+            self.drain_all();
+            return self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
+        }
+        first
+    }
+
+    fn allocate_bulk(&self, count: u32, mobility: Mobility, effort: Effort, mut take: impl FnMut(u32)) -> u32 {
+        for taken in 0..count {
+            let Some(frame) = self.allocate(Order::SINGLE, mobility, effort) else { return taken };
+            take(frame);
+        }
+        count
+    }
+
+    #[inline]
+    fn free(&self, first: u32, order: Order) -> Result<(), BadFree> {
+        self.free_on(cpu::place().slot(), first, order, Temperature::Hot)
+    }
+
+    fn free_count(&self) -> u32 {
+        let listed: u32 = (0..self.cpus.len()).map(|cpu| self.cpu(cpu).count()).sum();
+        listed + self.buddy_frames()
+    }
+
+    fn watermarks(&self) -> Watermarks {
+        self.watermarks
+    }
+}

@@ -1,0 +1,126 @@
+//! The atomics and the lock of the allocators: std's and a spin lock, or loom's while a model is checked.
+//!
+//! Owns: that choice, made by `--cfg loom`; the spin lock.
+//! Does not own: any protocol; the models are beside what they check, in `loom_models.rs`.
+//! Invariants: a lock is held for a bounded number of steps, never over a call of foreign code.
+
+#[cfg(not(all(test, loom)))]
+pub(crate) use std::sync::atomic;
+
+#[cfg(all(test, loom))]
+pub(crate) use loom::sync::atomic;
+
+#[cfg(not(all(test, loom)))]
+pub(crate) use spin::{SpinGuard, SpinLock};
+
+#[cfg(all(test, loom))]
+pub(crate) use modelled::{SpinGuard, SpinLock};
+
+mod spin {
+    use std::cell::UnsafeCell;
+    use std::ops::{Deref, DerefMut};
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    /// Looks at a held lock before its holder is taken to have been switched out.
+    const SPINS_MAX: u32 = 1 << 10;
+
+    /// A lock for a few dozen instructions. Who finds it held spins; only when the holder was switched
+    /// out in the middle does it give its own turn away.
+    #[derive(Debug)]
+    #[repr(align(128))]
+    pub(crate) struct SpinLock<T> {
+        held: AtomicBool,
+        value: UnsafeCell<T>,
+    }
+
+    // SAFETY: the value is reached by one thread at a time, through the guard.
+    unsafe impl<T: Send> Sync for SpinLock<T> {}
+
+    #[allow(dead_code, reason = "a model of the allocators has loom's lock instead")]
+    impl<T> SpinLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+        }
+
+        #[inline]
+        pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
+            if self.held.swap(true, Ordering::Acquire) {
+                self.wait();
+            }
+            SpinGuard { lock: self }
+        }
+
+        #[cold]
+        fn wait(&self) {
+            loop {
+                // Looked at before it is written to, so that the waiters share the line.
+                for _ in 0..SPINS_MAX {
+                    if !self.held.load(Ordering::Relaxed) && !self.held.swap(true, Ordering::Acquire) {
+                        return;
+                    }
+                    std::hint::spin_loop();
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// The lock, held.
+    pub(crate) struct SpinGuard<'a, T> {
+        lock: &'a SpinLock<T>,
+    }
+
+    impl<T> Deref for SpinGuard<'_, T> {
+        type Target = T;
+
+        #[inline]
+        fn deref(&self) -> &T {
+            // SAFETY: the lock is held, so nobody changes the value.
+            unsafe { &*self.lock.value.get() }
+        }
+    }
+
+    impl<T> DerefMut for SpinGuard<'_, T> {
+        #[inline]
+        fn deref_mut(&mut self) -> &mut T {
+            // SAFETY: the lock is held and the guard borrowed alone, so nobody else reaches the value.
+            unsafe { &mut *self.lock.value.get() }
+        }
+    }
+
+    impl<T> Drop for SpinGuard<'_, T> {
+        #[inline]
+        fn drop(&mut self) {
+            self.lock.held.store(false, Ordering::Release);
+        }
+    }
+}
+
+/// A model cannot follow who spins, so it has loom's lock.
+#[cfg(all(test, loom))]
+mod modelled {
+    use std::sync::PoisonError;
+
+    #[derive(Debug)]
+    pub(crate) struct SpinLock<T>(loom::sync::Mutex<T>);
+
+    pub(crate) type SpinGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
+
+    impl<T> SpinLock<T> {
+        pub(crate) fn new(value: T) -> Self {
+            Self(loom::sync::Mutex::new(value))
+        }
+
+        pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+    }
+}
+
+/// Runs a model with at most three involuntary switches of thread (or `LOOM_MAX_PREEMPTIONS`).
+#[cfg(all(test, loom))]
+pub(crate) fn model(body: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(3));
+    builder.check(body);
+}

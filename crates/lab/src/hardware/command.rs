@@ -1,0 +1,27 @@
+//! Programs of the host, run to their end.
+//!
+//! Owns: running one and reading its output. Does not own: which.
+//! Invariants: an error names the program, its arguments and what it printed.
+
+use std::process::Command;
+
+use super::HardwareError;
+
+/// Runs a program; its output without the last line end.
+pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, HardwareError> {
+    let line = || format!("{program} {}", arguments.join(" "));
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .map_err(|error| HardwareError { what: format!("'{}' could not be started: {error}", line()) })?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(HardwareError { what: format!("'{}' failed: {}", line(), said.trim()) });
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
+}
+
+/// Runs a program that takes something down; there is nothing to be done if it fails.
+pub(crate) fn run_down(program: &str, arguments: &[&str]) {
+    let _ = run(program, arguments);
+}

@@ -1,0 +1,43 @@
+//! The kernel's debugging file system, where one is not mounted.
+//!
+//! Owns: a mount of it. Does not own: what is read there.
+//! Invariants: taken down when the value is dropped.
+
+use std::path::{Path, PathBuf};
+
+use super::HardwareError;
+use super::command::{run, run_down};
+
+/// A mounted debugfs.
+pub struct KernelDebug {
+    mount: PathBuf,
+}
+
+impl KernelDebug {
+    /// Mounts it in a directory of its own inside `directory`.
+    ///
+    /// # Errors
+    /// Without root, or in a kernel that has none.
+    pub fn new(directory: &Path) -> Result<Self, HardwareError> {
+        let mount = directory.join("debug");
+        std::fs::create_dir_all(&mount)
+            .map_err(|error| HardwareError { what: format!("{}: {error}", mount.display()) })?;
+        if let Err(error) = run("mount", &["-t", "debugfs", "none", &mount.to_string_lossy()]) {
+            let _ = std::fs::remove_dir(&mount);
+            return Err(error);
+        }
+        Ok(Self { mount })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.mount
+    }
+}
+
+impl Drop for KernelDebug {
+    fn drop(&mut self) {
+        run_down("umount", &[&self.mount.to_string_lossy()]);
+        let _ = std::fs::remove_dir(&self.mount);
+    }
+}

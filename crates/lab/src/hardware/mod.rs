@@ -1,0 +1,26 @@
+//! Slow hardware made from what a Linux machine has: a disk with a rate, a network with a rate.
+//!
+//! Owns: setting it up, taking it down again.
+//! Does not own: what runs on it.
+//! Invariants: it needs root, asks before it changes anything, and says what is missing; what was set
+//! up is taken down when the value is dropped, in the reverse order, as far as the host lets it.
+
+mod command;
+mod kernel_debug;
+mod slow_disk;
+mod slow_network;
+
+pub use kernel_debug::KernelDebug;
+pub use slow_disk::{DiskRates, SlowDisk, free_bytes};
+pub use slow_network::SlowNetwork;
+
+/// Why hardware could not be had.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct HardwareError {
+    /// What was tried and what the host said.
+    pub what: String,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+
+use super::*;
+
+/// What needs root or kernel parts that a machine may lack says so and ends.
+fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
+    made.inspect_err(|error| eprintln!("skipped: {error}")).ok()
+}
+
+#[test]
+fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
+    let directory = std::env::temp_dir().join(format!("afflux-slow-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(25_000_000) };
+    if let Some(disk) = or_skip(SlowDisk::new(&directory, 64 << 20, rates)) {
+        std::fs::write(disk.path().join("file"), b"bytes").unwrap();
+        let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap();
+        assert!(table.lines().any(|line| line.ends_with(" 25000000")), "{table}");
+        drop(disk);
+    }
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+    std::fs::remove_dir(&directory).unwrap();
+}
+
+#[test]
+fn a_slow_network_joins_its_two_sides() {
+    let Some(network) = or_skip(SlowNetwork::new(100_000_000)) else { return };
+    let listed = network.on_server("ip").args(["-o", "addr"]).output().unwrap();
+    let listed = String::from_utf8_lossy(&listed.stdout);
+    assert!(listed.contains(SlowNetwork::SERVER_ADDRESS), "{listed}");
+    let buckets = network.on_client("tc").args(["qdisc", "show", "dev", "vC"]).output().unwrap();
+    let buckets = String::from_utf8_lossy(&buckets.stdout);
+    assert!(buckets.contains("tbf") && buckets.contains("100Mbit"), "{buckets}");
+    // A thread of ours that is on the client's side has the client's addresses, and no others.
+    let bind = |address| std::net::UdpSocket::bind((address, 0)).is_ok();
+    assert_eq!(network.as_client(|| (bind("10.77.0.2"), bind(SlowNetwork::SERVER_ADDRESS))).unwrap(), (true, false));
+    assert!(!bind("10.77.0.2"), "the thread alone was moved");
+}
+
+#[test]
+fn an_error_names_the_program_and_what_it_said() {
+    let error = command::run("ls", &["/no/such/place"]).unwrap_err().to_string();
+    assert!(error.contains("ls /no/such/place") && error.contains("No such file"), "{error}");
+    let error = command::run("no-such-program", &[]).unwrap_err().to_string();
+    assert!(error.contains("no-such-program"), "{error}");
+}

@@ -1,0 +1,35 @@
+//! The experiments: what is run, what was published, what came out.
+//!
+//! Owns: one module an experiment, what an experiment is (`experiment`), a simulated machine of 2009
+//! (`machine`), the slow hardware that measured runs need (`hardware`), how sure a mean is (`statistics`).
+//! Does not own: the engine, the simulator, how rows and plots are drawn (`report`).
+//! Invariants: a figure comes from a run, simulated or measured, and says which; what was published
+//! stands beside it and never in its place.
+
+#![forbid(unsafe_code)]
+
+mod experiment;
+pub mod hardware;
+mod machine;
+mod s0;
+mod s1;
+mod s2;
+mod s4;
+pub mod statistics;
+mod throttled;
+
+pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+
+/// All experiments, in the order of the list.
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled];
+
+/// The experiment called `name`.
+///
+/// # Errors
+/// [`LabError::Unknown`] with all names.
+pub fn experiment(name: &str) -> Result<&'static dyn Experiment, LabError> {
+    EXPERIMENTS.iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| LabError::Unknown {
+        name: name.to_owned(),
+        known: EXPERIMENTS.iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", "),
+    })
+}

@@ -1,0 +1,144 @@
+//! The options of s1.
+//!
+//! Owns: names, ranges, defaults, what is said when a value cannot be used.
+//! Does not own: what the cases do with them.
+//! Invariants: what a case is given is in range.
+
+use simulator::catalogue::Unit;
+
+use crate::experiment::{LabError, OptionInfo, Request};
+use crate::machine::Queue;
+
+const CASE: OptionInfo = OptionInfo {
+    name: "case",
+    value: "LIST",
+    default: "two-writers,two-superblocks,twelve-disks,blocking-rival",
+    doc: "Which cases, separated by commas",
+};
+const SIZE: OptionInfo = OptionInfo {
+    name: "size",
+    value: "SIZE",
+    default: "",
+    doc: "Of each file of two-writers (32 GB; with --quick 2 GB)",
+};
+const REQUEST: OptionInfo = OptionInfo {
+    name: "request",
+    value: "SIZE",
+    default: "",
+    doc: "The largest request, in place of what a case has (64 and 24 KiB, 64 and 512 KiB, 64 KiB)",
+};
+const DISK_RATE: OptionInfo = OptionInfo {
+    name: "disk-rate",
+    value: "RATE",
+    default: "",
+    doc: "What each of twelve-disks writes in a second (60 MB)",
+};
+const AT_SUBMISSION: OptionInfo = OptionInfo {
+    name: "allocate-at-submission",
+    value: "yes|no",
+    default: "no",
+    doc: "Extents are laid out in the order of submission, so that interleaving costs later",
+};
+const BATCH: OptionInfo = OptionInfo {
+    name: "request-batch",
+    value: "NUMBER",
+    default: "32",
+    doc: "Requests that who had to wait for one takes in a row; 1: none in a row",
+};
+const SEED: OptionInfo =
+    OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
+
+/// All of them.
+pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, BATCH, SEED];
+
+/// A part of the experiment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Case {
+    TwoWriters,
+    TwoSuperblocks,
+    TwelveDisks,
+    BlockingRival,
+}
+
+/// What all cases are asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) cases: Vec<Case>,
+    pub(super) quick: bool,
+    pub(super) seed: u64,
+    /// `None`: what the case has.
+    pub(super) file_bytes: Option<u64>,
+    pub(super) request_kib: Option<u64>,
+    pub(super) disk_rate: Option<u64>,
+    pub(super) at_submission: bool,
+    pub(super) batch: u64,
+}
+
+fn case(text: &str) -> Result<Case, String> {
+    match text {
+        "two-writers" => Ok(Case::TwoWriters),
+        "two-superblocks" => Ok(Case::TwoSuperblocks),
+        "twelve-disks" => Ok(Case::TwelveDisks),
+        "blocking-rival" => Ok(Case::BlockingRival),
+        _ => Err(format!("there is no case '{text}'; there are {}", CASE.default)),
+    }
+}
+
+/// An amount from `first` to `last`, or nothing where nothing was given.
+fn amount(text: &str, unit: Unit, first: u64, last: u64) -> Result<Option<u64>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let range = || format!("allowed are {} to {}", unit.show(first), unit.show(last));
+    let amount = unit.parse(text).ok_or_else(|| format!("is no amount; {}", range()))?;
+    if (first..=last).contains(&amount) { Ok(Some(amount)) } else { Err(range()) }
+}
+
+fn request_kib(text: &str) -> Result<Option<u64>, String> {
+    let bytes = amount(text, Unit::Bytes, 4096, 1 << 20)?;
+    match bytes {
+        Some(bytes) if !bytes.is_multiple_of(4096) => Err("is no multiple of 4 KiB".to_owned()),
+        bytes => Ok(bytes.map(|bytes| bytes / 1024)),
+    }
+}
+
+fn yes(text: &str) -> Result<bool, String> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err("allowed are yes and no".to_owned()),
+    }
+}
+
+impl Asked {
+    /// Reads all options.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] for the first that cannot be used.
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let seed = |text: &str| text.parse().map_err(|_| format!("allowed are 0 to {}", u64::MAX));
+        Ok(Self {
+            cases: request.list(&CASE, case)?,
+            quick: request.quick,
+            seed: request.value(&SEED, seed)?,
+            file_bytes: request.value(&SIZE, |text| amount(text, Unit::Bytes, 1_000_000_000, 1_000_000_000_000))?,
+            request_kib: request.value(&REQUEST, request_kib)?,
+            disk_rate: request
+                .value(&DISK_RATE, |text| amount(text, Unit::BytesPerSecond, 1_000_000, 10_000_000_000))?,
+            batch: request.value(&BATCH, |text| {
+                let batch = text.parse().ok().filter(|batch| (1..=1024).contains(batch));
+                batch.ok_or_else(|| "allowed are 1 to 1024".to_owned())
+            })?,
+            at_submission: request.value(&AT_SUBMISSION, yes)?,
+        })
+    }
+
+    /// The queue that a case asks for, as far as the options leave it.
+    pub(super) fn queue(&self, nr_requests: u64, request_kib: u64) -> Queue {
+        let request_kib = self.request_kib.unwrap_or(request_kib);
+        Queue { nr_requests, request_kib, batch: self.batch, at_submission: self.at_submission }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Twelve disks of two partitions, eight sequential writers in each: the regression of 2.6.31-rc2.
+//!
+//! Published, in the post that began S1's thread: 460 MB/s with 2.6.31-rc1, about 400 with rc2. Which
+//! machine it was is not said. Assumed: 8 CPUs, 8 GB, disks of 60 MB/s, requests of 64 KB (both as fitted in
+//! the first model of this case), files that each lie in a region of their own, as a file system spreads
+//! directories over its groups: eight in each half of a disk.
+//!
+//! Owns: the case. Does not own: the machine, the policies.
+//! Invariants: the first seconds, in which the dirty limit fills, are not counted.
+
+use engine::Nanos;
+use report::{Fields, Row};
+use serde_json::json;
+
+use super::{Asked, Variant, submission_costs};
+use crate::experiment::{LabError, Watch};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, row};
+
+const PARTITIONS: u64 = 2;
+const WRITERS: u64 = 8;
+const CPUS: usize = 8;
+const CALL_BYTES: u64 = 64 << 10;
+const CPU_MS_PER_MB: f64 = 1.0;
+
+/// How large a run is.
+#[derive(Clone, Copy)]
+pub(super) struct Size {
+    pub(super) disks: u64,
+    pub(super) warm_s: u64,
+    pub(super) counted_s: u64,
+}
+
+impl Size {
+    pub(super) const WHOLE: Self = Self { disks: 12, warm_s: 20, counted_s: 40 };
+    /// A quarter of the disks with a quarter of the memory: shares and queues are as in the whole.
+    pub(super) const QUICK: Self = Self { disks: 3, warm_s: 10, counted_s: 10 };
+}
+
+/// What differs between runs.
+#[derive(Clone, Copy)]
+pub(super) struct Setting {
+    pub(super) queue: Queue,
+    pub(super) disk_rate: u64,
+}
+
+/// As fitted in the first model.
+const DISK_RATE: u64 = 60_000_000;
+const REQUEST_KIB: u64 = 64;
+
+fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Machine, LabError> {
+    let mut disk = queued_model("disk-82", setting.queue)?;
+    disk.zones = vec![(1000, setting.disk_rate)];
+    let memory_bytes = (2 << 20) * size.disks / 12 * PAGE_BYTES;
+    Machine::new(MachineOptions {
+        seed,
+        cpus: CPUS,
+        costs: submission_costs(CPU_MS_PER_MB),
+        memory_bytes,
+        policy: variant.policy()?,
+        knobs: Vec::new(),
+        queue: setting.queue,
+        disks: vec![disk; size.disks as usize],
+    })
+}
+
+fn start_writers(machine: &Machine, size: Size, setting: Setting) {
+    // More than any of them writes in the time.
+    let bytes = setting.disk_rate * (size.warm_s + size.counted_s);
+    for (at, watched) in machine.disks.iter().enumerate() {
+        let files = PARTITIONS * WRITERS;
+        let region = (500_000_000_000 / files).saturating_sub(bytes);
+        for _ in 0..files {
+            let (file, id) = machine.file(at);
+            if !setting.queue.at_submission {
+                watched.disk.lay_out(id, bytes);
+                let gap = watched.disk.create_file();
+                watched.disk.lay_out(gap, region);
+            }
+            machine.stream(&file, u64::MAX / 4, CALL_BYTES);
+        }
+    }
+}
+
+pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Row, LabError> {
+    let machine = machine(variant, size, setting, seed)?;
+    start_writers(&machine, size, setting);
+    machine.sleep(size.warm_s * Nanos::SECOND)?;
+    let from = machine.tally();
+    machine.sleep(size.counted_s * Nanos::SECOND)?;
+    let to = machine.tally();
+    let span = Span::between(&from, &to);
+    let params = Fields::new()
+        .with("case", "twelve-disks")
+        .with("disks", size.disks)
+        .with("nr_requests", setting.queue.nr_requests)
+        .with("request_kib", setting.queue.request_kib)
+        .with("request_batch", setting.queue.batch)
+        .with("disk_mb_per_s", setting.disk_rate / 1_000_000)
+        .with("allocate_at_submission", setting.queue.at_submission)
+        .with("seed", seed);
+    let metrics = span.metrics(setting.queue.nr_requests).with("engine", span.engine());
+    let published = match (variant.name, size.disks, setting.queue.nr_requests) {
+        ("linux-2.6.31-rc1", 12, 128) => Fields::new().with("throughput_mb_per_s", 460),
+        ("linux-2.6.31", 12, 128) => Fields::new().with("throughput_mb_per_s", json!(400)),
+        _ => Fields::new(),
+    };
+    Ok(row("s1", variant.name, params, metrics, published))
+}
+
+/// The case, for the experiment.
+pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
+    let size = if common.quick { Size::QUICK } else { Size::WHOLE };
+    let mut rows = Vec::new();
+    for nr_requests in [128, 2048] {
+        for variant in Variant::ALL {
+            let what = format!("twelve-disks, nr_requests {nr_requests}: {}", variant.name);
+            watch.step(&what, rows.len() as f64 / 8.0);
+            let setting = Setting {
+                queue: common.queue(nr_requests, REQUEST_KIB),
+                disk_rate: common.disk_rate.unwrap_or(DISK_RATE),
+            };
+            let row = run_one(variant, size, setting, common.seed)?;
+            watch.row(&row);
+            rows.push(row);
+        }
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests;

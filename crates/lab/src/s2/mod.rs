@@ -1,0 +1,232 @@
+//! Experiment s2: a page allocator whose fast path searches nothing, and its drain.
+//!
+//! Owns: the options, the order of the parts, which variants take part.
+//! Does not own: the allocators (`frames`), how long to repeat (`statistics`).
+//! Invariants: every variant runs the same loops over the same memory, compiled from one source; a gain
+//! is against the single list, and there is none where the intervals overlap.
+//!
+//! The parts: `drains` (exact counts), `loops` (CPU time, by S2's statistics), `instructions` (callgrind),
+//! `published` (what S2 says), `found` (tables, bars, sentences).
+
+mod drains;
+mod found;
+mod instructions;
+mod loops;
+mod published;
+#[cfg(test)]
+mod tests;
+
+use frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};
+use frames::{Allocator, Magazines};
+use report::{Fields, Row, Source};
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use crate::statistics::{Estimate, Repetition, compare};
+use drains::Contents;
+use loops::{Load, Memory, Work};
+
+const CONTENTS: OptionInfo = OptionInfo {
+    name: "contents",
+    value: "U/R/M,...",
+    default: "",
+    doc: "Drain lists of these contents, and nothing else [the published ones, and the loops]",
+};
+const DRAIN: OptionInfo =
+    OptionInfo { name: "drain", value: "N,...", default: "31", doc: "How many frames a drain takes" };
+const LOOPS: OptionInfo = OptionInfo {
+    name: "loops",
+    value: "LIST",
+    default: "all",
+    doc: "page_test, brk_test, netperf, hackbench, kernbench, all or none",
+};
+const THREADS: OptionInfo = OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" };
+const INSTRUCTIONS: OptionInfo = OptionInfo {
+    name: "instructions",
+    value: "auto|on|off",
+    default: "auto",
+    doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
+};
+const COUNT: OptionInfo = OptionInfo {
+    name: "count",
+    value: "LOOP:VARIANT:N",
+    default: "",
+    doc: "Run a loop N times and say nothing: what callgrind looks at",
+};
+
+/// The experiment.
+pub(crate) struct S2;
+
+/// One allocator.
+struct Variant {
+    name: &'static str,
+    run: fn(&Load, &Memory) -> Result<f64, String>,
+}
+
+/// All, the one that gains are against first.
+const VARIANTS: [Variant; 5] = [
+    Variant { name: "SingleList", run: run::<Zone<SingleList>> },
+    Variant { name: "ListPerClass", run: run::<Zone<ListPerClass>> },
+    Variant { name: "BatchedDrain", run: run::<Zone<BatchedDrain>> },
+    Variant { name: "ZoneTunables", run: run::<Zone<ZoneTunables>> },
+    Variant { name: "afflux", run: run::<Magazines> },
+];
+
+/// 512 MiB: from that size on `batch` and `high` are those of the published vectors, 31 and 186.
+const FRAMES: u32 = 1 << 17;
+
+fn run<A: Allocator>(load: &Load, memory: &Memory) -> Result<f64, String> {
+    loops::run(&A::new(FRAMES), load, memory)
+}
+
+/// How a loop went, by variant.
+struct Measured {
+    work: Work,
+    threads: usize,
+    estimates: Vec<Estimate>,
+    /// Whether each interval was within the wanted share of its mean.
+    sure: bool,
+    instructions: Vec<Option<f64>>,
+}
+
+impl Measured {
+    /// By how many percent more a variant does in the same time than the single list, if that is sure.
+    fn gain_percent(&self, variant: usize) -> Option<f64> {
+        let (base, own) = (&self.estimates[0], &self.estimates[variant]);
+        own.differs_from(base).then(|| (base.mean / own.mean - 1.0) * 100.0)
+    }
+}
+
+/// What was asked for, read.
+struct Asked {
+    contents: Option<Vec<Contents>>,
+    drain: Vec<u32>,
+    works: Vec<Work>,
+    threads: Vec<usize>,
+    count: bool,
+}
+
+impl Asked {
+    fn read(request: &Request) -> Result<Self, LabError> {
+        let given = |option: &OptionInfo| !request.text(option).is_empty();
+        let contents = given(&CONTENTS).then(|| request.list(&CONTENTS, Contents::read)).transpose()?;
+        let named = request.given.iter().any(|(name, _)| name == LOOPS.name);
+        let works = if contents.is_some() && !named { Vec::new() } else { request.list(&LOOPS, Work::named)?.concat() };
+        let threads = request.list(&THREADS, |text| match text {
+            "1" => Ok(1),
+            "2" => Ok(2),
+            _ => Err("1 or 2, or both with a comma".to_owned()),
+        })?;
+        let count = request.value(&INSTRUCTIONS, |text| match text {
+            "auto" => Ok(!request.quick),
+            "on" => Ok(true),
+            "off" => Ok(false),
+            _ => Err("auto, on or off".to_owned()),
+        })?;
+        Ok(Self { contents, drain: request.list(&DRAIN, drains::read_count)?, works, threads, count })
+    }
+}
+
+impl Experiment for S2 {
+    fn name(&self) -> &'static str {
+        "s2"
+    }
+
+    fn about(&self) -> &'static str {
+        "A page allocator whose fast path searches nothing, and its drain"
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        &[CONTENTS, DRAIN, LOOPS, THREADS, INSTRUCTIONS, COUNT]
+    }
+
+    /// It is never anything else.
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let asked = Asked::read(request)?;
+        if !request.text(&COUNT).is_empty() {
+            let (load, variant) = request.value(&COUNT, instructions::read_load)?;
+            (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
+            return Ok(Findings::default());
+        }
+        let before = found::machine();
+        let drained = drains::run(asked.contents.as_deref(), &asked.drain, watch);
+        let mut counter = if asked.count && !asked.works.is_empty() {
+            instructions::Counter::found()
+        } else {
+            instructions::Counter::off()
+        };
+        let memory = Memory::new();
+        let repetition = if request.quick { Repetition::QUICK } else { Repetition::PUBLISHED };
+        let all = asked.works.len() * asked.threads.len();
+        let mut measured = Vec::new();
+        for work in &asked.works {
+            for threads in &asked.threads {
+                let done = measured.len() as f64 / all as f64;
+                watch.step(&format!("{}, {threads} at once", work.name()), done);
+                let load =
+                    Load { work: *work, threads: *threads, operations: work.operations(request.quick), timed: true };
+                let one = measure(load, repetition, &memory, &mut counter)?;
+                (0..VARIANTS.len()).for_each(|variant| watch.row(&row(&one, variant)));
+                measured.push(one);
+            }
+        }
+        Ok(found::findings(&drained, &measured, repetition, &before, counter.said()))
+    }
+}
+
+fn measure(
+    load: Load,
+    repetition: Repetition,
+    memory: &Memory,
+    counter: &mut instructions::Counter,
+) -> Result<Measured, LabError> {
+    let mut failure = None;
+    let compared = compare(VARIANTS.len(), repetition, |variant| {
+        (VARIANTS[variant].run)(&load, memory).unwrap_or_else(|why| {
+            failure = Some(format!("{} with {}: {why}", load.work.name(), VARIANTS[variant].name));
+            0.0
+        })
+    });
+    if let Some(why) = failure {
+        return Err(LabError::Failed(why));
+    }
+    let instructions = if load.threads == 1 {
+        VARIANTS.iter().map(|variant| counter.per_operation(load.work, variant.name)).collect()
+    } else {
+        vec![None; VARIANTS.len()]
+    };
+    let estimates = compared.variants.iter().map(|samples| samples.estimate()).collect();
+    Ok(Measured { work: load.work, threads: load.threads, estimates, sure: compared.sure, instructions })
+}
+
+fn row(measured: &Measured, variant: usize) -> Row {
+    let estimate = &measured.estimates[variant];
+    let name = VARIANTS[variant].name;
+    let mut params = Fields::new().with("loop", measured.work.loop_name());
+    if let Work::Netperf { kib } = measured.work {
+        params.push("buffer_bytes", kib * 1024);
+    }
+    let mut metrics = Fields::new()
+        .with("cpu_ns", estimate.mean)
+        .with("cpu_ns_99_half_width", estimate.half_width)
+        .with("samples", estimate.samples)
+        .with("within_1_percent", estimate.is_within(0.01));
+    if let Some(instructions) = measured.instructions[variant] {
+        metrics.push("instructions", instructions);
+    }
+    if variant > 0 {
+        metrics.push("gain_percent", measured.gain_percent(variant));
+        metrics.push("significant", measured.gain_percent(variant).is_some());
+    }
+    Row {
+        experiment: "s2".to_owned(),
+        variant: name.to_owned(),
+        params: params.with("threads", measured.threads),
+        metrics,
+        published: published::fields(measured.work, name),
+        source: Source::Measured,
+    }
+}

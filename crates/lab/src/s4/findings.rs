@@ -1,0 +1,242 @@
+//! What s4 found, arranged: tables beside the published one, plots, and what to make of them.
+//!
+//! Owns: the arrangement and the words.
+//! Does not own: the figures.
+//! Invariants: a sentence that names a figure takes it from the rows.
+
+use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
+
+use super::measured::{Measured, Outcome};
+use super::plan::Plan;
+use super::published;
+use super::simulated::{Cell, VARIANTS};
+use crate::experiment::Findings;
+
+/// What a mean is taken of.
+type Metric = fn(&Cell) -> f64;
+
+fn rate(cell: &Cell) -> f64 {
+    cell.copy.rate_mb_per_s()
+}
+
+fn commit_wait(cell: &Cell) -> f64 {
+    cell.copy.commit_wait_ms()
+}
+
+/// The mean of a column of a variant.
+fn mean(cells: &[Cell], variant: &str, centisecs: u64, metric: Metric) -> Option<f64> {
+    let of_column = |cell: &&Cell| cell.variant == variant && cell.centisecs == centisecs;
+    let values: Vec<f64> = cells.iter().filter(of_column).map(metric).collect();
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn column_title(centisecs: u64) -> String {
+    if centisecs == 0 { "off".to_owned() } else { format!("{centisecs} cs") }
+}
+
+/// A table whose columns are the centiseconds.
+fn table(plan: &Plan, caption: &str, first: &str, align: Align) -> Table {
+    let titles: Vec<String> = plan.centisecs.iter().map(|&centisecs| column_title(centisecs)).collect();
+    let columns: Vec<(&str, Align)> =
+        std::iter::once((first, align)).chain(titles.iter().map(|title| (title.as_str(), Align::Right))).collect();
+    Table::new(caption, &columns)
+}
+
+/// Ours, and by how much it is off.
+fn beside(ours: f64, published: Option<f64>) -> String {
+    match published {
+        Some(published) => format!("{ours:.3} ({:+.1} %)", (ours / published - 1.0) * 100.0),
+        None => format!("{ours:.3}"),
+    }
+}
+
+pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
+    let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
+    findings.tables.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
+    findings.tables.push(commit_waits(plan, cells));
+    findings.figures = vec![rates_bars(plan, cells).into(), dirty_plot(cells).into(), starts_plot(cells).into()];
+    findings.says = says(plan, cells);
+    findings
+}
+
+fn means(plan: &Plan, cells: &[Cell]) -> Table {
+    let mut table = table(plan, "Mean of the records, MB/s, and how far from the published mean", "", Align::Left);
+    let of = |centisecs: &u64| published::mean(*centisecs, &plan.records).filter(|_| plan.is_published);
+    if plan.is_published {
+        let row =
+            plan.centisecs.iter().map(|centisecs| of(centisecs).map_or(String::new(), |mean| format!("{mean:.3}")));
+        table.row(std::iter::once("published".to_owned()).chain(row));
+    }
+    for variant in VARIANTS {
+        let row = plan.centisecs.iter().map(|centisecs| {
+            mean(cells, variant.name, *centisecs, rate).map_or(String::new(), |ours| beside(ours, of(centisecs)))
+        });
+        table.row(std::iter::once(variant.name.to_owned()).chain(row));
+    }
+    if !plan.is_published {
+        table.note("Not what the seed measured, so its figures do not stand beside these.");
+    }
+    table
+}
+
+fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
+    let caption = format!("{variant}, MB/s: ours, and the published cell behind it");
+    let mut table = table(plan, &caption, "record bytes", Align::Right);
+    for &record in &plan.records {
+        let row = plan.centisecs.iter().map(|&centisecs| {
+            let same = |cell: &&Cell| (cell.variant, cell.centisecs, cell.record_bytes) == (variant, centisecs, record);
+            let Some(ours) = cells.iter().find(same).map(rate) else { return String::new() };
+            match published::rate(centisecs, record).filter(|_| plan.is_published) {
+                Some(published) => format!("{ours:.2} / {published:.2} {:+.1} %", (ours / published - 1.0) * 100.0),
+                None => format!("{ours:.2}"),
+            }
+        });
+        table.row(std::iter::once(record.to_string()).chain(row));
+    }
+    table
+}
+
+fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
+    let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "", Align::Left);
+    for variant in VARIANTS {
+        let row = plan.centisecs.iter().map(|&centisecs| {
+            mean(cells, variant.name, centisecs, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
+        });
+        table.row(std::iter::once(variant.name.to_owned()).chain(row));
+    }
+    table
+}
+
+fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
+    let published = plan.is_published.then_some("published");
+    let series = published.into_iter().chain(VARIANTS.iter().map(|variant| variant.name));
+    let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
+        "Mean of the records. The smaller the threshold, the less is left to be written when the client commits.",
+    );
+    plan.centisecs.iter().fold(bars, |bars, &centisecs| {
+        let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));
+        let of_seed = published.map(|_| bar(published::mean(centisecs, &plan.records)));
+        let ours = VARIANTS.iter().map(|variant| bar(mean(cells, variant.name, centisecs, rate)));
+        bars.group(column_title(centisecs), of_seed.into_iter().chain(ours).collect())
+    })
+}
+
+fn dirty_plot(cells: &[Cell]) -> Plot {
+    let (x, y) = (Axis::new("time since the copy began", Quantity::Time), Axis::new("dirty", Quantity::Data));
+    let plot = Plot::new("Dirty data on the server during one copy, linux-3.6", x, y).note(
+        "Without a threshold in time it grows until the ordinary background limit, 10 percent of memory; \
+               each fall to nothing is a COMMIT.",
+    );
+    [0, 100].into_iter().fold(plot, |plot, centisecs| {
+        let cell = cells.iter().find(|cell| cell.variant == "linux-3.6" && cell.centisecs == centisecs);
+        let Some(cell) = cell else { return plot };
+        let began = cell.copy.looks.first().map_or(0, |look| look.at_ns);
+        let looks = cell.copy.looks.iter();
+        let points = looks.map(|look| ((look.at_ns - began) as f64 / 1e9, look.dirty_bytes as f64)).collect();
+        plot.with(Series::new(column_title(centisecs), Shape::Line, points))
+    })
+}
+
+fn starts_plot(cells: &[Cell]) -> Plot {
+    let x = Axis::new("window of the client, over all copies of the column", Quantity::Count);
+    let y = Axis::new("dirty when the server begins to write", Quantity::Data);
+    let plot = Plot::new("Where writing begins at 100 centiseconds", x, y)
+        .note("The estimate of the disk's bandwidth starts at 100 MiB/s. A new server begins there for each copy.");
+    ["linux-3.6", "linux-3.6-kept"].into_iter().fold(plot, |plot, variant| {
+        let of_variant = |cell: &&Cell| cell.variant == variant && cell.centisecs == 100;
+        let starts = cells.iter().filter(of_variant).flat_map(|cell| cell.copy.first_writes_bytes());
+        let points = starts.enumerate().map(|(at, bytes)| (at as f64 + 1.0, bytes as f64)).collect();
+        plot.with(Series::new(variant, Shape::Line, points))
+    })
+}
+
+/// First and last of a column's beginnings of writing, in MB.
+fn starts_mb(cells: &[Cell], variant: &str, centisecs: u64) -> Option<(f64, f64)> {
+    let of_column = |cell: &&Cell| cell.variant == variant && cell.centisecs == centisecs;
+    let starts: Vec<u64> = cells.iter().filter(of_column).flat_map(|cell| cell.copy.first_writes_bytes()).collect();
+    Some((*starts.first()? as f64 / 1e6, *starts.last()? as f64 / 1e6))
+}
+
+fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
+    let mut says = Vec::new();
+    if let (Some(off), Some(second)) = (mean(cells, "linux-3.6", 0, rate), mean(cells, "linux-3.6", 100, rate)) {
+        says.push(format!(
+            "Shown: a server that begins to write while it receives takes {:+.1} % more at 100 centiseconds than \
+             without a threshold in time ({second:.2} against {off:.2} MB/s).",
+            (second / off - 1.0) * 100.0
+        ));
+    }
+    if let Some((first, last)) = starts_mb(cells, "linux-3.6", 0) {
+        says.push(format!(
+            "Without a threshold in time the server begins to write at {first:.0} MB dirty in the first window (a \
+             device that has completed nothing has no share of the background limit, so that the flusher's look every \
+             five seconds starts it) and at {last:.0} MB in the last: the ordinary background limit, 10 percent of \
+             {:.0} MB. Where that is below the client's window it is worth part of the gain.",
+            plan.memory_bytes as f64 / 1e6
+        ));
+    }
+    // With a single copy nothing is kept from one to the next.
+    let several = plan.records.len() > 1;
+    if several
+        && let (Some(fresh), Some(kept)) = (starts_mb(cells, "linux-3.6", 100), starts_mb(cells, "linux-3.6-kept", 100))
+    {
+        let kept_rate = mean(cells, "linux-3.6-kept", 100, rate).unwrap_or_default();
+        says.push(format!(
+            "An estimate that is kept ends lower than the disk's speed: at 100 centiseconds writing begins at {:.0} MB \
+             in the first window and at {:.0} MB in the last of a server that goes on, so that it copies at \
+             {kept_rate:.2} MB/s; a new server gets from {:.0} to {:.0} MB in one copy. The kernel counts idle time \
+             between writes as slowness of the disk: what it measures once writing keeps up is the network.",
+            kept.0, kept.1, fresh.0, fresh.1
+        ));
+    }
+    says.push(
+        "'afflux' is the engine's default law with this knob: its estimate counts only time with a write under way and \
+         is known within the first writes; its ordinary threshold is 10 percent of the device's part of the dirty limit, \
+         and that part is half of the memory, so it begins earlier without the knob, too. A turn of its flusher does \
+         not stop at the threshold but after 64 MiB, or when nothing is left: what a COMMIT meets is anything between \
+         nothing and the threshold, depending on where in that cycle it comes."
+            .to_owned(),
+    );
+    says.push(
+        "Not shown: scatter between sizes of record. The client gathers records into WRITEs of one size, so rows of a \
+         column differ by chance alone; the published rows scatter by a few percent without order. Nor the CPU of the \
+         seed's boards, the file system's own writes, or any client but a single one that writes one stream."
+            .to_owned(),
+    );
+    says
+}
+
+pub(super) fn add_measured(findings: &mut Findings, plan: &Plan, outcome: &Outcome) {
+    let columns = [
+        ("server", Align::Left),
+        ("centiseconds", Align::Right),
+        ("file", Align::Right),
+        ("MB/s", Align::Right),
+        ("mean COMMIT, ms", Align::Right),
+        ("against nfs-ganesha", Align::Right),
+    ];
+    let mut table = Table::new("Measured on this machine", &columns);
+    for measured in &outcome.copies {
+        let ganesha = outcome.copies.iter().find(|it| it.is_ganesha() && it.file_bytes == measured.file_bytes);
+        let gain = ganesha.filter(|_| !measured.is_ganesha());
+        table.row([
+            measured.server.to_owned(),
+            measured.centisecs.map_or("-".to_owned(), |centisecs| centisecs.to_string()),
+            report::units::data(measured.file_bytes),
+            format!("{:.2}", measured.rate_mb_per_s()),
+            format!("{:.0}", measured.commit_wait_ms()),
+            gain.map_or(String::new(), |it: &Measured| {
+                format!("{:+.1} %", (measured.rate_mb_per_s() / it.rate_mb_per_s() - 1.0) * 100.0)
+            }),
+        ]);
+    }
+    outcome.notes.iter().for_each(|note| table.note(note.as_str()));
+    findings.tables.push(table);
+    findings.says.push(format!(
+        "Measured: {} of link and {} of disk, both throttled by the kernel, so that these figures hardly depend on what \
+         else the machine does. The client is ours: it sends {} of WRITEs, then COMMITs and waits.",
+        report::units::rate(plan.link.bits_per_second / 8, std::time::Duration::from_secs(1)),
+        report::units::rate(plan.disk_bytes_per_s, std::time::Duration::from_secs(1)),
+        report::units::data(plan.window_bytes),
+    ));
+}

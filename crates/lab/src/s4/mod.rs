@@ -1,0 +1,62 @@
+//! Experiment s4: a background threshold in time, `dirty_background_centisecs`, per device.
+//!
+//! A client copies a file to an NFS server. It sends until so much is dirty, then COMMITs and waits; a
+//! server that begins to write only then has its disk idle while it receives, and its link idle while it
+//! writes. A threshold of so many centiseconds of the disk's time has it write earlier. (Seed S4, posted to
+//! linux-kernel on 16 September 2012.)
+//!
+//! Owns: the parts in order.
+//! Does not own: each part: the options (`plan`), the simulated server (`server`) and its rows
+//! (`simulated`), what was published (`published`), tables and words (`findings`), the same on hardware
+//! (`measured`).
+//! Invariants: rows come from runs.
+
+mod findings;
+mod measured;
+mod plan;
+mod published;
+mod server;
+mod simulated;
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use plan::Plan;
+
+/// The experiment.
+pub(crate) struct S4;
+
+/// Of the time of a run with a measured part, what the simulated one takes.
+const SIMULATED_SHARE: f64 = 0.3;
+
+impl Experiment for S4 {
+    fn name(&self) -> &'static str {
+        "s4"
+    }
+
+    fn about(&self) -> &'static str {
+        "A background threshold in time, so that a server writes while it receives"
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let plan = Plan::read(request)?;
+        let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
+        let cells = simulated::run(&plan, watch, share)?;
+        let mut findings = findings::of_simulated(&plan, &cells);
+        if request.measured {
+            let measured = measured::run(&plan, request.quick, watch, share)?;
+            findings::add_measured(&mut findings, &plan, &measured);
+        }
+        watch.step("done", 1.0);
+        Ok(findings)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! What a run of s4 is asked for: its options, read and checked.
+//!
+//! Owns: the options with their ranges and defaults, what less a quick run does.
+//! Does not own: running anything.
+//! Invariants: a plan that was read can be run.
+
+use engine::settings::Knob;
+use simulator::LinkOptions;
+use simulator::catalogue::{DeviceChoice, Model, Unit};
+
+use crate::experiment::{LabError, OptionInfo, Request};
+
+const LINK: OptionInfo = OptionInfo {
+    name: "link",
+    value: "RATE",
+    default: "100Mbit",
+    doc: "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
+};
+const DISK_RATE: OptionInfo =
+    OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" };
+const SIZE: OptionInfo = OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" };
+const WINDOW: OptionInfo = OptionInfo {
+    name: "client-window",
+    value: "SIZE",
+    default: "100MB",
+    doc: "what the client keeps dirty before it commits",
+};
+const CENTISECS: OptionInfo = OptionInfo {
+    name: "centisecs",
+    value: "LIST",
+    default: "0,300,200,100",
+    doc: "values of dirty_background_centisecs",
+};
+const RECORD: OptionInfo = OptionInfo {
+    name: "record",
+    value: "LIST",
+    default: "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
+    doc: "bytes of one write of the client's program",
+};
+const WRITE_SIZE: OptionInfo = OptionInfo {
+    name: "write-size",
+    value: "SIZE",
+    default: "32KiB",
+    doc: "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
+};
+const MEMORY: OptionInfo = OptionInfo {
+    name: "memory",
+    value: "SIZE",
+    default: "900MB",
+    doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
+};
+
+pub(super) const OPTIONS: &[OptionInfo] = &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY];
+
+/// Most values in a list.
+const LIST_MAX: usize = 32;
+/// Bytes that the model disk takes in one command, and what a command costs beside them.
+const DISK: &str = "usb2-disk";
+
+/// What is run.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub(super) link: LinkOptions,
+    pub(super) disk: Model,
+    pub(super) disk_bytes_per_s: u64,
+    pub(super) file_bytes: u64,
+    pub(super) window_bytes: u64,
+    pub(super) centisecs: Vec<u64>,
+    pub(super) records: Vec<u32>,
+    /// `None`: as large as the record.
+    pub(super) write_bytes: Option<u32>,
+    pub(super) memory_bytes: u64,
+    /// What was measured for the seed, so that its figures may stand beside ours.
+    pub(super) is_published: bool,
+}
+
+/// A quick run writes less, with one size of record.
+const QUICK: [(&OptionInfo, &str); 2] = [(&SIZE, "300MB"), (&RECORD, "32768")];
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let mut request = request.clone();
+        if request.quick {
+            let quick = QUICK.iter().map(|(option, value)| (option.name.to_owned(), (*value).to_owned()));
+            // What was given stands behind it, and counts.
+            request.given.splice(0..0, quick);
+        }
+        let disk_bytes_per_s = request.value(&DISK_RATE, |text| bytes(text, 1_000_000, 50_000_000))?;
+        let disk = request.value(&DISK_RATE, |_| disk_of(disk_bytes_per_s))?;
+        let plan = Self {
+            link: request
+                .value(&LINK, |text| LinkOptions::parse(&format!("rate={text}")).map_err(|e| e.to_string()))?,
+            disk,
+            disk_bytes_per_s,
+            file_bytes: request.value(&SIZE, |text| bytes(text, 4_096, 100_000_000_000))?,
+            window_bytes: request.value(&WINDOW, |text| bytes(text, 1_000_000, 100_000_000_000))?,
+            centisecs: list(&request, &CENTISECS, centisecs)?,
+            records: list(&request, &RECORD, |text| bytes(text, 512, 1 << 30).map(|bytes| bytes as u32))?,
+            write_bytes: request.value(&WRITE_SIZE, |text| match text {
+                "record" => Ok(None),
+                text => {
+                    bytes(text, 4_096, 1 << 20).map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
+                }
+            })?,
+            memory_bytes: request.value(&MEMORY, |text| {
+                // In whole frames.
+                let frame = frames::FRAME_BYTES as u64;
+                bytes(text, 16_000_000, 64_000_000_000).map(|bytes| bytes / frame * frame)
+            })?,
+            is_published: false,
+        };
+        let seed = LinkOptions::default();
+        let is_published = plan.link == seed
+            && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000);
+        Ok(Self { is_published, ..plan })
+    }
+
+    /// Bytes of a WRITE on the wire for a program that writes such records.
+    pub(super) fn write_bytes_for(&self, record_bytes: u32) -> u32 {
+        self.write_bytes.unwrap_or(record_bytes.min(1 << 20))
+    }
+}
+
+/// The seed's disk at another rate: what a command costs beside its bytes is the same.
+fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
+    let choice = DeviceChoice { name: DISK.to_owned(), overrides: Vec::new() };
+    let mut model = choice.model(None).map_err(|error| error.to_string())?;
+    let (command, extra_ns) = (model.get("request_bytes_max"), model.get("command_ns"));
+    let bytes_ns = (command * 1_000_000_000 / bytes_per_s).saturating_sub(extra_ns).max(1);
+    let interface = command * 1_000_000_000 / bytes_ns;
+    model.set("interface_bytes_per_second", &interface.to_string()).map_err(|error| error.to_string())?;
+    Ok(model)
+}
+
+fn bytes(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let allowed = || format!("it takes {} to {}, as 65536, 64KiB or 1GB", Unit::Bytes.show(min), Unit::Bytes.show(max));
+    Unit::Bytes.parse(text).filter(|bytes| (min..=max).contains(bytes)).ok_or_else(allowed)
+}
+
+fn centisecs(text: &str) -> Result<u64, String> {
+    let info = Knob::BackgroundCentisecs.info();
+    let allowed = || format!("it takes {} to {} {}", info.min, info.max, info.unit);
+    text.parse().ok().filter(|value| (info.min..=info.max).contains(value)).ok_or_else(allowed)
+}
+
+fn list<T: PartialEq>(
+    request: &Request,
+    option: &OptionInfo,
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, LabError> {
+    let values = request.list(option, read)?;
+    let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
+    if values.len() > LIST_MAX || repeats {
+        return request.value(option, |_| Err(format!("at most {LIST_MAX} values, each once")));
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+mod tests;

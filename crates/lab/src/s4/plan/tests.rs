@@ -1,0 +1,64 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+fn given(pairs: &[(&str, &str)]) -> Request {
+    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { given, ..Request::default() }
+}
+
+#[test]
+fn the_defaults_are_what_the_seed_measured() {
+    let plan = Plan::read(&Request::default()).unwrap();
+    assert!(plan.is_published);
+    assert_eq!((plan.centisecs.len(), plan.records.len()), (4, 10));
+    assert_eq!(plan.memory_bytes, 899_997_696);
+    assert_eq!((plan.write_bytes_for(4096), plan.write_bytes_for(10_485_760)), (32_768, 32_768));
+    // 120 KiB in one command: 25 MB a second with the command's own time.
+    let (bytes, rate) = (plan.disk.get("request_bytes_max"), plan.disk.get("interface_bytes_per_second"));
+    let command_ns = plan.disk.get("command_ns") + bytes * 1_000_000_000 / rate;
+    assert_eq!(bytes * 1_000_000 / (command_ns / 1000), 25_001_017);
+}
+
+#[test]
+fn a_quick_run_does_less_unless_told_otherwise() {
+    let quick = |given: Request| Plan::read(&Request { quick: true, ..given }).unwrap();
+    let plan = quick(Request::default());
+    assert_eq!((plan.file_bytes, plan.records.as_slice(), plan.is_published), (300_000_000, &[32_768][..], false));
+    assert_eq!(quick(given(&[("size", "1GB")])).file_bytes, 1_000_000_000);
+}
+
+#[test]
+fn what_the_options_change() {
+    let plan = Plan::read(&given(&[("link", "1Gbit,delay=1ms"), ("write-size", "record"), ("record", "4096,10MiB")]));
+    let plan = plan.unwrap();
+    assert_eq!((plan.link.bits_per_second, plan.link.delay_ns), (1_000_000_000, 1_000_000));
+    assert_eq!((plan.write_bytes_for(4096), plan.write_bytes_for(10 << 20)), (4096, 1 << 20));
+    assert!(!plan.is_published, "the seed had another link");
+    let slower = Plan::read(&given(&[("disk-rate", "12.5MB")])).unwrap();
+    assert_eq!(slower.disk.get("interface_bytes_per_second"), 12_759_594);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_what_is_allowed() {
+    for (name, value, words) in [
+        ("link", "fast", "it takes 1 kbit to 1000 Gbit"),
+        ("link", "100Mbit,speed=1", "there is no \"speed\""),
+        ("disk-rate", "0", "1 MB to 50 MB"),
+        ("disk-rate", "1GB", "1 MB to 50 MB"),
+        ("size", "", "100 GB"),
+        ("size", "12", "4 KiB to 100 GB"),
+        ("client-window", "1kB", "1 MB to 100 GB"),
+        ("centisecs", "100,often", "0 to 360000 centiseconds"),
+        ("centisecs", "360001", "0 to 360000 centiseconds"),
+        ("centisecs", "-1", "0 to 360000 centiseconds"),
+        ("centisecs", "100,0,100", "each once"),
+        ("record", "4096,", "512 bytes to 1 GiB"),
+        ("record", "2GiB", "512 bytes to 1 GiB"),
+        ("write-size", "2MiB", "or 'record'"),
+        ("memory", "1MB", "16 MB to 64 GB"),
+    ] {
+        let error = Plan::read(&given(&[(name, value)])).unwrap_err().to_string();
+        assert!(error.contains(&format!("--{name} {value}")) && error.contains(words), "{name}={value}: {error}");
+    }
+}

@@ -1,0 +1,34 @@
+//! The table of seed S4: the patch "dirty_background_centisecs" of 16 September 2012, linux-kernel.
+//!
+//! Owns: the figures as printed, and what they were measured on.
+//! Does not own: ours.
+//! Invariants: nothing here is rounded or corrected.
+
+/// Centiseconds of the table's columns; 0 is off.
+pub(super) const CENTISECS: [u64; 4] = [0, 300, 200, 100];
+
+/// Record bytes, and decimal megabytes a second by column.
+pub(super) const TABLE: [(u32, [f64; 4]); 10] = [
+    (10_485_760, [8.44, 8.60, 9.30, 10.27]),
+    (1_048_576, [8.48, 8.87, 9.31, 10.34]),
+    (524_288, [8.37, 8.42, 9.84, 10.47]),
+    (262_144, [8.16, 8.51, 9.52, 10.62]),
+    (131_072, [8.48, 8.81, 9.42, 10.55]),
+    (65_536, [8.38, 9.09, 9.76, 10.53]),
+    (32_768, [8.65, 9.00, 9.57, 10.54]),
+    (16_384, [8.27, 8.80, 9.39, 10.43]),
+    (8_192, [8.52, 8.70, 9.40, 10.50]),
+    (4_096, [8.20, 8.63, 9.80, 10.35]),
+];
+
+/// The seed's figure for these parameters, if it has one.
+pub(super) fn rate(centisecs: u64, record_bytes: u32) -> Option<f64> {
+    let column = CENTISECS.iter().position(|column| *column == centisecs)?;
+    TABLE.iter().find(|(record, _)| *record == record_bytes).map(|(_, row)| row[column])
+}
+
+/// The mean of a column over these records, those that it has.
+pub(super) fn mean(centisecs: u64, records: &[u32]) -> Option<f64> {
+    let found: Vec<f64> = records.iter().filter_map(|record| rate(centisecs, *record)).collect();
+    (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)
+}

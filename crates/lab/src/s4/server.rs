@@ -1,0 +1,207 @@
+//! The server of s4 in the simulator: the real NFS machine, volume and engine over a model of the
+//! seed's USB disk, and the client that copies files to it over a link.
+//!
+//! The server has as much memory as may become dirty, so that the kernel's 20 and 10 percent of it are
+//! what they were on the seed's board. The client's page cache gathers what its program writes into
+//! WRITEs of one size, so the size of a record is no size on the wire; with `--write-size record` it is.
+//!
+//! Owns: putting the parts together, looking at the cache over virtual time, the check that a copy is
+//! on the disk.
+//! Does not own: which copies are made, and the rows (`simulated`).
+//! Invariants: the same plan, variant and seed give the same figures and trace.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use engine::counters::{COUNTER_COUNT, Counter};
+use engine::settings::{Knob, Settings};
+use engine::throttle::Policies;
+use engine::{Engine, Nanos, Platform};
+use frames::Frames;
+use frontend_nfs::Server;
+use linux_policies::policy;
+use simulator::workload::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
+use simulator::{
+    Disk, DiskFigures, Link, MemoryTree, SimPlatform, StampModel, TreeOptions, World, WorldOptions, catalogue,
+};
+use volume::{HandleKey, Volume};
+
+use super::plan::Plan;
+use crate::experiment::LabError;
+
+/// How often the cache is looked at.
+const LOOK_NS: u64 = 50 * Nanos::MILLISECOND;
+/// Looks at a copy's length on the disk when checking its contents: one MiB of so many.
+const CHECKED_MIB_IN: usize = 16;
+/// Most looks: five hours of virtual time.
+const LOOKS_MAX: usize = 400_000;
+
+/// Whose law the server obeys.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Law {
+    /// Of Linux 3.6 with the seed's patch.
+    Linux,
+    /// The engine's own.
+    Afflux,
+}
+
+/// The cache at an instant, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Look {
+    pub(super) at_ns: u64,
+    /// Being written included.
+    pub(super) dirty_bytes: u64,
+    pub(super) writeback_bytes: u64,
+}
+
+/// One file copied.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Copy {
+    pub(super) client: NfsClientOutcome,
+    /// The engine's counters over this copy.
+    pub(super) counters: [u64; COUNTER_COUNT],
+    /// Bytes that crossed the link towards the server, headers included, and disk time.
+    pub(super) link_bytes: u64,
+    pub(super) disk_busy_ns: u64,
+    pub(super) disk_commands: u64,
+    /// The cache meanwhile.
+    pub(super) looks: Vec<Look>,
+}
+
+/// A server with its client.
+pub(super) struct Machine {
+    world: World,
+    disk: Arc<Disk>,
+    tree: Arc<MemoryTree>,
+    engine: Arc<Engine<SimPlatform>>,
+    entry: Arc<NfsEntry>,
+    looks: Arc<Mutex<Vec<Look>>>,
+}
+
+fn failed(error: impl std::fmt::Display) -> LabError {
+    LabError::Failed(error.to_string())
+}
+
+impl Machine {
+    pub(super) fn new(plan: &Plan, law: Law, centisecs: u64, seed: u64) -> Result<Self, LabError> {
+        let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
+        let disk = catalogue::make(&world, 0, &plan.disk);
+        disk.keep_stamps();
+        let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
+        let mut settings = Settings::new();
+        let mut policies = Policies::default();
+        if law == Law::Linux {
+            let linux = policy("linux-3.6").map_err(failed)?;
+            linux.prepare(&mut settings).map_err(failed)?;
+            policies = linux.policies;
+        }
+        settings.set(Knob::BackgroundCentisecs, centisecs).map_err(failed)?;
+        let frames = Frames::new_stamped(plan.memory_bytes).map_err(failed)?;
+        let engine = Engine::with_policies(Arc::clone(world.platform()), settings, frames, policies);
+        let volume = Volume::new(Arc::clone(&engine), Arc::clone(&tree) as _, HandleKey::new([4; 16]), tree.devices())
+            .map_err(failed)?;
+        let link = Link::new(&world, 0, plan.link.clone());
+        let entry = NfsEntry::new(world.platform(), link, Server::new(volume));
+        let machine = Self { world, disk, tree, engine, entry, looks: Arc::default() };
+        machine.watch();
+        Ok(machine)
+    }
+
+    /// Looks at the cache for as long as the world runs.
+    fn watch(&self) {
+        let (platform, engine) = (Arc::clone(self.world.platform()), Arc::clone(&self.engine));
+        let looks = Arc::clone(&self.looks);
+        self.world.spawn("watch", async move {
+            for _ in 0..LOOKS_MAX {
+                let now = platform.now();
+                let status = engine.status();
+                looks.lock().unwrap_or_else(PoisonError::into_inner).push(Look {
+                    at_ns: now.0,
+                    dirty_bytes: status.dirty_bytes,
+                    writeback_bytes: status.writeback_bytes,
+                });
+                platform.sleep_until(now.after(LOOK_NS)).await;
+            }
+        });
+    }
+
+    fn counters(&self) -> [u64; COUNTER_COUNT] {
+        self.world.platform().counters().sum()
+    }
+
+    /// Has the client make a file of the plan's size, until its last COMMIT is answered, and checks that
+    /// it is on the disk.
+    pub(super) fn copy(&self, plan: &Plan, name: &str, write_bytes: u32) -> Result<Copy, LabError> {
+        let options = NfsClientOptions {
+            name: name.to_owned(),
+            file_bytes: plan.file_bytes,
+            record_bytes: write_bytes,
+            dirty_limit_bytes: plan.window_bytes,
+            ..NfsClientOptions::default()
+        };
+        let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
+        let before = (self.counters(), self.disk.figures(), self.entry.link().figures().0.bytes);
+        self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        let client = NfsClient::new(self.world.platform(), &self.entry, options, Arc::clone(&model));
+        let client = self.world.run(client.run()).map_err(failed)?.map_err(failed)?;
+        let looks = std::mem::take(&mut *self.looks.lock().unwrap_or_else(PoisonError::into_inner));
+        self.check_disk(plan, name, &model)?;
+        let (after, disk) = (self.counters(), self.disk.figures());
+        let commands = |figures: &DiskFigures| figures.commands;
+        Ok(Copy {
+            client,
+            counters: std::array::from_fn(|at| after[at] - before.0[at]),
+            link_bytes: self.entry.link().figures().0.bytes - before.2,
+            disk_busy_ns: disk.busy_ns - before.1.busy_ns,
+            disk_commands: commands(&disk) - commands(&before.1),
+            looks,
+        })
+    }
+
+    /// What was committed is on the disk: its length, and what its pages say in every so many MiB.
+    fn check_disk(&self, plan: &Plan, name: &str, model: &Mutex<StampModel>) -> Result<(), LabError> {
+        let file = self.tree.file_at(&[name]).ok_or_else(|| failed(format!("{name}: the file is not there")))?;
+        let durable = self.disk.durable_size(file);
+        if durable != plan.file_bytes {
+            return Err(failed(format!("{name}: of {} bytes {durable} are durable", plan.file_bytes)));
+        }
+        let model = model.lock().unwrap_or_else(PoisonError::into_inner);
+        for offset in (0..plan.file_bytes).step_by(CHECKED_MIB_IN << 20) {
+            let bytes = (plan.file_bytes - offset).min(1 << 20) as usize;
+            model.check_crashed(offset, &self.disk.durable_bytes(file, offset, bytes)).map_err(|it| failed(it.what))?;
+        }
+        Ok(())
+    }
+
+    /// All that happened, as one number.
+    #[cfg(test)]
+    pub(super) fn trace_hash(&self) -> u64 {
+        self.world.trace_hash()
+    }
+}
+
+impl Copy {
+    pub(super) fn rate_mb_per_s(&self) -> f64 {
+        self.client.bytes as f64 * 1e3 / self.client.elapsed_ns.max(1) as f64
+    }
+
+    /// The mean of the COMMITs, in milliseconds.
+    pub(super) fn commit_wait_ms(&self) -> f64 {
+        let waits = &self.client.commit_waits_ns;
+        waits.iter().sum::<u64>() as f64 / 1e6 / waits.len().max(1) as f64
+    }
+
+    pub(super) fn counter(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize]
+    }
+
+    /// For each of the client's windows, how many bytes were dirty when the server was first seen to write.
+    pub(super) fn first_writes_bytes(&self) -> Vec<u64> {
+        let ends = &self.client.commits_at_ns;
+        let begins = std::iter::once(0).chain(ends.iter().copied());
+        let first = |(begin_ns, end_ns): (u64, &u64)| {
+            let during = self.looks.iter().filter(|look| (begin_ns..*end_ns).contains(&look.at_ns));
+            during.clone().find(|look| look.writeback_bytes > 0).map(|look| look.dirty_bytes)
+        };
+        begins.zip(ends).filter_map(first).collect()
+    }
+}

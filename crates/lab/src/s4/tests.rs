@@ -1,0 +1,89 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use engine::counters::Counter;
+use report::Row;
+
+use super::plan::Plan;
+use super::server::{Law, Machine};
+use super::*;
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    done: Vec<f64>,
+}
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+    }
+    fn step(&mut self, _: &str, done: f64) {
+        self.done.push(done);
+    }
+}
+
+fn small(pairs: &[(&str, &str)]) -> Request {
+    let base = [("size", "40MB"), ("client-window", "10MB"), ("record", "32768")];
+    let given = base.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { given, ..Request::default() }
+}
+
+#[test]
+fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
+    let mut kept = Kept::default();
+    // Centiseconds of which the smallest is below the window: the estimate starts at 105 MB/s.
+    let findings = S4.run(&small(&[("centisecs", "0,8,2")]), &mut kept).unwrap();
+    let rate = |variant: &str, centisecs: u64| {
+        let same = |row: &&Row| row.variant == variant && row.params.get("centisecs").unwrap() == centisecs;
+        kept.rows.iter().find(same).unwrap().metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
+    };
+    assert_eq!(kept.rows.len(), 9);
+    for variant in ["linux-3.6", "linux-3.6-kept", "afflux"] {
+        let (off, some, few) = (rate(variant, 0), rate(variant, 8), rate(variant, 2));
+        assert!(off < some && some < few && few < 11.75, "{variant}: {off} {some} {few}");
+        // Without a threshold the disk idles while the link is busy, and the other way around.
+        assert!(off < 8.3, "{variant}: {off}");
+    }
+    for row in &kept.rows {
+        assert_eq!(row.metrics.get("nr_written"), row.metrics.get("nr_dirtied"), "{row}");
+        assert!(row.published.get("rate_mb_per_s").is_none(), "the seed did not measure this: {row}");
+    }
+    assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
+    assert_eq!((findings.tables.len(), findings.figures.len()), (5, 3));
+}
+
+#[test]
+fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, 8, 1).unwrap();
+    let first = machine.copy(&plan, "first", 32_768).unwrap();
+    let second = machine.copy(&plan, "second", 32_768).unwrap();
+    // The estimate has come down from 100 MiB/s, so writing begins earlier.
+    let begins = (first.first_writes_bytes(), second.first_writes_bytes());
+    assert!(begins.0.first() > begins.1.last(), "{begins:?}");
+    assert!(first.rate_mb_per_s() < second.rate_mb_per_s());
+    // Its own pages, and again those that a window ends in the middle of.
+    assert!((9_766..9_790).contains(&second.counter(Counter::PagesWritten)));
+}
+
+#[test]
+fn the_same_plan_gives_the_same_copy() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let run = |seed| {
+        let machine = Machine::new(&plan, Law::Linux, 8, seed).unwrap();
+        (machine.copy(&plan, "file", 32_768).unwrap(), machine.trace_hash())
+    };
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1).1, run(2).1);
+}
+
+#[test]
+fn published_figures_stand_where_they_belong() {
+    assert_eq!(published::rate(100, 262_144), Some(10.62));
+    assert_eq!(published::rate(0, 4_096), Some(8.20));
+    assert_eq!((published::rate(50, 4_096), published::rate(100, 4_097)), (None, None));
+    let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
+    let means = [0, 300, 200, 100].map(|centisecs| (published::mean(centisecs, &records).unwrap() * 1e3).round());
+    assert_eq!(means, [8395.0, 8743.0, 9531.0, 10460.0]);
+}

@@ -1,0 +1,119 @@
+//! What is run: the jobs in the groups that run together, the rates, the memory.
+//!
+//! Owns: the built-in jobs, reading the options.
+//! Does not own: running anything.
+//! Invariants: both sides are given the same plan.
+
+use std::path::{Path, PathBuf};
+
+use simulator::catalogue::{DeviceChoice, Model, Unit};
+use simulator::workload::Job;
+use simulator::workload::fio::{self, Surroundings};
+
+use super::{DIRECTORY, JOB, MEMORY, RATES};
+use crate::experiment::{LabError, Request};
+
+/// A stream that syncs each MiB, random writes, four that read and write mixed, and a stream for 45 s that
+/// is synced at its end. In each the throttle is slower than all else on a machine that is busy otherwise.
+const JOBS: &str = include_str!("jobs.fio");
+/// The same for seconds only.
+const QUICK: &str = include_str!("quick.fio");
+/// What fits a slow disk's image in these experiments.
+const MEMORY_MIN: u64 = 16 << 20;
+const MEMORY_MAX: u64 = 8 << 30;
+const RATE_MIN: u64 = 100_000;
+
+/// Bytes a second, and how they were written.
+#[derive(Clone, Debug)]
+pub(super) struct Rate {
+    pub(super) text: String,
+    pub(super) bytes_per_s: u64,
+}
+
+/// Jobs that run together, named after the first.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) name: String,
+    pub(super) jobs: Vec<Job>,
+}
+
+/// What is run.
+pub(super) struct Plan {
+    pub(super) groups: Vec<Group>,
+    pub(super) rates: Vec<Rate>,
+    pub(super) memory_bytes: u64,
+    pub(super) directory: PathBuf,
+}
+
+/// Job files may not reach for others here: what was run has to stand in one place.
+struct Nothing;
+
+impl Surroundings for Nothing {
+    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
+        Err("a job file of this experiment includes no other".to_owned())
+    }
+
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
+    let (name, text) = match request.text(&JOB) {
+        "" if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
+        "" => ("jobs.fio".to_owned(), JOBS.to_owned()),
+        path => {
+            let read = std::fs::read_to_string(path);
+            (path.to_owned(), read.map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?)
+        }
+    };
+    let parsed = fio::parse(&name, &text, &mut Nothing).map_err(|error| LabError::Failed(error.to_string()))?;
+    let mut groups: Vec<Group> = Vec::new();
+    for mut job in parsed.jobs {
+        let begins = std::mem::take(&mut job.stonewall);
+        match groups.last_mut().filter(|_| !begins) {
+            Some(group) => group.jobs.push(job),
+            None => groups.push(Group { name: job.name.clone(), jobs: vec![job] }),
+        }
+    }
+    Ok(Plan {
+        groups,
+        rates: rates(request)?,
+        memory_bytes: request.value(&MEMORY, |text| size(text, MEMORY_MIN, MEMORY_MAX))?,
+        directory: directory(request),
+    })
+}
+
+pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
+    request.list(&RATES, |text| {
+        let wrong = || format!("'{text}' is not a rate such as 25MB or 5MiB, from {RATE_MIN} bytes a second");
+        let bytes_per_s = Unit::BytesPerSecond.parse(text).filter(|rate| *rate >= RATE_MIN).ok_or_else(wrong)?;
+        Ok(Rate { text: text.to_owned(), bytes_per_s })
+    })
+}
+
+pub(super) fn directory(request: &Request) -> PathBuf {
+    match request.text(&DIRECTORY) {
+        "" => std::env::temp_dir(),
+        path => Path::new(path).to_owned(),
+    }
+}
+
+fn size(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    let wrong = || format!("not a size such as 256MiB, from {min} to {max} bytes");
+    Unit::Bytes.parse(text).filter(|bytes| (min..=max).contains(bytes)).ok_or_else(wrong)
+}
+
+/// The catalogue's throttled disk at this rate.
+pub(super) fn model(rate: &Rate) -> Result<Model, LabError> {
+    let failed = |error: simulator::catalogue::InputError| LabError::Failed(error.to_string());
+    let choice = DeviceChoice { name: "throttled".to_owned(), overrides: Vec::new() };
+    let mut model = choice.model(None).map_err(failed)?;
+    for key in ["read_bytes_per_second", "write_bytes_per_second"] {
+        model.set(key, &format!("{} B", rate.bytes_per_s)).map_err(failed)?;
+    }
+    Ok(model)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,236 @@
+use engine::Nanos;
+use engine::throttle::{DeviceCounts, GlobalCounts, KnobValues, Reads, TaskCounts};
+
+use super::*;
+
+const ALL: [Form; 8] =
+    [Form::Rc1, Form::Final, Form::July, Form::Seed, Form::August, Form::September, Form::Merged, Form::V2_6_32];
+
+/// A machine whose limits are 20,000 and 10,000 pages, and one device that has all completions.
+struct Kept {
+    law: Balance,
+    task: Task,
+    device: Device,
+    shared: Shared,
+    pace: Pace,
+    so_far: TaskCounts,
+}
+
+impl Kept {
+    fn new(form: Form) -> Self {
+        let law = Balance { form, woken_by: WokenBy::CongestionClears };
+        let pace = Law::start(&law, 100_000, 1);
+        let (mut device, mut shared) = (Device::default(), Shared::default());
+        for _ in 0..100 {
+            shared.completions.add(&mut device.completions, 10_000, floating::WHOLE, shift_for(20_000));
+        }
+        Self { law, task: Task::default(), device, shared, pace, so_far: TaskCounts::default() }
+    }
+
+    fn view(&self, dirty: u64, writeback: u64) -> View {
+        let global = GlobalCounts { inactive_file: 100_000, dirty, writeback, ..GlobalCounts::default() };
+        let device = DeviceCounts { reclaimable: dirty, writeback, ..DeviceCounts::default() };
+        let mut view = View::new(Nanos(0), global, device);
+        view.memory_pages = 100_000;
+        view.knobs =
+            KnobValues { dirty_bytes: 20_000 * 4096, background_bytes: 10_000 * 4096, ..KnobValues::default() };
+        view.task = self.so_far;
+        view
+    }
+
+    fn decide(&mut self, view: &View) -> Decision {
+        let Self { law, task, device, shared, pace, .. } = self;
+        pace.start_background = false;
+        let decision = law.decide(view, Memory { task, device, shared, pace });
+        self.so_far.pass += 1;
+        decision
+    }
+
+    /// One call with this much dirty of which a `WriteBack` writes what it may; the reads in sum.
+    fn call(&mut self, dirty: u64) -> (Reads, Vec<Decision>) {
+        self.so_far = TaskCounts::default();
+        let (mut dirty, mut writeback) = (dirty, 0);
+        let (mut reads, mut decisions) = (Reads::default(), Vec::new());
+        for _ in 0..10 {
+            let view = self.view(dirty, writeback);
+            let decision = self.decide(&view);
+            let Reads { global, dirty: family, device } = view.reads();
+            reads.global += global;
+            reads.dirty += family;
+            reads.device += device;
+            decisions.push(decision);
+            match decision {
+                Decision::Continue => return (reads, decisions),
+                Decision::WriteBack { pages } => {
+                    self.so_far.written += pages;
+                    (dirty, writeback) = (dirty - pages, writeback + pages);
+                }
+                Decision::Pause(_) => (dirty, writeback) = (dirty.saturating_sub(writeback), 0),
+            }
+        }
+        panic!("{:?} does not end: {decisions:?}", self.law.form)
+    }
+}
+
+#[test]
+fn reads_of_a_call_that_is_not_throttled_by_table() {
+    for form in ALL {
+        let expected = match form {
+            Form::Rc1 | Form::Final | Form::V2_6_32 => Reads { global: 14, dirty: 9, device: 4 },
+            Form::Merged => Reads { global: 8, dirty: 3, device: 0 },
+            _ => Reads { global: 9, dirty: 4, device: 2 },
+        };
+        let (reads, decisions) = Kept::new(form).call(5000);
+        assert_eq!((reads, decisions), (expected, vec![Decision::Continue]), "{form:?}");
+    }
+}
+
+#[test]
+fn reads_of_a_call_that_writes_once_by_table() {
+    for form in ALL {
+        let expected = match form {
+            // 2 x 9 + 3, and 2 on the way out.
+            Form::Rc1 | Form::Final | Form::V2_6_32 => Reads { global: 23, dirty: 13, device: 8 },
+            Form::Merged => Reads { global: 8, dirty: 3, device: 2 },
+            _ => Reads { global: 9, dirty: 4, device: 2 },
+        };
+        let mut kept = Kept::new(form);
+        let (reads, decisions) = kept.call(25_000);
+        assert_eq!(decisions, [Decision::WriteBack { pages: 1536 }, Decision::Continue], "{form:?}");
+        assert_eq!(reads, expected, "{form:?}");
+        assert!(kept.pace.exceeded, "{form:?}: still over");
+    }
+}
+
+#[test]
+fn only_rc1_writes_when_what_is_dirty_is_below_the_share() {
+    for form in ALL {
+        // 1,000 dirty and 24,000 under writeback.
+        let mut kept = Kept::new(form);
+        let view = kept.view(1000, 24_000);
+        let decision = kept.decide(&view);
+        match (form, decision) {
+            (Form::Rc1, Decision::WriteBack { pages: 1536 }) => {}
+            (Form::V2_6_32, Decision::Pause(pause)) => {
+                assert_eq!((pause.ns, pause.woken_by), (1_000_000, WokenBy::Time));
+            }
+            (_, Decision::Pause(pause)) => {
+                assert_ne!(form, Form::Rc1);
+                assert_eq!((pause.ns, pause.cause), (100_000_000, PauseCause::Congestion));
+            }
+            _ => panic!("{form:?}: {decision:?}"),
+        }
+    }
+}
+
+#[test]
+fn in_2_6_32_sleeps_double_up_to_100_ms() {
+    let mut kept = Kept::new(Form::V2_6_32);
+    let mut slept = Vec::new();
+    for _ in 0..9 {
+        let view = kept.view(1000, 24_000);
+        let Decision::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        slept.push(pause.ns / 1_000_000);
+    }
+    assert_eq!(slept, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
+}
+
+#[test]
+fn a_lone_writer_gets_less_of_the_limit_before_the_patch() {
+    // What others have dirty takes from the headroom, and the clip takes it from the share; the writer's
+    // own eighth goes in all forms.
+    let clipped = |form| {
+        let mut kept = Kept::new(form);
+        let mut view = kept.view(0, 0);
+        // The device has 4,000; all together 21,000.
+        let global = GlobalCounts { inactive_file: 100_000, dirty: 21_000, ..GlobalCounts::default() };
+        view = View::new(view.now, global, DeviceCounts { reclaimable: 4000, ..DeviceCounts::default() });
+        view.knobs = kept.view(0, 0).knobs;
+        view.memory_pages = 100_000;
+        let Kept { law, task, device, shared, .. } = &mut kept;
+        law.look(&view, task, device, shared).share
+    };
+    assert_eq!(clipped(Form::Final), 4000);
+    assert!(clipped(Form::Seed) > 15_000);
+}
+
+#[test]
+fn a_writer_that_dirtied_everything_has_an_eighth_less() {
+    let mut task = Task::default();
+    let mut shared = Shared::default();
+    for _ in 0..200 {
+        shared.dirties.add(&mut task.dirties, 1000, floating::WHOLE, shift_for(20_000));
+    }
+    let share = Balance::share_of_task(16_000, 20_000, &mut task, &shared);
+    assert!((14_000..=14_100).contains(&share), "{share}");
+    assert_eq!(Balance::share_of_task(16_000, 20_000, &mut Task::default(), &shared), 16_000);
+}
+
+#[test]
+fn where_the_flag_is_cleared() {
+    for form in ALL {
+        // Over the flag's condition before, now half the share and half the midpoint.
+        let mut kept = Kept::new(form);
+        kept.pace.exceeded = true;
+        kept.call(5000);
+        assert!(!kept.pace.exceeded, "{form:?}: below the share everywhere clears it");
+    }
+    // Below the midpoint of all but over its share: only what tests the midpoint apart keeps the flag.
+    for (form, stays) in
+        [(Form::Final, true), (Form::July, true), (Form::Seed, true), (Form::September, true), (Form::Merged, false)]
+    {
+        let mut kept = Kept::new(form);
+        kept.pace.exceeded = true;
+        let mut view = kept.view(14_000, 0);
+        view.knobs.max_ratio = 10;
+        assert_eq!(kept.decide(&view), Decision::Continue, "{form:?}");
+        assert_eq!(kept.pace.exceeded, stays, "{form:?}");
+    }
+}
+
+#[test]
+fn july_leaves_the_flag_after_a_chunk_and_the_seed_does_not() {
+    // 20,100 dirty: the chunk takes the device below its share, which only a look at it would show.
+    for (form, stays) in [(Form::Final, false), (Form::July, true)] {
+        let mut kept = Kept::new(form);
+        let view = kept.view(20_100, 0);
+        assert!(matches!(kept.decide(&view), Decision::WriteBack { .. }));
+        kept.so_far.written = 1536;
+        let view = kept.view(5000, 1000);
+        assert_eq!(kept.decide(&view), Decision::Continue);
+        assert_eq!(kept.pace.exceeded, stays, "{form:?}");
+    }
+}
+
+#[test]
+fn august_waits_over_the_limit_of_all_even_below_the_share() {
+    for (form, waits) in [(Form::Seed, false), (Form::August, true), (Form::September, true)] {
+        let mut kept = Kept::new(form);
+        let global = GlobalCounts { inactive_file: 100_000, dirty: 21_000, ..GlobalCounts::default() };
+        let mut view = View::new(Nanos(0), global, DeviceCounts { reclaimable: 100, ..DeviceCounts::default() });
+        view.knobs = kept.view(0, 0).knobs;
+        view.memory_pages = 100_000;
+        let decision = kept.decide(&view);
+        assert_eq!(matches!(decision, Decision::Pause(_)), waits, "{form:?}: {decision:?}");
+    }
+}
+
+#[test]
+fn the_way_out_asks_for_background_unless_it_runs() {
+    for form in ALL {
+        for (dirty, asked) in [(10_000, false), (10_001, true)] {
+            let mut kept = Kept::new(form);
+            let view = kept.view(dirty, 0);
+            kept.decide(&view);
+            assert_eq!(kept.pace.start_background, asked, "{form:?} {dirty}");
+        }
+    }
+}
+
+#[test]
+fn the_pace_by_table() {
+    let law = Balance { form: Form::Final, woken_by: WokenBy::Time };
+    for (memory, cpus, pages) in [(100, 1, 16), (1024, 1, 32), (786_432, 2, 1024), (16_384, 2, 256)] {
+        assert_eq!(Law::start(&law, memory, cpus).cpu_pages, pages);
+    }
+}

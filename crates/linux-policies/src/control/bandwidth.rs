@@ -1,0 +1,51 @@
+//! The kernel's estimate of a device's write bandwidth.
+//!
+//! Linux 6.1, `wb_update_write_bandwidth`, the same in 3.6 (kernel-facts, section 6.5). With a period P,
+//! the power of two not below 3 s in ticks, and w pages written in e ticks since the last update: if
+//! e > P the estimate is w·HZ/e; else it is (w·HZ + old·(P − e))/P. The average follows by an eighth of the
+//! difference, and only when the estimate moves towards it: it trails one update behind, so the first step
+//! never moves it. Both start at 100 MiB/s, whatever the device.
+//!
+//! Owns: the estimate and its average. Does not own: when it is updated.
+//! Invariants: the average is never 0.
+
+use crate::jiffies::{HZ, log2, pow2ceil};
+
+/// 100 MiB a second in pages.
+pub(crate) const START: u64 = 25_600;
+
+/// A device's bandwidth in pages a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bandwidth {
+    pub(crate) now: u64,
+    pub(crate) average: u64,
+}
+
+impl Default for Bandwidth {
+    fn default() -> Self {
+        Self { now: START, average: START }
+    }
+}
+
+impl Bandwidth {
+    /// `written` pages in `elapsed` ticks, at least 1.
+    pub(crate) fn update(&mut self, elapsed: u64, written: u64) {
+        let period = pow2ceil(3 * HZ);
+        let old = self.now;
+        if elapsed > period {
+            self.now = written * HZ / elapsed;
+            self.average = self.now.max(1);
+            return;
+        }
+        self.now = (written * HZ + old * (period - elapsed)) >> log2(period);
+        if self.average > old && old >= self.now {
+            self.average -= (self.average - old) >> 3;
+        } else if self.average < old && old <= self.now {
+            self.average += (old - self.average) >> 3;
+        }
+        self.average = self.average.max(1);
+    }
+}
+
+#[cfg(test)]
+mod tests;

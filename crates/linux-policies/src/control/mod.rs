@@ -1,0 +1,347 @@
+//! The control law of Linux 3.2 and later: `linux-3.6` and `linux-6.1`.
+//!
+//! Nobody waits up to the free-running ceiling F, half-way between the background threshold and the limit.
+//! Above it a writer that has used up its pages sleeps so long that it dirties at the device's rate limit
+//! (`rate`) times the factor of its position (`position`); time that it spent elsewhere since its last
+//! pause counts as slept, and a sleep longer than the longest is carried on as debt (`pauses`). Estimates are
+//! updated at most every 200 ms, by writers that are throttled and by writes that end. A device's share of
+//! the limit is its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly
+//! (`hard_limit`).
+//! Sources: kernel-facts, sections 6 and 2.3, after Linux 6.1 mm/page-writeback.c and fs/fs-writeback.c;
+//! for 3.6 the same functions under their older names, from memory. `linux-3.6` has the knob of seed S4:
+//! background writeback also goes on while the device's reclaimable pages exceed its smoothed bandwidth ×
+//! `dirty_background_centisecs` / 100 (kernel-facts, section 5.1). `linux-6.1` has strict limits, and min and
+//! max in bytes as later kernels have them.
+//!
+//! Not modelled: memory cgroups, real-time writers, pages that exiting writers left unpaid, the local
+//! throttle of loop devices and servers. A writer is an open file.
+//!
+//! Owns: the decision, the updates. Does not own: the formulas, which have modules of their own.
+//! Invariants: a writer sleeps at most 200 ms at a time. Who gets through with a rate above 0 has slept once.
+
+mod bandwidth;
+mod hard_limit;
+mod pauses;
+mod position;
+mod rate;
+
+use engine::throttle::{Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Then, View, WokenBy};
+
+use self::bandwidth::Bandwidth;
+use self::hard_limit::HardLimit;
+use self::position::{NeverZero, Position};
+use self::rate::{Observed, RateLimit};
+use crate::jiffies::{HZ, jiffies, log2, ns};
+use crate::limits::{Limits, dirtyable_modern, limits_6_1, limits_2012};
+use crate::proportions::flexible;
+
+/// Ticks between updates of the estimates.
+const UPDATE_TICKS: u64 = HZ / 5;
+/// Pages of a new writer until the first question.
+const TASK_PAGES: u64 = 32;
+/// 100 % in the unit in which shares are kept.
+const ALL: u64 = 1_000_000;
+const PAGE_BYTES: u64 = 4096;
+
+/// Which kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Era {
+    V3_6,
+    V6_1,
+}
+
+/// The law.
+pub(crate) struct Control(pub(crate) Era);
+
+/// What is remembered of a writer, in ticks and pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Task {
+    /// When its last pause ended, or was to; 0 before the first.
+    paused_when: u64,
+}
+
+/// What is remembered of a device.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Device {
+    bandwidth: Bandwidth,
+    rate: RateLimit,
+    completions: flexible::Local,
+    /// When the estimates were updated, in ticks, and what was dirtied and written by then.
+    updated: u64,
+    dirtied: u64,
+    written: u64,
+    exceeded: bool,
+}
+
+/// What is remembered of all devices.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    hard_limit: HardLimit,
+    completions: flexible::Global,
+}
+
+/// What a decision is about.
+struct Now {
+    ticks: u64,
+    limits: Limits,
+    /// Not under writeback.
+    reclaimable: u64,
+    /// With what is under writeback.
+    dirty: u64,
+}
+
+impl Control {
+    /// Reads the shared counters: three for the limits; two more, in 3.6 three.
+    fn now(&self, view: &View) -> Now {
+        let mut reclaimable = view.read(Global::Dirty);
+        if self.0 == Era::V3_6 {
+            reclaimable += view.read(Global::Unstable);
+        }
+        let dirty = reclaimable + view.read(Global::Writeback);
+        Now { ticks: jiffies(view.now), limits: self.limits_now(view), reclaimable, dirty }
+    }
+
+    fn limits_now(&self, view: &View) -> Limits {
+        let dirtyable = dirtyable_modern(view);
+        match self.0 {
+            Era::V3_6 => limits_2012(dirtyable, &view.knobs),
+            Era::V6_1 => limits_6_1(dirtyable, &view.knobs),
+        }
+    }
+
+    fn strict(&self, view: &View) -> bool {
+        self.0 == Era::V6_1 && view.knobs.strict_limit
+    }
+
+    /// The device's share of a limit: its fraction of what no minimum claims, plus its own minimum, at
+    /// most its maximum. Minimum and maximum are kept in millionths; in bytes they are taken of the limit.
+    fn share(&self, view: &View, of: u64, limits: Limits, device: &mut Device, shared: &mut Shared) -> u64 {
+        let knobs = &view.knobs;
+        let scaled = |bytes: u64, ratio: u64| match (self.0, bytes) {
+            (Era::V3_6, _) | (_, 0) => ratio * (ALL / 100),
+            (Era::V6_1, bytes) => (bytes / PAGE_BYTES * ALL / limits.dirty.max(1)).min(ALL),
+        };
+        let min = scaled(knobs.min_bytes, knobs.min_ratio);
+        let max = scaled(knobs.max_bytes, knobs.max_ratio);
+        let claimed = ((knobs.min_ratio_sum.saturating_sub(knobs.min_ratio)) * (ALL / 100) + min).min(ALL);
+        let part = |millionths: u64| (u128::from(of) * u128::from(millionths) / u128::from(ALL)) as u64;
+        shared.completions.advance(view.now);
+        let fraction = shared.completions.fraction(&mut device.completions);
+        (fraction.of(part(ALL - claimed)) + part(min)).min(part(max))
+    }
+
+    fn position(
+        &self,
+        view: &View,
+        now: &Now,
+        device_dirty: u64,
+        device: &mut Device,
+        shared: &mut Shared,
+    ) -> Position {
+        let share = self.share(view, now.limits.dirty, now.limits, device, shared);
+        let Limits { dirty, background } = now.limits;
+        Position {
+            limits: now.limits,
+            hard_limit: shared.hard_limit.pages(dirty),
+            dirty: now.dirty,
+            share,
+            share_background: (share * background).checked_div(dirty).unwrap_or(0),
+            device_dirty,
+            bandwidth: device.bandwidth.average,
+            strict: self.strict(view),
+            never_zero: if self.0 == Era::V3_6 { NeverZero::PlusOne } else { NeverZero::LastBit },
+        }
+    }
+
+    /// Updates the estimates if 200 ms have passed. With a position the rates too.
+    fn update(now: &Now, view: &View, position: Option<&Position>, device: &mut Device, shared: &mut Shared) {
+        let elapsed = now.ticks.saturating_sub(device.updated);
+        if elapsed < UPDATE_TICKS {
+            return;
+        }
+        let (dirtied, written) = (view.device().dirtied, view.device().written);
+        if let Some(position) = position {
+            shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks);
+            let (dirty, setpoint) = match position.strict {
+                false => (position.dirty, position.setpoint()),
+                true if position.device_dirty < 8 => (position.device_dirty, position.device_dirty + 1),
+                true => (position.device_dirty, (position.share + position.share_background) / 2),
+            };
+            device.rate.update(&Observed {
+                factor: position.factor(),
+                dirty_rate: dirtied.saturating_sub(device.dirtied) * HZ / elapsed,
+                bandwidth: device.bandwidth.average,
+                dirty,
+                setpoint,
+            });
+        }
+        device.bandwidth.update(elapsed, written.saturating_sub(device.written));
+        (device.updated, device.dirtied, device.written) = (now.ticks, dirtied, written);
+    }
+
+    /// Idle time is not counted: after more than a second without a write under way the estimates start
+    /// from here.
+    fn skip_idle(view: &View, device: &mut Device) {
+        let now = jiffies(view.now);
+        if now.saturating_sub(device.updated) > HZ && view.device().writeback == 0 {
+            (device.updated, device.dirtied, device.written) = (now, view.device().dirtied, view.device().written);
+        }
+    }
+
+    /// Seed S4: more than the device writes in the time set.
+    fn over_time(&self, view: &View, device: &Device) -> bool {
+        let centisecs = view.knobs.background_centisecs;
+        let pages = device.bandwidth.average * centisecs / 100;
+        self.0 == Era::V3_6 && centisecs > 0 && view.device().reclaimable > pages
+    }
+
+    fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
+        if !view.device().flushing && (now.reclaimable > now.limits.background || self.over_time(view, device)) {
+            pace.start_background = true;
+        }
+    }
+}
+
+/// What a writer's account says at a rate.
+fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
+    let Plan { task_rate, max_pause, min_pause, poll_pages } = *plan;
+    let mut now = now;
+    let pause = if let Some(period) = (HZ * view.task.dirtied).checked_div(task_rate) {
+        let mut pause = period as i64;
+        if task.paused_when > 0 {
+            pause -= now as i64 - task.paused_when as i64;
+        }
+        if pause < min_pause as i64 {
+            // Credit is kept, but no more than a second of it.
+            if pause < -(HZ as i64) {
+                task.paused_when = now;
+                pace.unpaid_pages = 0;
+            } else if period > 0 {
+                task.paused_when += period;
+                pace.unpaid_pages = 0;
+            } else if pace.task_pages <= view.task.dirtied {
+                pace.task_pages += view.task.dirtied;
+            }
+            return None;
+        }
+        let pause = pause as u64;
+        if pause > max_pause {
+            now += (pause - max_pause).min(max_pause);
+        }
+        pause.min(max_pause)
+    } else {
+        max_pause
+    };
+    task.paused_when = now + pause;
+    pace.unpaid_pages = 0;
+    pace.task_pages = poll_pages.max(1);
+    Some(pause)
+}
+
+/// What a writer's pause follows from, in ticks and pages.
+struct Plan {
+    task_rate: u64,
+    max_pause: u64,
+    min_pause: u64,
+    poll_pages: u64,
+}
+
+impl Law for Control {
+    type Task = Task;
+    type Device = Device;
+    type Shared = Shared;
+
+    fn name(&self) -> &'static str {
+        match self.0 {
+            Era::V3_6 => "linux-3.6",
+            Era::V6_1 => "linux-6.1",
+        }
+    }
+
+    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
+        let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
+        Pace { task_pages: TASK_PAGES, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
+    }
+
+    fn decide(&self, view: &View, memory: Memory<'_, Self>) -> Decision {
+        let Memory { task, device, shared, pace } = memory;
+        let now = self.now(view);
+        let limits = now.limits;
+        pace.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
+        let strict = self.strict(view);
+        // The counters are read in the order in which the kernel does: those of the device only if they
+        // are needed.
+        let device_dirty = |view: &View| view.device_reclaimable() + view.device_writeback();
+        let mut of_device = None;
+        let (dirty, thresh, freerun) = if strict {
+            let share = self.share(view, limits.dirty, limits, device, shared);
+            let background = (share * limits.background).checked_div(limits.dirty).unwrap_or(0);
+            (*of_device.insert(device_dirty(view)), share, (share + background) / 2)
+        } else {
+            (now.dirty, limits.dirty, limits.freerun())
+        };
+        self.start_background_if_over(view, &now, device, pace);
+        if dirty <= freerun {
+            task.paused_when = now.ticks;
+            pace.unpaid_pages = 0;
+            pace.task_pages = pauses::poll_pages(dirty, thresh);
+            pace.exceeded = false;
+            device.exceeded = false;
+            return Decision::Continue;
+        }
+        pace.start_background |= !view.device().flushing;
+        let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
+        let position = self.position(view, &now, device_dirty, device, shared);
+        device.exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
+        pace.exceeded = device.exceeded;
+        Self::update(&now, view, Some(&position), device, shared);
+        let task_rate = (device.rate.limit * position.factor()) >> 10;
+        let max_pause = pauses::max_pause(HZ, device.bandwidth.average, device_dirty);
+        let (min_pause, poll_pages) =
+            pauses::min_pause(HZ, device.bandwidth.average, device.rate.limit, task_rate, max_pause);
+        let plan = Plan { task_rate, max_pause, min_pause, poll_pages };
+        let Some(pause) = sleep(view, now.ticks, task, pace, &plan) else {
+            return Decision::Continue;
+        };
+        let cause = match (task_rate, strict) {
+            (0, false) => PauseCause::GlobalLimit,
+            (0, true) => PauseCause::StrictLimit,
+            _ => PauseCause::Rate,
+        };
+        // So little of a device may be an error of its counters.
+        let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
+        let enough = task_rate > 0 || device_dirty <= counter_error;
+        let then = if enough { Then::Return } else { Then::Decide };
+        Decision::Pause(Pause { ns: ns(pause.max(1)), cause, woken_by: WokenBy::Time, then })
+    }
+
+    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
+        let largest = flexible::WHOLE * view.knobs.max_ratio / 100;
+        shared.completions.add(&mut device.completions, pages, largest, view.now);
+        let now =
+            Now { ticks: jiffies(view.now), limits: Limits { dirty: 0, background: 0 }, reclaimable: 0, dirty: 0 };
+        Self::update(&now, view, None, device, shared);
+    }
+
+    fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
+        let now = self.now(view);
+        let of_device = self.share(view, now.limits.background, now.limits, device, shared);
+        now.reclaimable > now.limits.background || view.device().reclaimable > of_device || self.over_time(view, device)
+    }
+
+    fn slice_pages(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
+        Self::skip_idle(view, device);
+        let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
+        pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX)
+    }
+
+    fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {
+        let limits = self.limits_now(view);
+        let dirty =
+            if self.strict(view) { self.share(view, limits.dirty, limits, device, shared) } else { limits.dirty };
+        LimitPages { dirty, background: limits.background }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+use super::*;
+
+const LIMITS: Limits = Limits { dirty: 200_000, background: 100_000 };
+
+fn alone(dirty: u64) -> Position {
+    Position {
+        limits: LIMITS,
+        hard_limit: 200_000,
+        dirty,
+        share: 200_000,
+        share_background: 100_000,
+        device_dirty: dirty,
+        bandwidth: 25_600,
+        strict: false,
+        never_zero: NeverZero::LastBit,
+    }
+}
+
+#[test]
+fn the_global_cubic_by_table() {
+    let table = [
+        (150_000, 2045),
+        (156_250, 1453),
+        (162_500, 1151),
+        (168_750, 1039),
+        (175_000, 1024),
+        (181_250, 1008),
+        (187_500, 896),
+        (193_750, 594),
+        (196_875, 340),
+        (199_999, 2),
+        (200_000, 2),
+    ];
+    for (dirty, factor) in table {
+        assert_eq!(cubic(175_000, dirty, 200_000, NeverZero::LastBit), factor, "{dirty}");
+    }
+    assert_eq!(alone(200_000).factor(), 0, "the guard comes before the polynomial's 2");
+}
+
+#[test]
+fn one_device_that_owns_everything_by_table() {
+    for (dirty, factor) in [(150_000, 2294), (162_500, 1221), (175_000, 1023), (187_500, 841), (193_750, 539)] {
+        assert_eq!(alone(dirty).factor(), factor, "{dirty}");
+    }
+}
+
+#[test]
+fn half_a_share_by_table() {
+    let table = [
+        (5000, 12_624),
+        (20_000, 3692),
+        (49_999, 1275),
+        (60_000, 1208),
+        (87_500, 1023),
+        (120_000, 805),
+        (150_000, 604),
+        (200_000, 268),
+    ];
+    for (device_dirty, factor) in table {
+        let position = Position { share: 100_000, device_dirty, ..alone(175_000) };
+        assert_eq!(position.factor(), factor, "{device_dirty}");
+    }
+}
+
+#[test]
+fn a_device_without_a_share_gets_an_eighth_of_what_is_left() {
+    for (device_dirty, factor) in [(100, 11_624), (1000, 2039), (2000, 1143), (5000, 653)] {
+        let position = Position { share: 0, device_dirty, ..alone(175_000) };
+        assert_eq!(position.factor(), factor, "{device_dirty}");
+    }
+}
+
+#[test]
+fn a_strict_limit_by_table() {
+    let table = [(8, 2048), (1000, 2039), (1250, 1150), (1500, 1024), (1750, 897), (1900, 504), (1999, 14), (2000, 0)];
+    for (device_dirty, factor) in table {
+        let position = Position { share: 2000, share_background: 1000, device_dirty, strict: true, ..alone(0) };
+        assert_eq!(position.factor(), factor, "{device_dirty}");
+    }
+    let few = Position { share: 2000, share_background: 1000, device_dirty: 7, strict: true, ..alone(190_000) };
+    assert_eq!(few.factor(), (2 * cubic(175_000, 190_000, 200_000, NeverZero::LastBit)).min(2048));
+    let none = Position { share: 0, share_background: 0, device_dirty: 100, strict: true, ..alone(0) };
+    assert_eq!(none.factor(), 0);
+}
+
+#[test]
+fn linux_3_6_differs_by_a_unit() {
+    let old = |dirty| Position { never_zero: NeverZero::PlusOne, ..alone(dirty) }.factor();
+    for dirty in (150_000..200_000).step_by(5000) {
+        assert!(old(dirty).abs_diff(alone(dirty).factor()) <= 3, "{dirty}");
+    }
+}

@@ -1,0 +1,17 @@
+//! What Linux kernels decide about dirty pages and writeback, as laws behind the engine's seams.
+//!
+//! Owns: the laws and drivers by name, each in prose with its source above the code.
+//! Does not own: the mechanism (`engine`), experiments with it (`lab`).
+//! Invariants: integers only; a decision depends on its view and memory alone.
+
+#![forbid(unsafe_code)]
+
+mod balance;
+mod control;
+mod jiffies;
+mod limits;
+mod pdflush;
+mod proportions;
+mod registry;
+
+pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, policy, policy_with};

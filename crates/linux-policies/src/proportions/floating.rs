@@ -1,0 +1,64 @@
+//! Floating proportions: what happened lately counts, in halves of a period of events.
+//!
+//! Linux 2.6.24 to 3.5, `lib/proportions.c`, from memory. A period is 2^shift events of all together;
+//! for devices the shift is 2 + log2(dirty limit − 1), so a period is two to four times the limit. A local
+//! count is halved for each half period that it missed when it is next looked at. The fraction is the
+//! local count over half a period plus the global count modulo half a period. A device with a largest
+//! fraction gets no event that would find it above that.
+//!
+//! Owns: the counts. Does not own: the dirty limit that sets the period.
+//! Invariants: a denominator is at least half a period.
+
+use super::Fraction;
+use crate::jiffies::log2;
+
+/// 1 in the unit of largest fractions.
+pub(crate) const WHOLE: u64 = 1024;
+
+/// The period for a dirty limit, as a power of two.
+pub(crate) fn shift_for(dirty_pages: u64) -> u32 {
+    2 + log2(dirty_pages.saturating_sub(1))
+}
+
+/// All events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Global {
+    events: u64,
+}
+
+/// One device's, or one writer's, events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Local {
+    events: u64,
+    /// The half period in which it was looked at last, as the events at its start.
+    period: u64,
+}
+
+impl Global {
+    fn catch_up(&self, local: &mut Local, shift: u32) {
+        let period = self.events & !((1 << (shift - 1)) - 1);
+        let missed = period.saturating_sub(local.period) >> (shift - 1);
+        local.events = if missed < 64 { local.events >> missed } else { 0 };
+        local.period = period;
+    }
+
+    /// Counts pages in periods of 2^`shift`, unless the largest fraction (of [`WHOLE`]) is passed.
+    pub(crate) fn add(&mut self, local: &mut Local, pages: u64, largest: u64, shift: u32) {
+        let fraction = self.fraction(local, shift);
+        if largest < WHOLE && fraction.numerator * WHOLE > fraction.denominator * largest {
+            return;
+        }
+        local.events += pages;
+        self.events += pages;
+    }
+
+    /// The local part of the events.
+    pub(crate) fn fraction(&self, local: &mut Local, shift: u32) -> Fraction {
+        self.catch_up(local, shift);
+        let half = 1 << (shift - 1);
+        Fraction { numerator: local.events, denominator: half + (self.events & (half - 1)) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! The policies by name.
+//!
+//! Owns: the names, what each is made of, the knobs it starts with.
+//! Does not own: the laws.
+//! Invariants: every name in [`NAMES`] is known to [`policy`]; each call makes policies of its own, so
+//! that estimates begin afresh.
+
+use std::sync::Arc;
+
+use engine::settings::{Knob, KnobError, Settings};
+use engine::throttle::{Driver, Policies, Throttle, WokenBy};
+
+use crate::balance::{Balance, Form};
+use crate::control::{Control, Era};
+use crate::pdflush::Pdflush;
+
+/// All names.
+pub const NAMES: &[&str] = &[
+    "linux-2.6.31-rc1",
+    "linux-2.6.31",
+    "s0-july",
+    "s0-seed",
+    "s0-august",
+    "s0-september",
+    "s0-merged",
+    "linux-2.6.32",
+    "linux-3.6",
+    "linux-6.1",
+];
+
+/// What ends a wait for congestion in the policies of 2.6.31.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CongestionWaits {
+    /// A queue that clears, or 100 ms: as in the kernel.
+    #[default]
+    WokenOnClear,
+    /// 100 ms, whatever happens.
+    Plain,
+}
+
+/// There is no such policy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no policy '{name}'; there are: {}", NAMES.join(", "))]
+pub struct UnknownPolicy {
+    /// What was asked for.
+    pub name: String,
+}
+
+/// A kernel's policies.
+#[derive(Clone)]
+pub struct Policy {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in a line.
+    pub about: &'static str,
+    /// For one engine.
+    pub policies: Policies,
+}
+
+/// Knobs as these kernels start with them.
+const DEFAULTS: &[(Knob, u64)] = &[
+    (Knob::DirtyRatio, 20),
+    (Knob::BackgroundRatio, 10),
+    (Knob::ExpireCentisecs, 3000),
+    (Knob::WritebackCentisecs, 500),
+    (Knob::WriteDepth, 128),
+];
+
+impl Policy {
+    /// Sets the knobs to what the kernel starts with: 20 and 10 percent, 30 and 5 seconds, 128 requests.
+    pub fn prepare(&self, settings: &mut Settings) -> Result<(), KnobError> {
+        DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))
+    }
+}
+
+/// The policy of that name, for one engine.
+///
+/// # Errors
+/// When there is none; the error lists the names.
+pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
+    policy_with(name, CongestionWaits::default())
+}
+
+/// [`policy`], with a choice that only the policies of 2.6.31 look at.
+///
+/// # Errors
+/// When there is none; the error lists the names.
+pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, UnknownPolicy> {
+    let woken_on_clear = waits == CongestionWaits::WokenOnClear;
+    let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };
+    let pool = |form| Policies {
+        throttle: Throttle::Law(Arc::new(Balance { form, woken_by })),
+        driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
+    };
+    let flushers = |law| Policies { throttle: Throttle::Law(law), driver: Driver::FlusherEach };
+    let unknown = || UnknownPolicy { name: name.to_owned() };
+    let name = *NAMES.iter().find(|known| **known == name).ok_or_else(unknown)?;
+    let (about, policies) = match name {
+        "linux-2.6.31-rc1" => ("writers over the limit write back themselves; a pdflush pool", pool(Form::Rc1)),
+        "linux-2.6.31" => ("the same, but only if the device's dirty pages exceed its share", pool(Form::Final)),
+        "s0-july" => ("linux-2.6.31 with S0's patch as first posted", pool(Form::July)),
+        "s0-seed" => ("linux-2.6.31 with S0's patch as its author meant it in the seed", pool(Form::Seed)),
+        "s0-august" => ("linux-2.6.31 with S0's patch of August 2009", pool(Form::August)),
+        "s0-september" => ("linux-2.6.31 with S0's patch of September 2009", pool(Form::September)),
+        "s0-merged" => ("linux-2.6.31 with S0's patch as merged in 2.6.36", pool(Form::Merged)),
+        "linux-2.6.32" => (
+            "one flusher a device, slices of 1,024 pages; writers still write back themselves",
+            flushers(Arc::new(Balance { form: Form::V2_6_32, woken_by })),
+        ),
+        "linux-3.6" => (
+            "position control, rate limits and bandwidth estimates; with dirty_background_centisecs",
+            flushers(Arc::new(Control(Era::V3_6))),
+        ),
+        "linux-6.1" => (
+            "the same ten years later: strict limits, minimum and maximum in bytes",
+            flushers(Arc::new(Control(Era::V6_1))),
+        ),
+        _ => return Err(unknown()),
+    };
+    Ok(Policy { name, about, policies })
+}
+
+#[cfg(test)]
+mod tests;

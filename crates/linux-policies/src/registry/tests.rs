@@ -1,0 +1,37 @@
+use super::*;
+
+#[test]
+fn every_name_is_known_and_others_are_told_them() {
+    for name in NAMES {
+        let policy = policy(name).unwrap();
+        assert_eq!(policy.name, *name);
+        let Throttle::Law(law) = &policy.policies.throttle else { panic!("{name} has a law") };
+        assert_eq!(law.name(), *name);
+        let mut settings = Settings::new();
+        policy.prepare(&mut settings).unwrap();
+        assert_eq!((settings.get(Knob::DirtyRatio), settings.get(Knob::WriteDepth)), (20, 128));
+        assert_eq!(settings.background_is_below_limit(true), Ok(()));
+    }
+    let message = policy("linux-7.0").err().unwrap().to_string();
+    for part in NAMES.iter().chain(&["'linux-7.0'"]) {
+        assert!(message.contains(part), "{message}");
+    }
+}
+
+#[test]
+fn a_background_that_is_not_below_the_limit_is_refused_with_both_values() {
+    let mut settings = Settings::new();
+    policy("linux-6.1").unwrap().prepare(&mut settings).unwrap();
+    settings.set_text("dirty_background_ratio=20").unwrap();
+    let message = settings.background_is_below_limit(true).unwrap_err().to_string();
+    assert!(message.contains("dirty_background_ratio=20") && message.contains("dirty_ratio=20"), "{message}");
+    assert_eq!(settings.background_is_below_limit(false), Ok(()), "of the equal parts it is a share of the limit");
+    settings.set_text("dirty_bytes=26214400").unwrap();
+    let message = settings.set_text("dirty_background_bytes=104857600").unwrap_err().to_string();
+    assert!(message.contains("104857600") && message.contains("26214400"), "{message}");
+    settings.set(Knob::BackgroundBytes, 104_857_600).unwrap();
+    for by_law in [true, false] {
+        let message = settings.background_is_below_limit(by_law).unwrap_err().to_string();
+        assert!(message.contains("104857600") && message.contains("26214400"), "{message}");
+    }
+}

@@ -1,0 +1,7 @@
+//! Every policy over the real engine, in virtual time on simulated disks.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
+
+mod kernels;
+mod lab;
+mod rules;

@@ -1,0 +1,96 @@
+// Runs inside a page and returns what is wrong with it, as a list of sentences.
+(() => {
+  const faults = [];
+  const shown = (element) => element.checkVisibility() && element.getClientRects().length > 0;
+  const named = (element) => {
+    const figure = element.closest("figure");
+    const title = figure ? figure.querySelector("figcaption b")?.textContent : "the page";
+    return `"${title}"`;
+  };
+
+  // Accessible: language, headings that descend by one, captions, titles.
+  if (!document.documentElement.lang) faults.push("it has no language");
+  if (!document.title) faults.push("it has no title");
+  let level = 0;
+  for (const heading of document.querySelectorAll("h1,h2,h3,h4,h5,h6")) {
+    const next = Number(heading.tagName[1]);
+    if (next > level + 1) faults.push(`heading "${heading.textContent}" skips a level`);
+    level = next;
+  }
+  if (document.querySelectorAll("h1").length !== 1) faults.push("it has not exactly one h1");
+  for (const table of document.querySelectorAll("table")) {
+    if (!table.caption?.textContent.trim()) faults.push("a table has no caption");
+    if (!table.querySelector("th[scope]")) faults.push("a table has no header cells");
+  }
+  for (const svg of document.querySelectorAll("svg")) {
+    for (const part of ["title", "desc"]) {
+      if (!svg.querySelector(`:scope > ${part}`)?.textContent.trim()) faults.push(`${named(svg)} has no ${part}`);
+    }
+  }
+  for (const figure of document.querySelectorAll("figure")) {
+    const drawings = [...figure.querySelectorAll("svg")].filter(shown).length;
+    if (drawings !== 1) faults.push(`${named(figure)} shows ${drawings} drawings`);
+  }
+
+  // Nothing wider than the window, but for what scrolls by itself.
+  if (document.documentElement.scrollWidth > innerWidth) {
+    faults.push(`it is ${document.documentElement.scrollWidth} px wide in a window of ${innerWidth}`);
+  }
+
+  // Drawings: all parts inside, no text over another, no text too small.
+  const inside = (inner, outer) =>
+    inner.left >= outer.left - 1 && inner.right <= outer.right + 1 &&
+    inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
+  const over = (a, b) =>
+    Math.min(a.right, b.right) - Math.max(a.left, b.left) > 0.5 &&
+    Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 0.5;
+  for (const svg of [...document.querySelectorAll("svg")].filter(shown)) {
+    const box = svg.getBoundingClientRect();
+    if (box.width < 250) faults.push(`${named(svg)} is only ${box.width} px wide`);
+    for (const part of svg.querySelectorAll("text,path,rect")) {
+      if (part.tagName === "path" && !part.getAttribute("d")) continue;
+      if (!inside(part.getBoundingClientRect(), box)) {
+        faults.push(`${named(svg)}: <${part.tagName} class="${part.getAttribute("class")}"> ${part.textContent} is outside`);
+      }
+    }
+    const texts = [...svg.querySelectorAll("text")].map((text) => [text, text.getBoundingClientRect()]);
+    texts.forEach(([text, rectangle], at) => {
+      for (const [other, its] of texts.slice(at + 1)) {
+        // Line boxes are taller than letters.
+        const slim = (r) => ({ left: r.left, right: r.right, top: r.top + r.height * 0.2, bottom: r.bottom - r.height * 0.2 });
+        if (over(slim(rectangle), slim(its))) faults.push(`${named(svg)}: "${text.textContent}" is over "${other.textContent}"`);
+      }
+      const size = parseFloat(getComputedStyle(text).fontSize) * (box.width / svg.viewBox.baseVal.width);
+      if (size < 9) faults.push(`${named(svg)}: "${text.textContent}" is ${size.toFixed(1)} px high`);
+    });
+  }
+
+  // Contrast: 4.5 for text, 3 for what else must be seen (WCAG 2.2, 1.4.3 and 1.4.11).
+  const channels = (colour) => colour.match(/[\d.]+/g)?.slice(0, 3).map(Number);
+  const luminance = (colour) => {
+    const [r, g, b] = channels(colour).map((c) => {
+      const s = c / 255;
+      return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const paper = luminance(getComputedStyle(document.body).backgroundColor);
+  const contrast = (colour) => {
+    const ink = luminance(colour);
+    return (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+  };
+  const seen = new Set();
+  const demand = (colour, least, what) => {
+    if (!channels(colour) || seen.has(colour + least)) return;
+    seen.add(colour + least);
+    if (contrast(colour) < least) faults.push(`${what}: contrast of ${colour} is only ${contrast(colour).toFixed(2)}`);
+  };
+  for (const element of document.querySelectorAll("h1,h2,p,td,th,dt,dd,caption,figcaption,figcaption span,footer,.origin")) {
+    if (shown(element)) demand(getComputedStyle(element).color, 4.5, element.tagName);
+  }
+  for (const text of document.querySelectorAll("svg text")) demand(getComputedStyle(text).fill, 4.5, "text in a drawing");
+  for (const path of document.querySelectorAll("svg .line,svg .dots,svg .bar,svg .reference")) {
+    demand(getComputedStyle(path).stroke, 3, path.getAttribute("class"));
+  }
+  return faults;
+})()

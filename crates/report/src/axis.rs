@@ -1,0 +1,257 @@
+//! What an axis measures, and in which unit.
+//!
+//! Owns: quantities, the unit that suits a range, the text of ticks and of the axis.
+//! Does not own: where ticks are (`scale`).
+//! Invariants: an axis says its unit, or measures something that has none; rates and data are
+//! decimal, memory is binary, and their units say so (MB, MiB).
+
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use crate::scale::{Scale, Steps};
+use crate::units;
+
+/// What is measured, and the unit in which values come in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Quantity {
+    /// Seconds.
+    Time,
+    /// Bytes moved or stored; shown decimal.
+    Data,
+    /// Bytes of memory; shown binary.
+    Memory,
+    /// Bytes a second; shown decimal.
+    DataRate,
+    /// A number of things.
+    Count,
+    /// Things a second.
+    Frequency,
+    /// A share, 1 for all; shown in percent.
+    Share,
+    /// A figure in a unit of its own.
+    Plain(&'static str),
+}
+
+/// A quantity in a unit: shown is the value divided by `each`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Unit {
+    pub(crate) each: f64,
+    pub(crate) name: &'static str,
+}
+
+const TIMES: &[(f64, Unit)] = &[
+    (0.0, Unit { each: 1e-9, name: "ns" }),
+    (1e-6, Unit { each: 1e-6, name: "µs" }),
+    (1e-3, Unit { each: 1e-3, name: "ms" }),
+    (1.0, Unit { each: 1.0, name: "s" }),
+    (600.0, Unit { each: 60.0, name: "min" }),
+    (36_000.0, Unit { each: 3_600.0, name: "h" }),
+];
+
+const DATA: &[(f64, Unit)] = &[
+    (0.0, Unit { each: 1.0, name: "B" }),
+    (1e3, Unit { each: 1e3, name: "kB" }),
+    (1e6, Unit { each: 1e6, name: "MB" }),
+    (1e9, Unit { each: 1e9, name: "GB" }),
+    (1e12, Unit { each: 1e12, name: "TB" }),
+];
+
+const RATES: &[(f64, Unit)] = &[
+    (0.0, Unit { each: 1.0, name: "B/s" }),
+    (1e3, Unit { each: 1e3, name: "kB/s" }),
+    (1e6, Unit { each: 1e6, name: "MB/s" }),
+    (1e9, Unit { each: 1e9, name: "GB/s" }),
+];
+
+const MEMORIES: &[(f64, Unit)] = &[
+    (0.0, Unit { each: 1.0, name: "B" }),
+    (1024.0, Unit { each: 1024.0, name: "KiB" }),
+    (1_048_576.0, Unit { each: 1_048_576.0, name: "MiB" }),
+    (1_073_741_824.0, Unit { each: 1_073_741_824.0, name: "GiB" }),
+    (1_099_511_627_776.0, Unit { each: 1_099_511_627_776.0, name: "TiB" }),
+];
+
+const COUNTS: &[(f64, Unit)] = &[
+    (0.0, Unit { each: 1.0, name: "" }),
+    (1e5, Unit { each: 1e3, name: "thousands" }),
+    (1e7, Unit { each: 1e6, name: "millions" }),
+    (1e10, Unit { each: 1e9, name: "thousand millions" }),
+];
+
+const FREQUENCIES: &[(f64, Unit)] = &[
+    (0.0, Unit { each: 1.0, name: "per second" }),
+    (1e5, Unit { each: 1e3, name: "thousands per second" }),
+    (1e7, Unit { each: 1e6, name: "millions per second" }),
+];
+
+impl Quantity {
+    /// The unit in which values up to `largest` are short.
+    pub(crate) fn unit(self, largest: f64) -> Unit {
+        let table = match self {
+            Self::Time => TIMES,
+            Self::Data => DATA,
+            Self::Memory => MEMORIES,
+            Self::DataRate => RATES,
+            Self::Count => COUNTS,
+            Self::Frequency => FREQUENCIES,
+            Self::Share => return Unit { each: 0.01, name: "%" },
+            Self::Plain(name) => return Unit { each: 1.0, name },
+        };
+        let suits = table.iter().rev().find(|(from, _)| largest >= *from);
+        suits.unwrap_or(&table[0]).1
+    }
+
+    /// One value with its unit: `24.8 MB/s`.
+    #[must_use]
+    pub fn text(self, value: f64) -> String {
+        if !value.is_finite() {
+            return "-".to_owned();
+        }
+        let whole = value.max(0.0).round() as u64;
+        match self {
+            Self::Time if value > 0.0 && value < 0.999_5e-6 => format!("{} ns", plain(value * 1e9)),
+            Self::Time => units::latency((value.max(0.0) * 1e9).round() as u64),
+            Self::Data => units::data(whole),
+            Self::Memory => units::memory(whole),
+            Self::DataRate => units::rate(whole, Duration::from_secs(1)),
+            Self::Count if value.fract() == 0.0 => units::count(whole),
+            Self::Count => format!("{value:.2}"),
+            Self::Frequency if value >= 9.95 => format!("{}/s", units::count(whole)),
+            Self::Frequency => format!("{value:.2}/s"),
+            Self::Share => format!("{:.1} %", value * 100.0),
+            Self::Plain("") => plain(value),
+            Self::Plain(unit) => format!("{} {unit}", plain(value)),
+        }
+    }
+
+    pub(crate) fn steps(self) -> Steps {
+        if self == Self::Memory { Steps::Binary } else { Steps::Decimal }
+    }
+}
+
+/// Three digits.
+fn plain(value: f64) -> String {
+    match value.abs() {
+        size if size >= 999.5 => units::count(size.round() as u64),
+        0.0 => "0".to_owned(),
+        size if size >= 99.95 => format!("{value:.0}"),
+        size if size >= 9.995 => format!("{value:.1}"),
+        size if size >= 0.01 => format!("{value:.2}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// An axis of a plot.
+#[derive(Clone, Debug)]
+pub struct Axis {
+    pub(crate) label: String,
+    pub(crate) quantity: Quantity,
+    log: bool,
+    from_data: bool,
+    range: Option<(f64, f64)>,
+}
+
+/// A tick: where (0 to 1) and its text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tick {
+    pub(crate) place: f64,
+    pub(crate) text: String,
+}
+
+impl Axis {
+    /// A linear axis from zero (or less, where values are) to the largest value.
+    #[must_use]
+    pub fn new(label: impl Into<String>, quantity: Quantity) -> Self {
+        Self { label: label.into(), quantity, log: false, from_data: false, range: None }
+    }
+
+    /// On a logarithmic scale. Values that have no logarithm are shown at its low end.
+    #[must_use]
+    pub fn log(self) -> Self {
+        Self { log: true, ..self }
+    }
+
+    /// Begins at the smallest value, not at zero, if most of the axis would be empty otherwise.
+    #[must_use]
+    pub fn near_data(self) -> Self {
+        Self { from_data: true, ..self }
+    }
+
+    /// From `low` to `high` whatever the values, so that plots above each other line up.
+    #[must_use]
+    pub fn range(self, low: f64, high: f64) -> Self {
+        Self { range: Some((low, high)), ..self }
+    }
+
+    pub(crate) fn is_log(&self) -> bool {
+        self.log
+    }
+
+    /// Whether a value has a place of its own on the axis.
+    pub(crate) fn has(&self, value: f64) -> bool {
+        !self.log || value > 0.0
+    }
+
+    /// The scale for finite values from `low` to `high`.
+    pub(crate) fn scale(&self, (low, high): (f64, f64), ticks_wanted: usize) -> Scale {
+        if self.log {
+            let (low, high) = self.range.unwrap_or((low, high));
+            return Scale::log(low, high);
+        }
+        if let Some((low, high)) = self.range {
+            return Scale::linear(low, high);
+        }
+        let floor = if self.from_data && low > 0.5 * high { low } else { low.min(0.0) };
+        // Rounded in the unit that is shown, or memory would end at odd numbers.
+        let each = self.quantity.unit(high.abs().max(low.abs())).each;
+        let rounded = Scale::linear(floor / each, high / each).rounded_up(self.quantity.steps(), ticks_wanted);
+        rounded.times(each)
+    }
+
+    /// The ticks of a scale, and the axis's own text with its unit.
+    pub(crate) fn ticks(&self, scale: &Scale, wanted: usize) -> (Vec<Tick>, String) {
+        if self.log {
+            let (values, _) = scale.ticks(Steps::Decimal, wanted);
+            let tick = |value: f64| Tick { place: scale.place(value).unwrap_or(0.0), text: self.round_text(value) };
+            return (values.into_iter().map(tick).collect(), self.label.clone());
+        }
+        let unit = self.quantity.unit(scale.size());
+        let shown = scale.clone().times(1.0 / unit.each);
+        let (values, step) = shown.ticks(self.quantity.steps(), wanted);
+        let decimals = if step > 0.0 { (-step.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+        let tick = |value: f64| {
+            // No minus before what is zero but for rounding.
+            let value = if value.abs() < step * 1e-6 { 0.0 } else { value };
+            Tick { place: shown.place(value).unwrap_or(0.0), text: grouped(value, decimals) }
+        };
+        let text = match unit.name {
+            "" => self.label.clone(),
+            name => format!("{} ({name})", self.label),
+        };
+        (values.into_iter().map(tick).collect(), text)
+    }
+
+    /// A power of ten (or 2 or 5 of them) with its unit and no digits that say nothing: `1 ms`.
+    fn round_text(&self, value: f64) -> String {
+        let unit = self.quantity.unit(value * 1.000_001);
+        let shown = value / unit.each;
+        let number = if shown >= 0.999_999 { grouped(shown, 0) } else { format!("{shown:.0e}") };
+        match unit.name {
+            "" => number,
+            name => format!("{number} {name}"),
+        }
+    }
+}
+
+/// With commas between groups of three digits.
+fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let sign = if value < 0.0 { "−" } else { "" };
+    match whole.parse::<u64>() {
+        Ok(whole) => format!("{sign}{}{rest}", units::count(whole)),
+        Err(_) => format!("{value:.0e}"),
+    }
+}

@@ -1,0 +1,183 @@
+//! Bars: a figure for each of several things, with its uncertainty.
+//!
+//! Owns: lying bars in groups, error bars, values written beside them.
+//! Does not own: units (`axis`), the surface (`sheet`).
+//! Invariants: bars begin at zero; every value is written out; a group's name that has no room is
+//! cut, and whole in the description.
+
+#[cfg(test)]
+mod tests;
+
+use crate::axis::{Axis, Quantity};
+use crate::legend::{self, Entry, Sample};
+use crate::markup::{coordinate, cut, text_width};
+use crate::plot::fitting;
+use crate::sheet::{Anchor, Look, Sheet, Width, style};
+
+/// How thick a bar is, and the room between groups.
+const BAR: f64 = 16.0;
+const GROUP_GAP: f64 = 12.0;
+
+/// Names take at most this share of the sheet.
+const NAME_SHARE: f64 = 0.36;
+
+/// One figure.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bar {
+    value: f64,
+    interval: Option<(f64, f64)>,
+}
+
+impl Bar {
+    /// A figure without uncertainty.
+    #[must_use]
+    pub fn new(value: f64) -> Self {
+        Self { value, interval: None }
+    }
+
+    /// With the interval it is in, from `low` to `high`.
+    #[must_use]
+    pub fn within(self, low: f64, high: f64) -> Self {
+        Self { interval: Some((low, high)), ..self }
+    }
+
+    fn end(self) -> f64 {
+        let high = self.interval.map_or(self.value, |(_, high)| high.max(self.value));
+        if high.is_finite() { high.max(0.0) } else { 0.0 }
+    }
+}
+
+/// Bars in groups, to be put on a [`crate::Page`].
+#[derive(Clone, Debug)]
+pub struct Bars {
+    title: String,
+    note: String,
+    label: String,
+    quantity: Quantity,
+    series: Vec<String>,
+    groups: Vec<(String, Vec<Option<Bar>>)>,
+}
+
+impl Bars {
+    /// Without groups. Each group will have a bar for each of `series`, in this order.
+    #[must_use]
+    pub fn new(
+        title: impl Into<String>,
+        label: impl Into<String>,
+        quantity: Quantity,
+        series: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Self {
+        let series = series.into_iter().map(Into::into).collect();
+        Self { title: title.into(), note: String::new(), label: label.into(), quantity, series, groups: Vec::new() }
+    }
+
+    /// With a sentence below the title.
+    #[must_use]
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+
+    /// With one more group; where a series has no figure, `None`.
+    #[must_use]
+    pub fn group(mut self, name: impl Into<String>, bars: Vec<Option<Bar>>) -> Self {
+        self.groups.push((name.into(), bars));
+        self
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(crate) fn sentence(&self) -> &str {
+        &self.note
+    }
+
+    /// The drawing; `id` is unique in the document.
+    pub(crate) fn svg(&self, width: Width, id: &str) -> String {
+        let font = width.font();
+        let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|t| text_width(&t, font)).fold(0.0, f64::max);
+        let names = widest(&mut self.groups.iter().map(|(name, _)| name.clone()));
+        let values = widest(&mut self.figures().map(|bar| self.quantity.text(bar.value)));
+        let left = names.min(width.total() * NAME_SHARE) + 12.0;
+        let inside = width.total() - left - values - 14.0;
+
+        let mut sheet = Sheet::new(width);
+        let axis = Axis::new(self.label.clone(), self.quantity);
+        let largest = self.figures().map(Bar::end).fold(0.0, f64::max);
+        let wanted = if width == Width::Wide { 6 } else { 3 };
+        let scale = axis.scale((0.0, largest), wanted);
+        let (ticks, text) = fitting(&axis, &scale, wanted, inside, font);
+        let top = legend::draw(&mut sheet, width, 0.0, &self.entries()) + 8.0;
+        let each = self.series.len().max(1) as f64 * BAR + GROUP_GAP;
+        let bottom = top + self.groups.len() as f64 * each;
+        let mut lines = String::new();
+        for tick in &ticks {
+            let x = left + tick.place * inside;
+            lines.push_str(&format!("M{} {}V{}", coordinate(x), coordinate(top), coordinate(bottom + 4.0)));
+            sheet.text(x, bottom + 6.0 + font, Anchor::Middle, "tick", &tick.text);
+        }
+        sheet.path(&Look { class: "grid", dash: "" }, &lines);
+        for (at, (name, bars)) in self.groups.iter().enumerate() {
+            let y = top + at as f64 * each + GROUP_GAP / 2.0;
+            let middle = y + (each - GROUP_GAP) / 2.0;
+            sheet.text(left - 8.0, middle + font * 0.35, Anchor::End, "name", &cut(name, font, left - 12.0));
+            for (order, bar) in bars.iter().enumerate() {
+                let Some(bar) = bar else { continue };
+                let place = |value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
+                self.draw_bar(&mut sheet, bar, y + order as f64 * BAR, order, (left, font), &place);
+            }
+        }
+        sheet.path(
+            &Look { class: "axis", dash: "" },
+            &format!("M{} {}V{}", coordinate(left), coordinate(top), coordinate(bottom)),
+        );
+        sheet.text(left + inside / 2.0, bottom + 36.0, Anchor::Middle, "label", &text);
+        sheet.finish(id, &self.title, &self.description(), bottom + 42.0)
+    }
+
+    fn draw_bar(
+        &self,
+        sheet: &mut Sheet,
+        bar: &Bar,
+        y: f64,
+        order: usize,
+        (left, font): (f64, f64),
+        place: &dyn Fn(f64) -> f64,
+    ) {
+        let end = place(bar.value);
+        sheet.rectangle(&format!("bar {}", style(order).class), (left, y + 1.0), (end - left, BAR - 2.0));
+        let middle = y + BAR / 2.0;
+        if let Some((low, high)) = bar.interval {
+            let [low, high, from] = [place(low), place(high), middle - 3.5].map(coordinate);
+            let across = coordinate(middle);
+            let outline = format!("M{low} {across}H{high}M{low} {from}v7M{high} {from}v7");
+            sheet.path(&Look { class: "interval", dash: "" }, &outline);
+        }
+        let text = self.quantity.text(bar.value);
+        sheet.text(place(bar.end()) + 5.0, middle + font * 0.35, Anchor::Start, "tick", &text);
+    }
+
+    fn description(&self) -> String {
+        let mut text = format!("{}.", self.label);
+        for (name, bars) in &self.groups {
+            for (series, bar) in self.series.iter().zip(bars) {
+                if let Some(bar) = bar {
+                    text.push_str(&format!(" {name}, {series}: {}.", self.quantity.text(bar.value)));
+                }
+            }
+        }
+        text
+    }
+
+    fn entries(&self) -> Vec<Entry<'_>> {
+        if self.series.len() < 2 {
+            return Vec::new();
+        }
+        let entry = |(at, name)| Entry { name, sample: Sample::Bar, style: style(at) };
+        self.series.iter().map(String::as_str).enumerate().map(entry).collect()
+    }
+
+    fn figures(&self) -> impl Iterator<Item = Bar> + '_ {
+        self.groups.iter().flat_map(|(_, bars)| bars.iter().flatten().copied())
+    }
+}

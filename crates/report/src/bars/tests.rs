@@ -1,0 +1,38 @@
+use super::{Bar, Bars};
+use crate::axis::Quantity;
+use crate::sheet::Width;
+
+fn bars() -> Bars {
+    Bars::new("Time per allocation", "Time", Quantity::Time, ["ours", "published"])
+        .group("one thread", vec![Some(Bar::new(20e-9).within(18e-9, 23e-9)), Some(Bar::new(40e-9))])
+        .group("a name that is far too long for any sheet <of> this width", vec![None, Some(Bar::new(80e-9))])
+}
+
+#[test]
+fn every_figure_is_written_and_the_axis_has_its_unit() {
+    let svg = bars().svg(Width::Wide, "f");
+    for text in [">20.0 ns</text>", ">40.0 ns</text>", ">80.0 ns</text>", ">Time (ns)</text>", ">published</text>"] {
+        assert!(svg.contains(text), "{text} in {svg}");
+    }
+    assert_eq!(svg.matches("class=\"interval\"").count(), 1);
+    assert_eq!(svg.matches("class=\"bar s").count(), 5, "three bars, two samples");
+}
+
+#[test]
+fn long_names_are_cut_in_the_drawing_and_whole_in_the_description() {
+    let svg = bars().svg(Width::Narrow, "f");
+    assert!(svg.contains("…</text>"));
+    assert!(svg.contains("any sheet &lt;of&gt; this width, published: 80.0 ns."), "{svg}");
+}
+
+#[test]
+fn odd_figures_do_no_harm() {
+    let odd = [f64::NAN, f64::INFINITY, -1.0, 0.0].map(|value| Some(Bar::new(value).within(value, value)));
+    let bars = Bars::new("t", "x", Quantity::Count, ["a", "b", "c", "d"]).group("g", odd.to_vec());
+    for width in Width::BOTH {
+        let svg = bars.svg(width, "f");
+        assert!(!svg.contains("NaN") && !svg.contains("inf") && !svg.contains("width=\"-"), "{svg}");
+    }
+    let svg = Bars::new("t", "x", Quantity::Count, Vec::<String>::new()).svg(Width::Wide, "f");
+    assert!(svg.starts_with("<svg"));
+}

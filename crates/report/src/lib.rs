@@ -1,0 +1,30 @@
+//! How figures are shown: tables, rows of JSON, plots, pages.
+//!
+//! Owns: units, aligned tables (`table`), one JSON object a row (`row`), SVG plots (`plot`, `bars`),
+//! self-contained HTML pages (`page`), what a terminal can show (`terminal`).
+//! Does not own: the figures and the words about them: callers bring both. Files and streams: all
+//! that is made here is text.
+//! Invariants: imports none of our crates. All text that comes in is escaped on its way into HTML
+//! and SVG. A page loads nothing. The same figures give the same text.
+
+#![forbid(unsafe_code)]
+
+mod axis;
+mod bars;
+mod legend;
+mod markup;
+mod page;
+mod plot;
+mod row;
+mod scale;
+mod sheet;
+mod table;
+pub mod terminal;
+pub mod units;
+
+pub use axis::{Axis, Quantity};
+pub use bars::{Bar, Bars};
+pub use page::{Figure, Page};
+pub use plot::{Plot, Series, Shape};
+pub use row::{Fields, Row, Source};
+pub use table::{Align, Cell, Table};

@@ -1,0 +1,70 @@
+//! Text for HTML and SVG.
+//!
+//! Owns: escaping, short numbers, how wide a text will be about.
+//! Does not own: documents (`page`) and drawings (`plot`, `bars`).
+//! Invariants: what [`escape`] returns is inert inside an element and inside a quoted attribute.
+
+#[cfg(test)]
+mod tests;
+
+/// Makes text inert. Control characters that XML has no place for become U+FFFD.
+pub(crate) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\n' | '\t' => safe.push(letter),
+            _ if letter.is_control() => safe.push('\u{fffd}'),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}
+
+/// A coordinate with at most one decimal.
+pub(crate) fn coordinate(value: f64) -> String {
+    let tenths = (value * 10.0).round() as i64;
+    let sign = if tenths < 0 { "-" } else { "" };
+    match (tenths.abs() / 10, tenths.abs() % 10) {
+        (whole, 0) => format!("{sign}{whole}"),
+        (whole, tenth) => format!("{sign}{whole}.{tenth}"),
+    }
+}
+
+/// About how wide `text` is in a sans-serif face of `size`, rather too wide than too narrow: the
+/// faces that browsers choose differ by a tenth.
+pub(crate) fn text_width(text: &str, size: f64) -> f64 {
+    let ems: f64 = text.chars().map(letter_ems).sum();
+    ems * size
+}
+
+fn letter_ems(letter: char) -> f64 {
+    match letter {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.34,
+        'f' | 'r' | 't' | '(' | ')' | '-' | '/' | 'I' => 0.43,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.98,
+        'A'..='Z' => 0.74,
+        // Wide scripts fill the em.
+        '\u{1100}'.. => 1.05,
+        _ => 0.64,
+    }
+}
+
+/// `text`, cut with an ellipsis so that it is at most `width` wide.
+pub(crate) fn cut(text: &str, size: f64, width: f64) -> String {
+    if text_width(text, size) <= width {
+        return text.to_owned();
+    }
+    let mut left = width - text_width("…", size);
+    let fits = |letter: &char| {
+        left -= letter_ems(*letter) * size;
+        left >= 0.0
+    };
+    let mut short: String = text.chars().take_while(fits).collect();
+    short.push('…');
+    short
+}

@@ -1,0 +1,24 @@
+use super::{coordinate, cut, escape, text_width};
+
+#[test]
+fn what_could_act_is_inert() {
+    assert_eq!(escape(r#"<a href="x">&'"#), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+    assert_eq!(escape("a\u{0}b\u{1b}[31m\tc\n"), "a\u{fffd}b\u{fffd}[31m\tc\n");
+    assert_eq!(escape("µs → 漢"), "µs → 漢");
+}
+
+#[test]
+fn coordinates_are_short() {
+    for (value, text) in [(0.0, "0"), (12.0, "12"), (12.34, "12.3"), (-0.04, "0"), (-1.26, "-1.3"), (99.96, "100")] {
+        assert_eq!(coordinate(value), text);
+    }
+}
+
+#[test]
+fn cut_text_fits_and_says_that_it_was_cut() {
+    let long = "a directory with quite a long name";
+    let short = cut(long, 12.0, 80.0);
+    assert!(short.ends_with('…') && text_width(&short, 12.0) <= 80.0, "{short}");
+    assert_eq!(cut("short", 12.0, 80.0), "short");
+    assert_eq!(cut("anything", 12.0, 1.0), "…");
+}

@@ -1,0 +1,119 @@
+//! Pages: one HTML document that needs nothing else.
+//!
+//! Owns: the document, its style sheet, the order of headings, figures with their captions.
+//! Does not own: drawings (`plot`, `bars`), tables (`table`), the words.
+//! Invariants: nothing is loaded, not even by mistake: the document forbids it to itself. Headings
+//! descend by one; every figure has a caption, every table too; ids are unique.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use crate::bars::Bars;
+use crate::markup::escape;
+use crate::plot::Plot;
+use crate::sheet::Width;
+use crate::table::Table;
+
+const STYLE: &str = include_str!("page/style.css");
+
+/// A drawing.
+#[derive(Clone, Debug)]
+pub enum Figure {
+    /// One quantity over another.
+    Plot(Plot),
+    /// Figures side by side.
+    Bars(Bars),
+}
+
+impl From<Plot> for Figure {
+    fn from(plot: Plot) -> Self {
+        Self::Plot(plot)
+    }
+}
+
+impl From<Bars> for Figure {
+    fn from(bars: Bars) -> Self {
+        Self::Bars(bars)
+    }
+}
+
+/// A page, written from top to bottom.
+#[derive(Clone, Debug)]
+pub struct Page {
+    title: String,
+    body: String,
+    figures: usize,
+}
+
+impl Page {
+    /// A page with a heading. `origin` says where its figures come from: `simulated`, `measured`.
+    #[must_use]
+    pub fn new(title: impl Into<String>, origin: &str) -> Self {
+        let title = title.into();
+        let body = format!("<h1>{} <span class=\"origin\">{}</span></h1>\n", escape(&title), escape(origin));
+        Self { title, body, figures: 0 }
+    }
+
+    /// A heading below the page's own.
+    pub fn section(&mut self, title: &str) {
+        let _ = writeln!(self.body, "<h2>{}</h2>", escape(title));
+    }
+
+    /// A paragraph of plain text.
+    pub fn paragraph(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
+    }
+
+    /// Names and values, one a line.
+    pub fn facts<N: AsRef<str>>(&mut self, facts: impl IntoIterator<Item = (N, String)>) {
+        self.body.push_str("<dl>\n");
+        for (name, value) in facts {
+            let _ = writeln!(self.body, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name.as_ref()), escape(&value));
+        }
+        self.body.push_str("</dl>\n");
+    }
+
+    /// A table.
+    pub fn table(&mut self, table: &Table) {
+        self.body.push_str(&table.html());
+    }
+
+    /// A drawing under its title.
+    pub fn figure(&mut self, figure: impl Into<Figure>) {
+        let figure = figure.into();
+        self.figures += 1;
+        let (title, note) = match &figure {
+            Figure::Plot(plot) => (plot.title(), plot.sentence()),
+            Figure::Bars(bars) => (bars.title(), bars.sentence()),
+        };
+        let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", escape(note)) };
+        let _ = writeln!(self.body, "<figure>\n<figcaption><b>{}</b>{note}</figcaption>", escape(title));
+        for width in Width::BOTH {
+            let id = format!("figure-{}-{}", self.figures, width.class());
+            self.body.push_str(&match &figure {
+                Figure::Plot(plot) => plot.svg(width, &id),
+                Figure::Bars(bars) => bars.svg(width, &id),
+            });
+        }
+        self.body.push_str("</figure>\n");
+    }
+
+    /// The document. `foot` is its last line.
+    #[must_use]
+    pub fn html(&self, foot: &str) -> String {
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+             style-src 'unsafe-inline'; img-src data:\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+             <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{}</main>\n\
+             <footer>{}</footer>\n</body>\n</html>\n",
+            escape(&self.title),
+            self.body,
+            escape(foot)
+        )
+    }
+}

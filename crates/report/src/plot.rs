@@ -1,0 +1,321 @@
+//! Plots of one quantity over another: lines, steps, clouds of points.
+//!
+//! Owns: the frame with its axes, drawing series, leaving out what no eye could see.
+//! Does not own: units (`axis`), places (`scale`), the surface (`sheet`).
+//! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line keeps
+//! the smallest and the largest value of each column of pixels; a cloud keeps a point for each half
+//! pixel that has one.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+
+use crate::axis::{Axis, Tick};
+use crate::legend::{self, Entry, Sample};
+use crate::markup::{coordinate, text_width};
+use crate::scale::Scale;
+use crate::sheet::{Anchor, Look, Sheet, Width, style};
+
+/// Up to so many points each has its marker; a longer line has this many, spread over it.
+const MARKERS_MAX: usize = 12;
+
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Shape {
+    /// A line from point to point.
+    Line,
+    /// A value holds until the next.
+    Steps,
+    /// Points that are not joined: round dots.
+    Dots,
+    /// Points that are not joined: short upright strokes.
+    Ticks,
+    /// A limit or a published value: a thin dashed line that holds until the next point.
+    Reference,
+}
+
+/// One series of a plot.
+#[derive(Clone, Debug)]
+pub struct Series {
+    name: String,
+    shape: Shape,
+    points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// A series of points, in the units of the axes; for all shapes but clouds in ascending order
+    /// of their first coordinate.
+    #[must_use]
+    pub fn new(name: impl Into<String>, shape: Shape, points: Vec<(f64, f64)>) -> Self {
+        Self { name: name.into(), shape, points }
+    }
+}
+
+/// A plot, to be put on a [`crate::Page`].
+#[derive(Clone, Debug)]
+pub struct Plot {
+    title: String,
+    note: String,
+    x: Axis,
+    y: Axis,
+    series: Vec<Series>,
+}
+
+/// The frame's inside on the sheet.
+struct Frame {
+    left: f64,
+    top: f64,
+    width: f64,
+    height: f64,
+}
+
+impl Plot {
+    /// A plot without series.
+    #[must_use]
+    pub fn new(title: impl Into<String>, x: Axis, y: Axis) -> Self {
+        Self { title: title.into(), note: String::new(), x, y, series: Vec::new() }
+    }
+
+    /// With a sentence below the title: what to look for.
+    #[must_use]
+    pub fn note(self, note: impl Into<String>) -> Self {
+        Self { note: note.into(), ..self }
+    }
+
+    /// With one more series.
+    #[must_use]
+    pub fn with(mut self, series: Series) -> Self {
+        self.series.push(series);
+        self
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    pub(crate) fn sentence(&self) -> &str {
+        &self.note
+    }
+
+    /// The drawing; `id` is unique in the document.
+    pub(crate) fn svg(&self, width: Width, id: &str) -> String {
+        let mut sheet = Sheet::new(width);
+        let wanted = match width {
+            Width::Wide => (10, 5),
+            Width::Narrow => (6, 4),
+        };
+        // Decades may stand closer: they say more than steps between them would.
+        let wanted = (wanted.0, if self.y.is_log() { 8 } else { wanted.1 });
+        let x = self.x.scale(extent(self.finite().map(|(x, _)| x).filter(|x| self.x.has(*x))), wanted.0);
+        let y = self.y.scale(extent(self.finite().map(|(_, y)| y).filter(|y| self.y.has(*y))), wanted.1);
+        let (y_ticks, y_text) = self.y.ticks(&y, wanted.1);
+        let inside = width.total() - width.left() - width.right();
+        let (x_ticks, x_text) = fitting(&self.x, &x, wanted.0, inside, width.font());
+
+        sheet.text(2.0, 14.0, Anchor::Start, "label", &y_text);
+        let top = legend::draw(&mut sheet, width, 20.0, &self.entries()) + 8.0;
+        let frame = Frame { left: width.left(), top, width: inside, height: width.plot_height() };
+        draw_axes(&mut sheet, &frame, &x_ticks, &y_ticks, width.font());
+        let bottom = frame.top + frame.height + 36.0;
+        sheet.text(frame.left + frame.width / 2.0, bottom, Anchor::Middle, "label", &x_text);
+        if self.finite().next().is_none() {
+            let (x, y) = (frame.left + frame.width / 2.0, frame.top + frame.height / 2.0);
+            sheet.text(x, y, Anchor::Middle, "label", "no data");
+        }
+        for (series, order) in self.ordered() {
+            draw_series(&mut sheet, &frame, series, (&x, &y), order);
+        }
+        sheet.finish(id, &self.title, &self.description(), bottom + 6.0)
+    }
+
+    /// What a reader who does not see the drawing is told.
+    fn description(&self) -> String {
+        let mut text = format!("{} over {}.", self.y.label, self.x.label);
+        for series in &self.series {
+            let finite = || series.points.iter().map(|point| point.1).filter(|y| y.is_finite());
+            if finite().next().is_none() {
+                text.push_str(&format!(" {}: no data.", series.name));
+                continue;
+            }
+            let (low, high) = extent(finite());
+            let [low, high] = [low, high].map(|value| self.y.quantity.text(value));
+            let points = series.points.len();
+            text.push_str(&format!(" {}: {points} points from {low} to {high}.", series.name));
+        }
+        text
+    }
+
+    /// One series that the axis names already needs no legend.
+    fn entries<'a>(&'a self) -> Vec<Entry<'a>> {
+        if self.series.len() < 2 {
+            return Vec::new();
+        }
+        let entry = |(series, order): (&'a Series, usize)| {
+            let sample = match series.shape {
+                Shape::Line | Shape::Steps => Sample::Line,
+                Shape::Dots => Sample::Dots,
+                Shape::Ticks => Sample::Ticks,
+                Shape::Reference => Sample::Reference,
+            };
+            Entry { name: &series.name, sample, style: style(order) }
+        };
+        self.ordered().map(entry).collect()
+    }
+
+    /// Each series and the number of its style; references have a style of their own and use none up.
+    fn ordered(&self) -> impl Iterator<Item = (&Series, usize)> {
+        self.series.iter().scan(0, |next, series| {
+            let order = *next;
+            *next += usize::from(series.shape != Shape::Reference);
+            Some((series, order))
+        })
+    }
+
+    fn finite(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        let points = self.series.iter().flat_map(|series| series.points.iter().copied());
+        points.filter(|(x, y)| x.is_finite() && y.is_finite())
+    }
+}
+
+/// The smallest and the largest; 0 and 0 of nothing.
+fn extent(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let all = values.fold(None, |all, value| {
+        let (low, high): (f64, f64) = all.unwrap_or((value, value));
+        Some((low.min(value), high.max(value)))
+    });
+    all.unwrap_or((0.0, 0.0))
+}
+
+/// The ticks of a horizontal axis, as many as have room for their texts.
+pub(crate) fn fitting(axis: &Axis, scale: &Scale, wanted: usize, width: f64, font: f64) -> (Vec<Tick>, String) {
+    for wanted in (1..=wanted).rev() {
+        let (ticks, text) = axis.ticks(scale, wanted);
+        let widest = ticks.iter().map(|tick| text_width(&tick.text, font)).fold(0.0, f64::max);
+        // Texts at the ends are pushed inside by at most half of their width.
+        let apart = ticks.windows(2).map(|two| (two[1].place - two[0].place) * width).fold(f64::INFINITY, f64::min);
+        if apart >= widest * 1.5 + 8.0 {
+            return (ticks, text);
+        }
+    }
+    let (mut ticks, text) = axis.ticks(scale, 1);
+    ticks.truncate(1);
+    (ticks, text)
+}
+
+fn draw_axes(sheet: &mut Sheet, frame: &Frame, x_ticks: &[Tick], y_ticks: &[Tick], font: f64) {
+    let Frame { left, top, width, height } = *frame;
+    let bottom = top + height;
+    let (mut lines, mut notches) = (String::new(), String::new());
+    for tick in y_ticks {
+        let y = bottom - tick.place * height;
+        lines.push_str(&format!("M{} {}h{}", coordinate(left), coordinate(y), coordinate(width)));
+        sheet.text(left - 6.0, y + font * 0.35, Anchor::End, "tick", &tick.text);
+    }
+    for tick in x_ticks {
+        let x = left + tick.place * width;
+        notches.push_str(&format!("M{} {}v4", coordinate(x), coordinate(bottom)));
+        let half = text_width(&tick.text, font) / 2.0;
+        let middle = x.clamp(left - 40.0 + half, (left + width + 10.0 - half).max(left));
+        sheet.text(middle, bottom + 6.0 + font, Anchor::Middle, "tick", &tick.text);
+    }
+    sheet.path(&Look { class: "grid", dash: "" }, &lines);
+    let frame_line = format!("M{} {}h{}", coordinate(left), coordinate(bottom), coordinate(width));
+    sheet.path(&Look { class: "axis", dash: "" }, &(frame_line + &notches));
+}
+
+fn draw_series(sheet: &mut Sheet, frame: &Frame, series: &Series, (x, y): (&Scale, &Scale), order: usize) {
+    let place = |&(at, value): &(f64, f64)| {
+        let (across, up) = (x.place(at)?, y.place(value)?);
+        Some((frame.left + across * frame.width, frame.top + frame.height * (1.0 - up)))
+    };
+    let places = series.points.iter().map(place);
+    let style = style(order);
+    match series.shape {
+        Shape::Dots | Shape::Ticks => {
+            let outline = cloud(places.flatten(), series.shape == Shape::Ticks);
+            sheet.path(&Look { class: &format!("dots {}", style.class), dash: "" }, &outline);
+        }
+        Shape::Reference => {
+            let outline = joined(&thinned(places), true, Some(frame.left + frame.width));
+            sheet.path(&Look { class: "reference", dash: "4 3" }, &outline);
+        }
+        Shape::Line | Shape::Steps => {
+            let places = thinned(places);
+            let outline = joined(&places, series.shape == Shape::Steps, None);
+            sheet.path(&Look { class: &format!("line {}", style.class), dash: style.dash }, &outline);
+            let outline: String = marked(&places, order).map(|(x, y)| style.marker.outline(x, y)).collect();
+            sheet.path(&Look { class: &format!("mark {}", style.class), dash: "" }, &outline);
+        }
+    }
+}
+
+/// Of each column of pixels the first, the lowest, the highest and the last place; `None` is a gap.
+fn thinned(places: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Option<(f64, f64)>> {
+    let mut kept = Vec::new();
+    let mut column: Vec<(f64, f64)> = Vec::new();
+    let flush = |column: &mut Vec<(f64, f64)>, kept: &mut Vec<Option<(f64, f64)>>| {
+        if column.len() <= 4 {
+            kept.extend(column.drain(..).map(Some));
+            return;
+        }
+        let by_height = |a: &usize, b: &usize| column[*a].1.total_cmp(&column[*b].1);
+        let indices = 0..column.len();
+        let lowest = indices.clone().min_by(by_height).unwrap_or(0);
+        let highest = indices.max_by(by_height).unwrap_or(0);
+        let picked: BTreeSet<usize> = [0, lowest, highest, column.len() - 1].into();
+        kept.extend(picked.into_iter().map(|at| Some(column[at])));
+        column.clear();
+    };
+    for place in places {
+        let same_column = |(x, _): (f64, f64)| column.last().is_none_or(|last| last.0.floor() == x.floor());
+        if !place.is_some_and(same_column) {
+            flush(&mut column, &mut kept);
+        }
+        match place {
+            Some(place) => column.push(place),
+            None => kept.push(None),
+        }
+    }
+    flush(&mut column, &mut kept);
+    kept
+}
+
+/// Places joined by straight lines, or by steps that hold on to `until`.
+fn joined(places: &[Option<(f64, f64)>], steps: bool, until: Option<f64>) -> String {
+    let mut outline = String::new();
+    let mut before = None;
+    for place in places {
+        let Some((x, y)) = *place else {
+            before = None;
+            continue;
+        };
+        let [across, down] = [x, y].map(coordinate);
+        match before {
+            None => outline.push_str(&format!("M{across} {down}")),
+            Some(last) if last == y => outline.push_str(&format!("H{across}")),
+            Some(_) if steps => outline.push_str(&format!("H{across}V{down}")),
+            Some(_) => outline.push_str(&format!("L{across} {down}")),
+        }
+        before = Some(y);
+    }
+    if let (Some(_), Some(until)) = (before, until) {
+        outline.push_str(&format!("H{}", coordinate(until)));
+    }
+    outline
+}
+
+/// The places that get a marker: each of a few, some of many, other ones for each series.
+fn marked(places: &[Option<(f64, f64)>], order: usize) -> impl Iterator<Item = (f64, f64)> + '_ {
+    let count = places.len();
+    let stride = count.div_ceil(MARKERS_MAX).max(1);
+    let first = if stride > 1 { (stride / 2 + order * stride / 4) % stride } else { 0 };
+    places.iter().skip(first).step_by(stride).flatten().copied()
+}
+
+/// A spot for each half pixel that has one.
+fn cloud(places: impl Iterator<Item = (f64, f64)>, upright: bool) -> String {
+    let spots: BTreeSet<(i64, i64)> =
+        places.map(|(x, y)| ((x * 2.0).round() as i64, (y * 2.0).round() as i64)).collect();
+    spots.into_iter().map(|(x, y)| legend::spot(upright, x as f64 / 2.0, y as f64 / 2.0)).collect()
+}

@@ -1,0 +1,91 @@
+//! Rows: one figure, or a few, with all that they depend on, as one JSON object on one line.
+//!
+//! Owns: the shape that every experiment prints.
+//! Does not own: the figures and their names.
+//! Invariants: names keep the order in which they were given; a number that is not finite is `null`.
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
+
+/// Where figures come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// From the real engine on this machine.
+    Measured,
+    /// From the simulator, in virtual time.
+    Simulated,
+}
+
+/// Named values in order.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Fields(Vec<(String, Value)>);
+
+impl Fields {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.push(name, value);
+        self
+    }
+
+    /// Adds one; a name that is there already gets the new value.
+    pub fn push(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        let (name, value) = (name.into(), value.into());
+        match self.0.iter_mut().find(|(other, _)| *other == name) {
+            Some(field) => field.1 = value,
+            None => self.0.push((name, value)),
+        }
+    }
+
+    /// The value of that name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(other, _)| other == name).map(|(_, value)| value)
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (name, value) in &self.0 {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// One row. Shown ([`fmt::Display`]) as JSON on one line without its end.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Row {
+    /// Which experiment.
+    pub experiment: String,
+    /// Which of the things that are compared.
+    pub variant: String,
+    /// What was set.
+    pub params: Fields,
+    /// What came out, each name ending with its unit.
+    pub metrics: Fields,
+    /// What was published for the same, under the metrics' names.
+    pub published: Fields,
+    /// Where the metrics come from.
+    pub source: Source,
+}
+
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}

@@ -1,0 +1,211 @@
+//! Where on the medium a file's bytes are.
+//!
+//! Space is given out as files are first written, in one of two ways. Delayed: the aligned chunk
+//! around the write goes to the file at once, so that files written side by side stay in pieces of a
+//! chunk, as delayed and preallocating file systems have it (ext4). At submission: exactly the bytes
+//! written, in the order in which they come, so that interleaved writers fragment their files. Either
+//! way the next free range after the last one given out is used, large enough ones first. What was
+//! there before the run is laid out in one piece a file. What no request ever wrote has no place: a
+//! read of it costs nothing on the medium.
+//!
+//! Owns: the extents of each file, the free ranges.
+//! Does not own: how much may be written (`state` counts blocks); names and metadata of a
+//! file system, which have no place here (what its journal costs a sync, `timing::throttled` knows).
+//! Invariants: extents of files do not overlap while there is free space; a full medium shares places
+//! rather than fail, since space is counted elsewhere.
+
+use std::collections::BTreeMap;
+
+use super::timing::Span;
+
+/// What space is given out in.
+const UNIT_BYTES: u64 = 4096;
+/// Free ranges that are looked at for one that is large enough.
+const LOOKS_MAX: usize = 64;
+
+/// How space is given out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Allocation {
+    /// A chunk at a time.
+    Delayed {
+        /// Its size: a multiple of 4096.
+        chunk_bytes: u64,
+    },
+    /// What is written, as it is submitted.
+    AtSubmission,
+}
+
+#[derive(Clone, Copy)]
+struct Extent {
+    len: u64,
+    position: u64,
+}
+
+#[derive(Default)]
+struct FileMap {
+    /// File offset to extent.
+    extents: BTreeMap<u64, Extent>,
+}
+
+pub(crate) struct Layout {
+    allocation: Allocation,
+    files: BTreeMap<u64, FileMap>,
+    /// Start to length.
+    free: BTreeMap<u64, u64>,
+    /// Where the last range given out ends.
+    cursor: u64,
+    capacity: u64,
+}
+
+impl FileMap {
+    /// The first part of `offset..end` without a place.
+    fn first_hole(&self, offset: u64, end: u64) -> Option<(u64, u64)> {
+        let mut at = offset;
+        if let Some((start, extent)) = self.extents.range(..=at).next_back() {
+            at = at.max(start + extent.len);
+        }
+        while at < end {
+            match self.extents.range(at..).next() {
+                Some((start, extent)) if *start == at => at += extent.len,
+                Some((start, _)) => return Some((at, end.min(*start))),
+                None => return Some((at, end)),
+            }
+        }
+        None
+    }
+
+    fn insert(&mut self, offset: u64, extent: Extent) {
+        if let Some((_, before)) =
+            self.extents.range_mut(..offset).next_back().filter(|(start, before)| {
+                *start + before.len == offset && before.position + before.len == extent.position
+            })
+        {
+            before.len += extent.len;
+            return;
+        }
+        self.extents.insert(offset, extent);
+    }
+}
+
+impl Layout {
+    pub(crate) fn new(allocation: Allocation, capacity_bytes: u64) -> Self {
+        let capacity = (capacity_bytes / UNIT_BYTES).max(1) * UNIT_BYTES;
+        Self { allocation, files: BTreeMap::new(), free: BTreeMap::from([(0, capacity)]), cursor: 0, capacity }
+    }
+
+    /// Adds the places of a range to `spans`, in the order of the file's bytes; parts that follow each
+    /// other are one. What has no place is left out.
+    pub(crate) fn find(&self, file: u64, offset: u64, len: u64, spans: &mut Vec<Span>) {
+        let Some(map) = self.files.get(&file) else { return };
+        let end = offset.saturating_add(len);
+        let first = map.extents.range(..=offset).next_back().map_or(offset, |(start, _)| *start);
+        for (start, extent) in map.extents.range(first..end) {
+            let (from, until) = (offset.max(*start), end.min(start + extent.len));
+            if from >= until {
+                continue;
+            }
+            let span = Span { position: extent.position + (from - start), len: until - from };
+            match spans.last_mut() {
+                Some(last) if last.position + last.len == span.position => last.len += span.len,
+                _ => spans.push(span),
+            }
+        }
+    }
+
+    /// Gives a range that is about to be written its place, where it has none.
+    pub(crate) fn allocate(&mut self, file: u64, offset: u64, len: u64) {
+        let end = offset.saturating_add(len);
+        while let Some((from, _)) = self.files.entry(file).or_default().first_hole(offset, end) {
+            let (start, until) = match self.allocation {
+                Allocation::AtSubmission => (from / UNIT_BYTES * UNIT_BYTES, end.next_multiple_of(UNIT_BYTES)),
+                Allocation::Delayed { chunk_bytes } => {
+                    let start = from / chunk_bytes * chunk_bytes;
+                    (start, start + chunk_bytes)
+                }
+            };
+            self.fill(file, start, until);
+        }
+    }
+
+    /// Lays a range out in one piece, or as few as there can be. Of one that is larger than the medium
+    /// only so much has a place.
+    pub(crate) fn lay_out(&mut self, file: u64, offset: u64, len: u64) {
+        let len = len.min(self.capacity);
+        let start = offset / UNIT_BYTES * UNIT_BYTES;
+        self.fill(file, start, offset.saturating_add(len).div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES));
+    }
+
+    fn fill(&mut self, file: u64, start: u64, end: u64) {
+        while let Some((from, until)) = self.files.entry(file).or_default().first_hole(start, end) {
+            let extent = self.take(from, until - from);
+            self.files.entry(file).or_default().insert(from, extent);
+        }
+    }
+
+    /// Up to `len` bytes of free space. A medium with none left gives a place that is in use.
+    fn take(&mut self, offset: u64, len: u64) -> Extent {
+        let ranges = || self.free.range(self.cursor..).chain(self.free.range(..self.cursor)).take(LOOKS_MAX);
+        let found = ranges().find(|range| *range.1 >= len).or_else(|| ranges().max_by_key(|range| *range.1));
+        let Some((start, free)) = found.map(|range| (*range.0, *range.1)) else {
+            let position = offset % self.capacity;
+            return Extent { position, len: len.min(self.capacity - position) };
+        };
+        self.free.remove(&start);
+        let taken = len.min(free);
+        if taken < free {
+            self.free.insert(start + taken, free - taken);
+        }
+        self.cursor = start + taken;
+        Extent { position: start, len: taken }
+    }
+
+    /// Frees what lies in a range of a file. `whole` units alone are freed.
+    pub(crate) fn free(&mut self, file: u64, offset: u64, len: u64) {
+        let start = offset.div_ceil(UNIT_BYTES).saturating_mul(UNIT_BYTES);
+        let end = offset.saturating_add(len) / UNIT_BYTES * UNIT_BYTES;
+        let Some(map) = self.files.get_mut(&file) else { return };
+        let mut freed = Vec::new();
+        while let Some((at, extent)) = map.extents.range(..end).next_back().map(|(at, extent)| (*at, *extent)) {
+            if at + extent.len <= start {
+                break;
+            }
+            map.extents.remove(&at);
+            let (from, until) = (start.max(at), end.min(at + extent.len));
+            if at < from {
+                map.extents.insert(at, Extent { len: from - at, position: extent.position });
+            }
+            if until < at + extent.len {
+                let rest = Extent { len: at + extent.len - until, position: extent.position + (until - at) };
+                map.extents.insert(until, rest);
+            }
+            freed.push((extent.position + (from - at), until - from));
+            if from == start && at <= start {
+                break;
+            }
+        }
+        freed.into_iter().for_each(|(position, len)| self.give_back(position, len));
+    }
+
+    /// Frees all that a file has.
+    pub(crate) fn remove(&mut self, file: u64) {
+        for extent in self.files.remove(&file).into_iter().flat_map(|map| map.extents.into_values()) {
+            self.give_back(extent.position, extent.len);
+        }
+    }
+
+    /// A range is free again, with those next to it as one. Shared places are freed once.
+    fn give_back(&mut self, position: u64, len: u64) {
+        let (mut start, mut end) = (position, position + len);
+        while let Some((at, free)) = self.free.range(..=end).next_back().map(|(at, free)| (*at, *free)) {
+            if at + free < start {
+                break;
+            }
+            self.free.remove(&at);
+            (start, end) = (start.min(at), end.max(at + free));
+        }
+        self.free.insert(start, end - start);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What a disk did, for figures.
+//!
+//! Owns: the counting, and where on the medium requests were, thinned to a bounded number.
+//! Does not own: what a timing counts itself (`timing::Counts`); how figures are shown.
+//! Invariants: the points kept are evenly spaced in the order of requests.
+
+use crate::simulation::OffsetSample;
+
+/// Most points that are kept of where the device worked.
+const OFFSETS_MAX: usize = 20_000;
+
+/// A device's figures since the beginning.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DiskFigures {
+    /// Time with at least one request in flight, in nanoseconds.
+    pub busy_ns: u64,
+    /// Requests in flight, multiplied by how long: divided by the time, the mean queue depth.
+    pub depth_ns: u128,
+    /// Requests in flight now.
+    pub depth: u64,
+    /// Data requests that ended: reads, writes.
+    pub requests: (u64, u64),
+    /// Bytes read and written.
+    pub bytes: (u64, u64),
+    /// Syncs that ended.
+    pub syncs: u64,
+    /// Head movements, or flash blocks that had to be merged; 0 where the model has neither.
+    pub seeks: u64,
+    /// How often two writes that followed each other, as the device saw them, were of different files.
+    pub file_switches: u64,
+    /// Requests that were merged into others before they went to the device.
+    pub merges: u64,
+    /// Commands that went to the device.
+    pub commands: u64,
+    /// Their bytes: divided by `commands`, the mean I/O size after merging.
+    pub command_bytes: u64,
+}
+
+pub(crate) struct Statistics {
+    figures: DiskFigures,
+    /// Until when busy and depth time is counted.
+    counted_ns: u64,
+    offsets: Vec<OffsetSample>,
+    /// Of so many requests one is kept.
+    every: u64,
+    seen: u64,
+}
+
+impl Statistics {
+    pub(crate) fn new() -> Self {
+        Self { figures: DiskFigures::default(), counted_ns: 0, offsets: Vec::new(), every: 1, seen: 0 }
+    }
+
+    fn pass_time(&mut self, now_ns: u64) {
+        let ns = now_ns.saturating_sub(self.counted_ns);
+        self.counted_ns = now_ns.max(self.counted_ns);
+        if self.figures.depth > 0 {
+            self.figures.busy_ns += ns;
+            self.figures.depth_ns += u128::from(ns) * u128::from(self.figures.depth);
+        }
+    }
+
+    /// So many requests are in flight from now on.
+    pub(crate) fn depth(&mut self, now_ns: u64, depth: u64) {
+        self.pass_time(now_ns);
+        self.figures.depth = depth;
+    }
+
+    /// A data request ended at a place of the medium.
+    pub(crate) fn data(&mut self, now_ns: u64, write: bool, bytes: u64, position: Option<u64>) {
+        let figures = &mut self.figures;
+        let (requests, moved) = if write {
+            (&mut figures.requests.1, &mut figures.bytes.1)
+        } else {
+            (&mut figures.requests.0, &mut figures.bytes.0)
+        };
+        *requests += 1;
+        *moved += bytes;
+        let Some(offset) = position else { return };
+        self.seen += 1;
+        if !(self.seen - 1).is_multiple_of(self.every) {
+            return;
+        }
+        if self.offsets.len() == OFFSETS_MAX {
+            let mut at = 0;
+            self.offsets.retain(|_| {
+                at += 1;
+                at % 2 == 1
+            });
+            self.every *= 2;
+            if !(self.seen - 1).is_multiple_of(self.every) {
+                return;
+            }
+        }
+        self.offsets.push(OffsetSample { at_ns: now_ns, offset, write });
+    }
+
+    pub(crate) fn sync(&mut self) {
+        self.figures.syncs += 1;
+    }
+
+    pub(crate) fn figures(&mut self, now_ns: u64) -> DiskFigures {
+        self.pass_time(now_ns);
+        self.figures
+    }
+
+    pub(crate) fn offsets(&self) -> &[OffsetSample] {
+        &self.offsets
+    }
+}
+
+#[cfg(test)]
+mod tests;

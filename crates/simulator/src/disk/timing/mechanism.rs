@@ -1,0 +1,193 @@
+//! What is behind a queue: one device that takes commands, a bounded number at a time.
+//!
+//! A flush waits until the commands taken before it are done and takes no others meanwhile, as the
+//! kernel and SATA have it; then the device empties its volatile cache. Behind a throttle it has its place
+//! among the writes, and others go on.
+//!
+//! Owns: the choice of device, the commands that have a known end, the flush under way.
+//! Does not own: the models; what waits outside (`elevator`).
+//! Invariants: at most `depth` commands are inside; each comes out once.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::card::{Card, CardParameters};
+use super::channels::{ChannelParameters, Channels};
+use super::elevator::Command;
+use super::rotating::{Rotating, RotatingParameters};
+use super::store::{Store, StoreParameters};
+use super::throttled::{ThrottleParameters, Throttled};
+use crate::random::Random;
+
+/// Which device, and its numbers.
+#[derive(Clone, Debug)]
+pub(crate) enum MechanismParameters {
+    Rotating(RotatingParameters),
+    Card(CardParameters),
+    Channels(ChannelParameters),
+    Store(StoreParameters),
+    Throttled(ThrottleParameters),
+}
+
+enum Model {
+    Rotating(Box<Rotating>),
+    Card(Card),
+    Channels(Channels),
+    Store(Store),
+    Throttled(Throttled),
+}
+
+/// Commands whose end is known, in the order of their ends; equal ones as they came.
+#[derive(Default)]
+pub(super) struct Finishing {
+    ends: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    added: u64,
+}
+
+impl Finishing {
+    pub(super) fn add(&mut self, end_ns: u64, token: usize) {
+        self.added += 1;
+        self.ends.push(Reverse((end_ns, self.added, token)));
+    }
+
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.ends.peek().map(|end| end.0.0)
+    }
+
+    pub(super) fn pop_due(&mut self, now_ns: u64) -> Option<usize> {
+        self.next_ns().filter(|end_ns| *end_ns <= now_ns)?;
+        self.ends.pop().map(|end| end.0.2)
+    }
+}
+
+enum Flush {
+    None,
+    /// Until what was taken before is done.
+    Waits,
+    /// The file system's journal is written; its commit block follows.
+    Logs {
+        at_ns: u64,
+    },
+    Ends {
+        at_ns: u64,
+    },
+}
+
+pub(super) struct Mechanism {
+    model: Model,
+    depth: usize,
+    inside: usize,
+    flush: Flush,
+}
+
+impl Mechanism {
+    pub(super) fn new(parameters: &MechanismParameters, depth: usize) -> Self {
+        let model = match parameters.clone() {
+            MechanismParameters::Rotating(parameters) => Model::Rotating(Box::new(Rotating::new(parameters))),
+            MechanismParameters::Card(parameters) => Model::Card(Card::new(parameters)),
+            MechanismParameters::Channels(parameters) => Model::Channels(Channels::new(parameters)),
+            MechanismParameters::Store(parameters) => Model::Store(Store::new(parameters)),
+            MechanismParameters::Throttled(parameters) => Model::Throttled(Throttled::new(parameters)),
+        };
+        Self { model, depth, inside: 0, flush: Flush::None }
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        let goes_on = matches!(self.flush, Flush::None) || matches!(self.model, Model::Throttled(_));
+        self.inside < self.depth && goes_on
+    }
+
+    pub(super) fn is_flushing(&self) -> bool {
+        !matches!(self.flush, Flush::None)
+    }
+
+    pub(super) fn take(&mut self, now_ns: u64, command: Command, random: &mut Random) {
+        self.inside += 1;
+        match &mut self.model {
+            Model::Rotating(model) => model.take(now_ns, command),
+            Model::Card(model) => model.take(now_ns, command),
+            Model::Channels(model) => model.take(now_ns, command),
+            Model::Store(model) => model.take(now_ns, command, random),
+            Model::Throttled(model) => model.take(now_ns, command),
+        }
+    }
+
+    /// Begins a flush, with what a journal has to say first if it `commits`. Not while one is under way.
+    pub(super) fn flush(&mut self, now_ns: u64, commits: bool) {
+        self.flush = match &mut self.model {
+            Model::Throttled(model) => match if commits { model.log(now_ns) } else { None } {
+                Some(at_ns) => Flush::Logs { at_ns },
+                None => Flush::Ends { at_ns: model.flush(now_ns) },
+            },
+            _ => Flush::Waits,
+        };
+        self.try_flush(now_ns);
+    }
+
+    /// The commit block follows what was logged.
+    fn commit(&mut self, now_ns: u64) {
+        if let (Flush::Logs { at_ns }, Model::Throttled(model)) = (&self.flush, &mut self.model)
+            && *at_ns <= now_ns
+        {
+            self.flush = Flush::Ends { at_ns: model.commit(*at_ns) };
+        }
+    }
+
+    fn try_flush(&mut self, now_ns: u64) {
+        if self.inside > 0 || !matches!(self.flush, Flush::Waits) {
+            return;
+        }
+        let at_ns = match &mut self.model {
+            Model::Rotating(model) if !model.is_empty() => return,
+            Model::Rotating(model) => model.flush_ns(now_ns),
+            Model::Channels(model) => model.flush(now_ns),
+            Model::Card(_) | Model::Store(_) | Model::Throttled(_) => now_ns,
+        };
+        self.flush = Flush::Ends { at_ns };
+    }
+
+    fn finishing(&mut self) -> &mut Finishing {
+        match &mut self.model {
+            Model::Rotating(model) => &mut model.finishing,
+            Model::Card(model) => &mut model.finishing,
+            Model::Channels(model) => &mut model.finishing,
+            Model::Store(model) => &mut model.finishing,
+            Model::Throttled(model) => &mut model.finishing,
+        }
+    }
+
+    /// When something happens next.
+    pub(super) fn next_ns(&mut self) -> Option<u64> {
+        let inner_ns = if let Model::Rotating(model) = &self.model { model.next_ns() } else { None };
+        let flush_ns = if let Flush::Ends { at_ns } | Flush::Logs { at_ns } = self.flush { Some(at_ns) } else { None };
+        [self.finishing().next_ns(), inner_ns, flush_ns].into_iter().flatten().min()
+    }
+
+    /// Does what happens until `now_ns`. The commands that are done are added to `done`; true if a
+    /// flush is.
+    pub(super) fn step(&mut self, now_ns: u64, done: &mut Vec<usize>) -> bool {
+        if let Model::Rotating(model) = &mut self.model {
+            model.step(now_ns);
+        }
+        while let Some(token) = self.finishing().pop_due(now_ns) {
+            done.push(token);
+            self.inside -= 1;
+        }
+        self.commit(now_ns);
+        let flushed = matches!(self.flush, Flush::Ends { at_ns } if at_ns <= now_ns);
+        if flushed {
+            self.flush = Flush::None;
+        }
+        self.try_flush(now_ns);
+        flushed
+    }
+
+    pub(super) fn seeks(&self) -> u64 {
+        match &self.model {
+            Model::Rotating(model) => model.seeks,
+            Model::Card(model) => model.blocks_merged,
+            Model::Channels(model) => model.blocks_erased,
+            Model::Store(_) | Model::Throttled(_) => 0,
+        }
+    }
+}

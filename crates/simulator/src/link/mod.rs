@@ -1,0 +1,107 @@
+//! A simulated link: streams of bytes in virtual time, at a rate, with a delay, losses and cuts.
+//!
+//! Owns: the links of a world, what all streams of one share.
+//! Does not own: what the bytes mean; the time of the world.
+//! Invariants: the two directions do not slow each other; all streams of a link share its rate, piece by
+//! piece in the order sent. Acknowledgements are free.
+
+mod direction;
+mod options;
+mod serve;
+mod stream;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use crate::world::{Shared, World};
+
+use direction::{Cut, Direction};
+pub use options::{LinkError, LinkOptions};
+pub use serve::serve_machine;
+use stream::Stream;
+pub use stream::{Closed, LinkEnd};
+
+/// What all streams of a link share.
+struct Line {
+    shared: Arc<Shared>,
+    number: u64,
+    options: LinkOptions,
+    /// Towards end 0, towards end 1.
+    directions: Mutex<[Direction; 2]>,
+}
+
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, [Direction; 2]> {
+        self.directions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pass(&self, towards: usize, now_ns: u64, len: u64) -> Option<u64> {
+        let mut directions = self.lock();
+        directions[towards].forget_cuts(now_ns);
+        directions[towards].pass(now_ns, len, &self.options)
+    }
+}
+
+/// A link between two places, for any number of streams.
+pub struct Link {
+    line: Arc<Line>,
+    streams: Mutex<Vec<Weak<Stream>>>,
+}
+
+/// What has passed in one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkFigures {
+    /// Bytes of streams.
+    pub bytes: u64,
+    /// Packets that were lost and sent again.
+    pub lost_packets: u64,
+}
+
+impl Link {
+    /// A link in `world`. `number` tells it from the world's other links in the trace.
+    pub fn new(world: &World, number: u64, options: LinkOptions) -> Self {
+        let shared = Arc::clone(world.shared());
+        let directions = Mutex::new([0; 2].map(|_| Direction::new(shared.fork_random())));
+        Self { line: Arc::new(Line { shared, number, options, directions }), streams: Mutex::default() }
+    }
+
+    /// What it was made from.
+    pub fn options(&self) -> &LinkOptions {
+        &self.line.options
+    }
+
+    /// A new stream, open at once: its near and its far end.
+    pub fn connect(&self) -> (LinkEnd, LinkEnd) {
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(|stream| stream.strong_count() > 0);
+        let stream = Stream::new(Arc::clone(&self.line), streams.len() as u64);
+        streams.push(Arc::downgrade(&stream));
+        stream.ends()
+    }
+
+    /// From `from_ns` until `until_ns` ([`u64::MAX`]: for good) nothing arrives, in either direction. What
+    /// was on its way is sent again one retransmission delay after the cut.
+    pub fn cut(&self, from_ns: u64, until_ns: u64) {
+        if until_ns <= from_ns {
+            return;
+        }
+        let cut = Cut { from_ns, until_ns };
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for towards in 0..2 {
+            let late_ns = self.line.lock()[towards].cut(cut, &self.line.options);
+            let late_ns = if until_ns == u64::MAX { u64::MAX } else { late_ns };
+            for stream in streams.iter().filter_map(Weak::upgrade) {
+                stream.delay(towards, from_ns, late_ns);
+            }
+        }
+    }
+
+    /// What has been sent from the near ends, and from the far ones.
+    pub fn figures(&self) -> (LinkFigures, LinkFigures) {
+        let directions = self.line.lock();
+        let of = |direction: &Direction| LinkFigures { bytes: direction.bytes, lost_packets: direction.lost_packets };
+        (of(&directions[1]), of(&directions[0]))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Numbers of pages, kept as runs of pages that have the same ones.
+//!
+//! Owns: for each page of a file two versions (written last, synced), stream-like histories in few runs.
+//! Does not own: what the versions mean (`stamps`).
+//! Invariants: the runs of a chunk cover it whole, in order, and neighbours differ. A chunk that is
+//! absent is all zeros.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Pages in a chunk.
+const CHUNK_PAGES: u64 = 512;
+
+/// What is known of a page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Cell {
+    /// The version that the last write to end gave it; 0 is zeros.
+    pub(super) last: u32,
+    /// The oldest version that it may have after a power loss.
+    pub(super) synced: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    /// First page past it, counted from the chunk's first.
+    end: u16,
+    cell: Cell,
+}
+
+#[derive(Clone, Debug)]
+struct Chunk(Vec<Run>);
+
+impl Chunk {
+    fn new() -> Self {
+        Self(vec![Run { end: CHUNK_PAGES as u16, cell: Cell::default() }])
+    }
+
+    fn first_with(&self, page: u16) -> usize {
+        self.0.partition_point(|run| run.end <= page)
+    }
+
+    /// Replaces what the pages of `range` have; `scratch` is memory to work in.
+    fn update(&mut self, range: Range<u16>, scratch: &mut Vec<Run>, mut to: impl FnMut(Cell, Range<u16>) -> Cell) {
+        let from = self.first_with(range.start);
+        let mut start = if from == 0 { 0 } else { self.0[from - 1].end };
+        scratch.clear();
+        if from > 0 {
+            // The neighbour before, so that equal ones join.
+            scratch.push(self.0[from - 1]);
+        }
+        let mut add = |end: u16, cell: Cell| match scratch.last_mut() {
+            Some(last) if last.cell == cell => last.end = end,
+            _ => scratch.push(Run { end, cell }),
+        };
+        let mut upto = from;
+        while start < range.end {
+            let run = self.0[upto];
+            if start < range.start {
+                add(range.start, run.cell);
+            }
+            let piece = start.max(range.start)..run.end.min(range.end);
+            add(piece.end, to(run.cell, piece));
+            if run.end > range.end {
+                add(run.end, run.cell);
+            }
+            (start, upto) = (run.end, upto + 1);
+        }
+        if let Some(next) = self.0.get(upto)
+            && scratch.last().is_some_and(|last| last.cell == next.cell)
+        {
+            if let Some(last) = scratch.last_mut() {
+                last.end = next.end;
+            }
+            upto += 1;
+        }
+        self.0.splice(from.saturating_sub(1)..upto, scratch.drain(..));
+    }
+}
+
+/// The cells of all pages of a file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Runs {
+    chunks: BTreeMap<u64, Chunk>,
+    scratch: Vec<Run>,
+}
+
+impl Runs {
+    /// Replaces what the pages have; `to` is called for pages that had the same until now.
+    pub(super) fn update(&mut self, pages: Range<u64>, mut to: impl FnMut(Cell, Range<u64>) -> Cell) {
+        for (index, range) in chunks_of(pages) {
+            let first = index * CHUNK_PAGES;
+            let chunk = self.chunks.entry(index).or_insert_with(Chunk::new);
+            chunk.update(range, &mut self.scratch, |cell, piece| {
+                to(cell, first + u64::from(piece.start)..first + u64::from(piece.end))
+            });
+        }
+    }
+
+    /// Replaces what pages have from `first` on, as far as anything but zeros is known.
+    pub(super) fn update_from(&mut self, first: u64, mut to: impl FnMut(Cell, Range<u64>) -> Cell) {
+        let indexes: Vec<u64> = self.chunks.range(first / CHUNK_PAGES..).map(|(index, _)| *index).collect();
+        for index in indexes {
+            self.update((index * CHUNK_PAGES).max(first)..(index + 1) * CHUNK_PAGES, &mut to);
+        }
+    }
+
+    /// Calls `look` with runs of pages that have the same, and what they have.
+    pub(super) fn look<E>(
+        &self,
+        pages: Range<u64>,
+        mut look: impl FnMut(Range<u64>, Cell) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for (index, range) in chunks_of(pages) {
+            let first = index * CHUNK_PAGES;
+            let whole = |range: Range<u16>| first + u64::from(range.start)..first + u64::from(range.end);
+            let Some(chunk) = self.chunks.get(&index) else {
+                look(whole(range), Cell::default())?;
+                continue;
+            };
+            let mut start = range.start;
+            for run in &chunk.0[chunk.first_with(range.start)..] {
+                let end = run.end.min(range.end);
+                look(whole(start..end), run.cell)?;
+                start = end;
+                if start == range.end {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many runs there are.
+    pub(super) fn count(&self) -> usize {
+        self.chunks.values().map(|chunk| chunk.0.len()).sum()
+    }
+}
+
+/// The chunks that a range of pages has a part in, each with the part.
+fn chunks_of(pages: Range<u64>) -> impl Iterator<Item = (u64, Range<u16>)> {
+    let indexes = pages.start / CHUNK_PAGES..pages.end.div_ceil(CHUNK_PAGES);
+    indexes.filter(move |_| pages.start < pages.end).map(move |index| {
+        let first = index * CHUNK_PAGES;
+        let range = pages.start.max(first) - first..pages.end.min(first + CHUNK_PAGES) - first;
+        (index, range.start as u16..range.end as u16)
+    })
+}

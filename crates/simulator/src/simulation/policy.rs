@@ -1,0 +1,42 @@
+//! Whose policies a run has, by name.
+//!
+//! Owns: the list of names, the knobs that a run starts with.
+//! Does not own: the policies (`engine`, `linux-policies`).
+//! Invariants: each run has policies of its own, so that estimates begin afresh; the user's knobs come last.
+
+use engine::settings::Settings;
+use engine::throttle::Policies;
+
+use super::{Simulation, SimulationError};
+
+/// The name of the engine's own policies.
+pub const OWN_POLICY: &str = "afflux";
+
+/// All names, each with what it is in a line.
+pub fn policies() -> Vec<(&'static str, &'static str)> {
+    let own = (OWN_POLICY, "the engine's own: each device a share of the dirty limit and a flusher");
+    let others = linux_policies::NAMES.iter().filter_map(|name| linux_policies::policy(name).ok());
+    std::iter::once(own).chain(others.map(|policy| (policy.name, policy.about))).collect()
+}
+
+impl Simulation {
+    /// The knobs in force at the start, and the policies if they are not the engine's own.
+    pub(super) fn settings(&self) -> Result<(Settings, Option<Policies>), SimulationError> {
+        let mut settings = Settings::new();
+        let mut policies = None;
+        if self.policy != OWN_POLICY {
+            let unknown = |_| {
+                let names: Vec<&str> = self::policies().iter().map(|(name, _)| *name).collect();
+                let what = format!("there is no policy '{}'; there are {}", self.policy, names.join(", "));
+                SimulationError::Description(what)
+            };
+            let policy = linux_policies::policy(&self.policy).map_err(unknown)?;
+            policy.prepare(&mut settings)?;
+            policies = Some(policy.policies);
+        }
+        for knob in &self.knobs {
+            settings.set_text(knob)?;
+        }
+        Ok((settings, policies))
+    }
+}

@@ -1,0 +1,52 @@
+//! Why a run did not end with its future's output.
+//!
+//! Owns: the reasons, and their words.
+//! Does not own: finding them (`world`).
+//! Invariants: each names who waits or what was found.
+
+/// Why a run did not end with its future's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunError {
+    /// Nothing is ready and nothing is due: these tasks wait for each other, or for nobody.
+    Deadlock {
+        /// The tasks that wait, as name and number.
+        waiting: Vec<String>,
+    },
+    /// The run passed [`WorldOptions::time_ns_max`].
+    TimeUp {
+        /// The tasks that wait, as name and number.
+        waiting: Vec<String>,
+    },
+    /// The run passed [`WorldOptions::steps_max`].
+    StepsUp {
+        /// The tasks that are ready, as name and number.
+        ready: Vec<String>,
+        /// The virtual time by then.
+        now_ns: u64,
+    },
+    /// A check failed: see [`World::fail`].
+    Failed {
+        /// What was found.
+        what: String,
+    },
+}
+
+impl std::fmt::Display for RunError {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Deadlock { waiting } => {
+                write!(out, "deadlock: nothing is ready and no timer is set; waiting: {}", waiting.join(", "))
+            }
+            Self::TimeUp { waiting } => {
+                write!(out, "not done in the virtual time allowed; waiting: {}", waiting.join(", "))
+            }
+            Self::StepsUp { ready, now_ns } => {
+                write!(out, "not done in the steps allowed, now at {now_ns} ns; ready: {}", ready.join(", "))
+            }
+            Self::Failed { what } => write!(out, "{what}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}

@@ -1,0 +1,183 @@
+//! What the engine does for a law of throttling, whatever the law says.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use engine::counters::Counter;
+use engine::throttle::{
+    Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Policies, Then, Throttle, View, WokenBy,
+};
+use simulator::DiskOptions;
+
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+
+/// Asks after every `pages` and says always the same; its background threshold is out of reach.
+struct Always {
+    pages: u64,
+    decision: Decision,
+}
+
+impl Law for Always {
+    /// Calls, and pages that they were about.
+    type Task = (u64, u64);
+    type Device = u64;
+    type Shared = u64;
+
+    fn name(&self) -> &'static str {
+        "always"
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace { task_pages: self.pages, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
+    }
+
+    fn decide(&self, view: &View, memory: Memory<'_, Self>) -> Decision {
+        // Twice the same figure, and one of the device's.
+        assert_eq!(view.read(Global::Dirty), view.read(Global::Dirty));
+        assert!(view.device_reclaimable() <= view.memory_pages);
+        memory.task.0 += 1;
+        memory.task.1 += view.task.dirtied;
+        *memory.shared += memory.pace.unpaid_pages;
+        memory.pace.unpaid_pages = 0;
+        assert_eq!(view.task.pass == 0, view.task.written_last == 0, "only a pass that wrote is followed by another");
+        if view.task.pass > 0 { Decision::Continue } else { self.decision }
+    }
+
+    fn wrote(&self, view: &View, pages: u64, device: &mut u64, _: &mut u64) {
+        *device += pages;
+        assert_eq!(*device, view.device().written, "it is told of every page");
+    }
+
+    fn over_background(&self, _: &View, _: &mut u64, _: &mut u64) -> bool {
+        false
+    }
+
+    fn slice_pages(&self, _: &View, _: &mut u64, _: &mut u64) -> u64 {
+        16
+    }
+
+    fn limits(&self, _: &View, _: &mut u64, _: &mut u64) -> LimitPages {
+        LimitPages { dirty: 77, background: 7 }
+    }
+}
+
+fn lab(pages: u64, decision: Decision, frames: u64, disks: usize) -> Lab {
+    let disk = DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() };
+    let law = Throttle::Law(Arc::new(Always { pages, decision }));
+    Lab::with_policies(1, frames, &vec![disk; disks], &[], Policies { throttle: law, ..Policies::default() })
+}
+
+#[test]
+fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_counted() {
+    let pause = Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let lab = lab(10, Decision::Pause(pause), 1024, 1);
+    let file = lab.file(0, 0, 0);
+    let began = lab.here.now_ns();
+    lab.run(async {
+        lab.here.write(&file, 0, 100 * PAGE, 1).await.unwrap();
+        let took = lab.here.now_ns() - began;
+        assert!((50 * MILLISECOND..51 * MILLISECOND).contains(&took), "{took} ns for ten pauses");
+        for at in 0..100 {
+            lab.here.write(&file, at * PAGE as u64, PAGE, 2).await.unwrap();
+        }
+    });
+    assert_eq!(lab.count(Counter::BalanceCalls), 10, "overwriting what is dirty asks nobody");
+    assert_eq!(lab.count(Counter::BalancePasses), 10);
+    assert_eq!(lab.count(Counter::BalanceGlobalReads), 20);
+    assert_eq!(lab.count(Counter::BalanceDirtyReads), 20);
+    assert_eq!(lab.count(Counter::BalanceDeviceReads), 10);
+    let device = lab.here.engine.status().devices[0].clone();
+    assert_eq!(device.pauses.len(), 1);
+    let row = device.pauses[0];
+    assert_eq!((row.cause, row.count, row.waiting), (PauseCause::Rate, 10, 0));
+    assert_eq!((row.ns, lab.count(Counter::ThrottleNs)), (10 * row.longest_ns, row.ns));
+    assert_eq!(device.dirty_limit_bytes, 77 * 4096, "the limit shown is the law's");
+}
+
+#[test]
+fn a_writer_writes_back_itself_when_told_to() {
+    let lab = lab(32, Decision::WriteBack { pages: 24 }, 1024, 1);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, 320 * PAGE, 1).await.unwrap();
+        lab.here.sleep(SECOND).await;
+    });
+    assert_eq!(lab.count(Counter::BalanceWrittenPages), 240);
+    assert_eq!(lab.count(Counter::PagesWritten), 240, "nobody else did");
+    assert_eq!(lab.here.dirty_bytes(), 80 * PAGE as u64);
+}
+
+#[test]
+fn whatever_a_law_says_dirty_pages_leave_frames_to_readers() {
+    let lab = lab(1 << 40, Decision::Continue, 512, 1);
+    let (file, other) = (lab.file(0, 0, 0), lab.file(0, 64 * PAGE, 9));
+    let (here, to) = (Arc::clone(&lab.here), file.clone());
+    let ended = lab.beside(async move {
+        for at in 0..4096 {
+            here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
+        }
+    });
+    let mut most = 0;
+    lab.run(async {
+        while !ended.load(Ordering::Relaxed) {
+            lab.here.read(&other, 0, 64 * PAGE).await.unwrap();
+            most = most.max(lab.here.dirty_bytes() / PAGE as u64);
+            assert!(lab.here.now_ns() < 60 * SECOND);
+            lab.here.sleep(MILLISECOND).await;
+        }
+    });
+    // The knob says half of 512; the guard is half-way between that and all.
+    assert!((256..=384).contains(&most), "{most} pages");
+    let causes: Vec<_> = lab.here.engine.status().devices[0].pauses.iter().map(|row| row.cause).collect();
+    assert_eq!(causes, [PauseCause::MemoryGuard]);
+}
+
+#[test]
+fn a_device_that_hangs_leaves_a_third_to_one_that_comes_later() {
+    let lab = lab(1 << 40, Decision::Continue, 1024, 2);
+    let (stuck, other) = (lab.file(0, 0, 0), lab.file(1, 0, 0));
+    lab.here.disks[0].hang();
+    let (here, to) = (Arc::clone(&lab.here), stuck.clone());
+    let ended = lab.beside(async move {
+        for at in 0..4096 {
+            here.write(&to, at * PAGE as u64, PAGE, 1).await.unwrap();
+        }
+    });
+    lab.run(lab.here.sleep(SECOND));
+    let of_stuck = lab.here.dirty_bytes() / PAGE as u64;
+    assert!(!ended.load(Ordering::Relaxed) && (500..=512).contains(&of_stuck), "{of_stuck}: two thirds of 768");
+    lab.run(async {
+        for at in 0..2048 {
+            lab.here.write(&other, at * PAGE as u64, PAGE, 1).await.unwrap();
+        }
+        lab.here.sync(&other).await.unwrap();
+    });
+    lab.here.disks[0].release();
+    assert!(lab.run(lab.here.until(20 * SECOND, || ended.load(Ordering::Relaxed))), "and goes on when it can");
+}
+
+#[test]
+fn a_pause_that_its_writer_leaves_is_over() {
+    let pause = Pause { ns: SECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let lab = lab(1, Decision::Pause(pause), 256, 1);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        let write = lab.here.write(&file, 0, PAGE, 1);
+        futures_either(write, lab.here.sleep(SECOND / 10)).await;
+    });
+    let row = lab.here.engine.status().devices[0].pauses[0];
+    assert_eq!((row.waiting, row.count), (0, 1));
+    assert!(row.ns < SECOND / 5, "{row:?}");
+}
+
+/// Waits for whichever ends first; drops the other.
+async fn futures_either<A, B>(one: impl Future<Output = A>, other: impl Future<Output = B>) {
+    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
+    std::future::poll_fn(|cx| {
+        if one.as_mut().poll(cx).is_ready() || other.as_mut().poll(cx).is_ready() {
+            return std::task::Poll::Ready(());
+        }
+        std::task::Poll::Pending
+    })
+    .await;
+}

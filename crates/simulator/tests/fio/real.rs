@@ -1,0 +1,110 @@
+//! Real fio, and what it says it did.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::VARIABLE;
+
+/// What fio says of a job.
+#[derive(Debug)]
+pub(crate) struct RealJob {
+    pub(crate) name: String,
+    pub(crate) error: u64,
+    /// Read and written.
+    pub(crate) bytes: [u64; 2],
+    pub(crate) calls: [u64; 2],
+    /// `fsync` calls on the way; fio counts no others.
+    pub(crate) syncs: u64,
+    pub(crate) runtime_ms: u64,
+}
+
+/// Whether there is a fio; says so if not.
+#[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
+pub(crate) fn is_installed() -> bool {
+    let installed = Command::new("fio").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !installed {
+        println!("skipped: fio is not installed (Debian package fio)");
+    }
+    installed
+}
+
+fn fio(arguments: &[&str], directory: &Path) -> std::process::Output {
+    let mut command = Command::new("fio");
+    command.args(arguments).env(VARIABLE.0, VARIABLE.1).current_dir(directory);
+    command.output().expect("fio runs")
+}
+
+/// Whether fio takes the file.
+pub(crate) fn accepts(directory: &Path, file: &str) -> Result<(), String> {
+    let output = fio(&["--parse-only", file], directory);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    if output.status.success() { Ok(()) } else { Err(told) }
+}
+
+/// Whether fio gets through the file.
+pub(crate) fn runs(directory: &Path, file: &str) -> bool {
+    fio(&["--output-format=json", file], directory).status.success()
+}
+
+/// A directory that is gone when this is.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Self {
+        use std::sync::atomic::{AtomicU64, Ordering};
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("afflux-fio-{}-{number}-{name}", std::process::id()));
+        std::fs::create_dir(&path).expect("a scratch directory");
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs a job file in a directory of its own.
+pub(crate) fn run(directory: &Path, file: &str) -> Vec<RealJob> {
+    let scratch = Scratch::new(file);
+    for entry in std::fs::read_dir(directory).expect("the jobs are there").filter_map(Result::ok) {
+        std::fs::copy(entry.path(), scratch.0.join(entry.file_name())).expect("copies");
+    }
+    let output = fio(&["--output-format=json", file], &scratch.0);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{file}: {text}{}", String::from_utf8_lossy(&output.stderr));
+    jobs(&text)
+}
+
+/// The jobs in fio's JSON. Its layout is fixed, one key a line, so that no parser of JSON is needed: keys of
+/// a job are at a depth of their own.
+fn jobs(text: &str) -> Vec<RealJob> {
+    let mut jobs: Vec<RealJob> = Vec::new();
+    let mut section = String::new();
+    for line in text.lines() {
+        let depth = line.len() - line.trim_start().len();
+        let Some((key, value)) = line.trim().split_once(':') else { continue };
+        let (key, value) = (key.trim().trim_matches('"'), value.trim().trim_end_matches(','));
+        let number = || value.parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
+        if depth == 6 && key == "jobname" {
+            let name = value.trim_matches('"').to_owned();
+            jobs.push(RealJob { name, error: 0, bytes: [0; 2], calls: [0; 2], syncs: 0, runtime_ms: 0 });
+        }
+        let Some(job) = jobs.last_mut() else { continue };
+        if depth == 6 {
+            key.clone_into(&mut section);
+        }
+        let way = usize::from(section == "write");
+        match (depth, section.as_str(), key) {
+            (6, _, "error") => job.error = number(),
+            (6, _, "job_runtime") => job.runtime_ms = number(),
+            (8, "read" | "write", "io_bytes") => job.bytes[way] = number(),
+            (8, "read" | "write", "total_ios") => job.calls[way] = number(),
+            (8, "sync", "total_ios") => job.syncs = number(),
+            _ => {}
+        }
+    }
+    jobs
+}
