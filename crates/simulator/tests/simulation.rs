@@ -207,6 +207,11 @@ fn readers_start_evenly_and_read_everything() {
     assert_eq!((job.clones, job.read.bytes, job.read.ops), (20, 20 << 16, 20 * 128));
     assert!(job.elapsed_ns > 2 * Nanos::SECOND && job.elapsed_ns < 3 * Nanos::SECOND, "{}", job.elapsed_ns);
     assert_eq!(outcome.jobs.len(), 1);
+    // Their files are holes: they need no room, and the medium has nothing to look for.
+    let disk = DiskOptions { capacity_bytes: 1 << 20, ..DiskOptions::default() };
+    simulation.devices = vec![DeviceChoice::plain(disk)];
+    simulation.contents = Contents::Stamped;
+    assert_eq!(run(&simulation).jobs[0].read.bytes, 20 << 16);
 }
 
 #[test]

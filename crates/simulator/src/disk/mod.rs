@@ -267,6 +267,13 @@ impl Disk {
         state.count_blocks();
     }
 
+    /// Makes a file so long behind the engine's back, without a place for any of it: all holes.
+    pub fn make_sparse(&self, file: DiskFileId, size: u64) {
+        if let Some(file) = self.lock().files.get_mut(&file.0) {
+            file.change_behind(size, 0, &[]);
+        }
+    }
+
     /// Gives the first `bytes` of a file their place on the medium, in one piece if there is one, as
     /// files have it that were there before. Nothing is read, written or counted as space.
     pub fn lay_out(&self, file: DiskFileId, bytes: u64) {

@@ -117,6 +117,9 @@ fn layout_of(all: &[Planned<'_>]) -> BTreeMap<String, u64> {
 
 pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> Result<Plan<S::File>, String> {
     let all = planned(workloads, seed)?;
+    for readers in all.iter().filter(|planned| matches!(planned.workload, Workload::Readers(_))) {
+        readers.paths.iter().for_each(|path| site.leave_holes(path));
+    }
     site.lay_out(&layout_of(&all))?;
     let mut plan = Plan { starts: Vec::new(), rows: Vec::new(), bytes: Some(0) };
     let mut group: Option<Arc<Mutex<Recorder>>> = None;

@@ -131,6 +131,10 @@ impl<P: Platform> Site for EngineSite<P> {
         self.engine.platform()
     }
 
+    fn leave_holes(&self, _: &str) {
+        // Whoever opens the files decides.
+    }
+
     fn lay_out(&self, _: &BTreeMap<String, u64>) -> Result<(), String> {
         Ok(())
     }

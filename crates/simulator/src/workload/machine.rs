@@ -5,7 +5,7 @@
 //! Does not own: when anything happens (`runner`), the devices.
 //! Invariants: a path is one file. The first mismatch or misuse is kept and ends the run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -57,6 +57,8 @@ pub(crate) struct Machine {
     /// CPU time of a call, in nanoseconds.
     pub(crate) call_ns: u64,
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
+    /// Files that are laid out as holes.
+    sparse: Mutex<BTreeSet<String>>,
     pub(crate) moved_bytes: AtomicU64,
     /// When jobs are to stop.
     pub(crate) stop_ns: AtomicU64,
@@ -104,6 +106,7 @@ impl Machine {
             kind,
             call_ns,
             files: Mutex::default(),
+            sparse: Mutex::default(),
             moved_bytes: AtomicU64::new(0),
             stop_ns: AtomicU64::new(stop_ns),
             failed: AtomicBool::new(false),
@@ -158,8 +161,10 @@ impl Machine {
             Contents::Stamped => Some(Box::new(Stamped::new(number as u32 + 1, bytes))),
             Contents::Unchecked => None,
         };
-        if bytes > 0 {
-            disk.change_behind(disk_file, bytes, 0, &laid_out);
+        match bytes > 0 && self.is_sparse(path) {
+            true => disk.make_sparse(disk_file, bytes),
+            false if bytes > 0 => disk.change_behind(disk_file, bytes, 0, &laid_out),
+            false => {}
         }
         let file = Arc::new(WorkFile {
             path: path.to_owned(),
@@ -171,6 +176,11 @@ impl Machine {
         });
         files.insert(path.to_owned(), Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Exact contents are bytes, never holes.
+    fn is_sparse(&self, path: &str) -> bool {
+        self.kind != Contents::Exact && lock(&self.sparse).contains(path)
     }
 
     /// All files, in the order of their paths.
@@ -271,11 +281,16 @@ impl Site for Machine {
         &self.platform
     }
 
+    fn leave_holes(&self, path: &str) {
+        lock(&self.sparse).insert(path.to_owned());
+    }
+
     fn lay_out(&self, layout: &BTreeMap<String, u64>) -> Result<(), String> {
         let mut needed = vec![0_u64; self.volumes.len()];
         for (path, bytes) in layout {
             let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
-            needed[volume] = needed[volume].saturating_add(*bytes);
+            let placed = if self.is_sparse(path) { 0 } else { *bytes };
+            needed[volume] = needed[volume].saturating_add(placed);
         }
         for (volume, needed) in self.volumes.iter().zip(&needed) {
             let free = volume.disk.free_bytes_hint();

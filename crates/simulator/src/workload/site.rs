@@ -24,6 +24,9 @@ pub(crate) trait Site: Send + Sync + 'static {
         self.world().now().0
     }
 
+    /// The file at `path` is all holes where it is laid out, if this world can have such files.
+    fn leave_holes(&self, path: &str);
+
     /// Sees to it that all files can be had, and that each holds so many bytes.
     ///
     /// # Errors
