@@ -25,8 +25,6 @@ use crate::{Conservation, Disk, DiskFileId, Fault, FaultTarget, FileModel, RunEr
 const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
 /// Virtual time in which, without faults, every operation must have ended.
 const SETTLE_NS_MAX: u64 = 2_000 * Nanos::SECOND;
-/// The kernels' default for how often to look for expired data; longer ones are cut to it when faults end.
-const LOOK_CENTISECS_MAX: u64 = 500;
 
 /// One file as the tasks share it. Discarding or reopening puts another in its slot.
 pub(crate) struct Shared {
@@ -209,10 +207,12 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
         disk.set_capacity(1 << 60);
         disk.release();
     }
-    // Under some laws writers wait for what only the look for expired data writes: that it is rare is a
-    // matter of the knob, and no wait without end.
-    let look = bench.engine.settings().get(Knob::WritebackCentisecs).min(LOOK_CENTISECS_MAX);
-    bench.engine.set_knob(Knob::WritebackCentisecs, look).map_err(|error| error.to_string())?;
+    // Under some laws writers wait for what only the look for expired data writes: that it is rare, or that
+    // data expires late, is a matter of the knobs, and no wait without end.
+    for (knob, most) in [(Knob::WritebackCentisecs, 500), (Knob::ExpireCentisecs, 3000)] {
+        let value = bench.engine.settings().get(knob).min(most);
+        bench.engine.set_knob(knob, value).map_err(|error| error.to_string())?;
+    }
     if !bench.guarded(world, bench.wait_for_tasks(SETTLE_NS_MAX))? {
         return Err(format!("without faults, still not done after 2000 s: {:?}", bench.doing()));
     }
