@@ -106,7 +106,6 @@ impl<P: Platform> Engine<P> {
                 Claim::Run(run) => {
                     left = left.saturating_sub(u64::from(run.len));
                     self.submit_write(device, file, run);
-                    self.platform().preemption_point().await;
                     if tag == Tag::Dirty && device.sync_waiting() {
                         return Turn::Slice;
                     }
