@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::published;
 use super::server::{Copy, Law, Machine};
 use crate::experiment::{LabError, Watch};
+use crate::machine::rounded;
 
 /// How a variant runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,7 +65,8 @@ pub(super) fn run(plan: &Plan, watch: &mut dyn Watch, share: f64) -> Result<Vec<
 
 fn row(plan: &Plan, cell: &Cell) -> Row {
     let copy = &cell.copy;
-    let first_writes: Vec<f64> = copy.first_writes_bytes().iter().map(|bytes| rounded(*bytes as f64 / 1e6)).collect();
+    let first_writes: Vec<f64> =
+        copy.first_writes_bytes().iter().map(|bytes| rounded(*bytes as f64 / 1e6, 3)).collect();
     let published = published::rate(cell.centisecs, cell.record_bytes).filter(|_| plan.is_published);
     let counted = |counter| copy.counter(counter);
     Row {
@@ -80,8 +82,8 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
             .with("disk_bytes_per_s", plan.disk_bytes_per_s)
             .with("memory_bytes", plan.memory_bytes),
         metrics: Fields::new()
-            .with("rate_mb_per_s", rounded(copy.rate_mb_per_s()))
-            .with("commit_wait_ms_mean", rounded(copy.commit_wait_ms()))
+            .with("rate_mb_per_s", rounded(copy.rate_mb_per_s(), 3))
+            .with("commit_wait_ms_mean", rounded(copy.commit_wait_ms(), 3))
             .with("commits", copy.client.commit_waits_ns.len())
             .with("elapsed_ns", copy.client.elapsed_ns)
             .with("first_write_at_dirty_mb", first_writes)
@@ -98,9 +100,4 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
         published: published.map_or_else(Fields::new, |rate| Fields::new().with("rate_mb_per_s", rate)),
         source: Source::Simulated,
     }
-}
-
-/// To thousandths, as much as a reader can use.
-pub(super) fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }

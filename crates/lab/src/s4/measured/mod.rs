@@ -15,9 +15,9 @@ use nfs_client::{Client, Error};
 use report::{Fields, Row, Source};
 
 use super::plan::Plan;
-use super::simulated::rounded;
 use crate::experiment::{LabError, Watch};
 use crate::hardware::{DiskRates, SlowDisk, SlowNetwork};
+use crate::machine::rounded;
 use servers::{Ganesha, Running, Settings};
 
 /// WRITEs in flight.
@@ -75,8 +75,8 @@ impl Measured {
                 .with("link_bits_per_s", plan.link.bits_per_second)
                 .with("disk_bytes_per_s", plan.disk_bytes_per_s),
             metrics: Fields::new()
-                .with("rate_mb_per_s", rounded(self.rate_mb_per_s()))
-                .with("commit_wait_ms_mean", rounded(self.commit_wait_ms()))
+                .with("rate_mb_per_s", rounded(self.rate_mb_per_s(), 3))
+                .with("commit_wait_ms_mean", rounded(self.commit_wait_ms(), 3))
                 .with("commits", self.commit_waits.len())
                 .with("elapsed_ns", self.elapsed.as_nanos() as u64),
             published: Fields::new(),
