@@ -22,7 +22,7 @@ use super::reads::{Path, Tally, tallied};
 use crate::experiment::LabError;
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, costs, queued_model};
 
-const CPUS: usize = 2;
+pub(super) const CPUS: usize = 2;
 const MEMORY_BYTES: u64 = 2850 << 20;
 const DISK_RATE: u64 = 54 << 20;
 const QUEUE: Queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };

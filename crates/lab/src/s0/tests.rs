@@ -1,3 +1,4 @@
+use super::mapped_writes::CPUS;
 use super::*;
 
 #[test]
@@ -25,8 +26,9 @@ fn below_the_limit_all_forms_are_the_same() {
     let base = run_many("linux-2.6.31", 20, 1, Rig::SMALL).unwrap().remove(0);
     for variant in VARIANTS {
         let ran = run_many(variant, 20, 1, Rig::SMALL).unwrap().remove(0);
-        // What others have left of a CPU's allowance may bring a call or two more.
-        assert!(ran.pauses == 0 && ran.calls.abs_diff(base.calls) <= 2, "{variant}: {} calls", ran.calls);
+        // What others have left of a CPU's allowance may bring a call more, one on each CPU.
+        let spread = ran.calls.abs_diff(base.calls);
+        assert!(ran.pauses == 0 && spread <= CPUS as u64, "{variant}: {} calls", ran.calls);
         assert!((ran.mib_per_s / base.mib_per_s - 1.0).abs() < 0.01, "{variant}: {}", ran.mib_per_s);
     }
 }
