@@ -6,9 +6,10 @@
 
 use engine::settings::Knob;
 use simulator::LinkOptions;
-use simulator::catalogue::{DeviceChoice, Model, Unit};
+use simulator::catalogue::{DeviceChoice, Model};
 
 use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options;
 
 const LINK: OptionInfo = OptionInfo {
     name: "link",
@@ -52,8 +53,6 @@ const MEMORY: OptionInfo = OptionInfo {
 
 pub(super) const OPTIONS: &[OptionInfo] = &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY];
 
-/// Most values in a list.
-const LIST_MAX: usize = 32;
 /// Bytes that the model disk takes in one command, and what a command costs beside them.
 const DISK: &str = "usb2-disk";
 
@@ -85,27 +84,29 @@ impl Plan {
             // What was given stands behind it, and counts.
             request.given.splice(0..0, quick);
         }
-        let disk_bytes_per_s = request.value(&DISK_RATE, |text| bytes(text, 1_000_000, 50_000_000))?;
+        let centisecs = Knob::BackgroundCentisecs.info();
+        let disk_bytes_per_s = request.value(&DISK_RATE, options::rate(1_000_000, 50_000_000))?;
         let disk = request.value(&DISK_RATE, |_| disk_of(disk_bytes_per_s))?;
         let plan = Self {
             link: request
                 .value(&LINK, |text| LinkOptions::parse(&format!("rate={text}")).map_err(|e| e.to_string()))?,
             disk,
             disk_bytes_per_s,
-            file_bytes: request.value(&SIZE, |text| bytes(text, 4_096, 100_000_000_000))?,
-            window_bytes: request.value(&WINDOW, |text| bytes(text, 1_000_000, 100_000_000_000))?,
-            centisecs: list(&request, &CENTISECS, centisecs)?,
-            records: list(&request, &RECORD, |text| bytes(text, 512, 1 << 30).map(|bytes| bytes as u32))?,
+            file_bytes: request.value(&SIZE, options::size(4_096, 100_000_000_000))?,
+            window_bytes: request.value(&WINDOW, options::size(1_000_000, 100_000_000_000))?,
+            centisecs: request.list(&CENTISECS, options::number(centisecs.min, centisecs.max))?,
+            records: request.list(&RECORD, |text| options::size(512, 1 << 30)(text).map(|bytes| bytes as u32))?,
             write_bytes: request.value(&WRITE_SIZE, |text| match text {
                 "record" => Ok(None),
                 text => {
-                    bytes(text, 4_096, 1 << 20).map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
+                    let bytes = options::size(4_096, 1 << 20)(text).map_err(|why| why + ", or 'record'")?;
+                    Ok(Some(bytes as u32))
                 }
             })?,
             memory_bytes: request.value(&MEMORY, |text| {
                 // In whole frames.
                 let frame = frames::FRAME_BYTES as u64;
-                bytes(text, 16_000_000, 64_000_000_000).map(|bytes| bytes / frame * frame)
+                options::size(16_000_000, 64_000_000_000)(text).map(|bytes| bytes / frame * frame)
             })?,
             is_published: false,
         };
@@ -130,30 +131,6 @@ fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let interface = command * 1_000_000_000 / bytes_ns;
     model.set("interface_bytes_per_second", &interface.to_string()).map_err(|error| error.to_string())?;
     Ok(model)
-}
-
-fn bytes(text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let allowed = || format!("it takes {} to {}, as 65536, 64KiB or 1GB", Unit::Bytes.show(min), Unit::Bytes.show(max));
-    Unit::Bytes.parse(text).filter(|bytes| (min..=max).contains(bytes)).ok_or_else(allowed)
-}
-
-fn centisecs(text: &str) -> Result<u64, String> {
-    let info = Knob::BackgroundCentisecs.info();
-    let allowed = || format!("it takes {} to {} {}", info.min, info.max, info.unit);
-    text.parse().ok().filter(|value| (info.min..=info.max).contains(value)).ok_or_else(allowed)
-}
-
-fn list<T: PartialEq>(
-    request: &Request,
-    option: &OptionInfo,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, LabError> {
-    let values = request.list(option, read)?;
-    let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
-    if values.len() > LIST_MAX || repeats {
-        return request.value(option, |_| Err(format!("at most {LIST_MAX} values, each once")));
-    }
-    Ok(values)
 }
 
 #[cfg(test)]
