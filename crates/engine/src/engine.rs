@@ -21,8 +21,8 @@ use crate::dirty::apply_limits;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
-use crate::settings::{Knob, KnobError, Settings};
-use crate::throttle::{Driver, Kept, Policies, Ruling, Throttle};
+use crate::settings::{Knob, KnobError, Settings, checked};
+use crate::throttle::{Driver, Kept, LimitPages, Policies, Ruling, Throttle};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
 use crate::writeback::driver::FlushOf;
 use crate::writeback::flusher::flush_device;
@@ -183,7 +183,7 @@ impl<P: Platform> Engine<P> {
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         let settings = &self.cache.settings;
-        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| settings.get(knob))?;
+        self.background_would_fit(knob, value, &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
         self.knobs_changed();
         Ok(())
@@ -195,10 +195,27 @@ impl<P: Platform> Engine<P> {
             return Ok(());
         };
         let settings = &self.cache.settings;
-        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| device.knob(settings, knob))?;
+        self.background_would_fit(knob, value, &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
         self.knobs_changed();
         Ok(())
+    }
+
+    /// Refuses a value out of range, and a background threshold that is not below the dirty limit.
+    fn background_would_fit(&self, knob: Knob, value: u64, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
+        use Knob::{BackgroundBytes, DirtyBytes, DirtyRatio};
+        let (settings, by_law) = (&self.cache.settings, self.cache.ruling.is_some());
+        checked(knob, value, get(knob))?;
+        settings.would_fit(knob, value, by_law, get)?;
+        if by_law || !matches!(knob, BackgroundBytes | DirtyBytes | DirtyRatio) {
+            return Ok(());
+        }
+        settings.would_fit_cache(knob, value, u64::from(self.cache.frames.total()) * PAGE_BYTES, get)
+    }
+
+    /// The knobs that have a value of their own for the device.
+    pub fn device_knobs(&self, device: DeviceId) -> Vec<(Knob, u64)> {
+        self.device(device).map(|device| device.settings.own()).unwrap_or_default()
     }
 
     fn knobs_changed(&self) {
@@ -270,7 +287,11 @@ impl<P: Platform> Engine<P> {
         let status = |device: &Arc<DeviceState>| {
             let mut status = device.status(&self.cache, now);
             if let Some(limits) = self.law_limits(device) {
-                status.dirty_limit_bytes = limits.dirty * PAGE_BYTES;
+                let LimitPages { dirty, background, bandwidth } = limits;
+                let bytes = |pages: u64| pages.saturating_mul(PAGE_BYTES);
+                status.dirty_limit_bytes = bytes(dirty);
+                status.background_threshold_bytes = bytes(background);
+                status.write_bandwidth_bytes_per_s = bandwidth.map(bytes).or(status.write_bandwidth_bytes_per_s);
             }
             status
         };

@@ -71,7 +71,7 @@ knobs! {
     DirtyBytes "dirty_bytes" "bytes" Engine 0 0 1099511627776
         "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
     BackgroundBytes "dirty_background_bytes" "bytes" Device 0 0 1099511627776
-        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together.";
+        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together. One that is not below the dirty limit is refused; Linux takes it and uses half the limit without saying so.";
     BackgroundCentisecs "dirty_background_centisecs" "centiseconds" Device 0 0 360000
         "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" "centiseconds" Device 3000 1 360000
@@ -181,6 +181,25 @@ pub enum KnobError {
         /// Its value.
         limit_value: u64,
     },
+    /// The same with a limit that is a share of the cache.
+    #[error(
+        "{background}={value} is not below the dirty limit of {limit_bytes} bytes ({limit}={ratio} of a cache of \
+         {cache_bytes}): writers would wait before the flusher starts"
+    )]
+    BackgroundAboveShare {
+        /// The knob for the background threshold.
+        background: &'static str,
+        /// Its value.
+        value: u64,
+        /// The knob for the limit.
+        limit: &'static str,
+        /// Its value, in percent.
+        ratio: u64,
+        /// What that comes to.
+        limit_bytes: u64,
+        /// The memory that it is a share of.
+        cache_bytes: u64,
+    },
     /// The knob has one value for all devices.
     #[error("{name} is one value for all devices; set it without naming one")]
     NotPerDevice {
@@ -264,6 +283,34 @@ impl Settings {
         if by_law && by_ratio { below_limit(BackgroundRatio, DirtyRatio, &with) } else { Ok(()) }
     }
 
+    /// Refuses a background threshold in bytes that is not below a limit that is a share of a cache of
+    /// `cache_bytes`, with this knob at `value` and the others as `get` says. Not for a kernel's law,
+    /// whose share is of what may be dirty at the time.
+    pub(crate) fn would_fit_cache(
+        &self,
+        knob: Knob,
+        new: u64,
+        cache_bytes: u64,
+        get: &dyn Fn(Knob) -> u64,
+    ) -> Result<(), KnobError> {
+        let with = |other: Knob| if other == knob { new } else { get(other) };
+        let (value, ratio) = (with(Knob::BackgroundBytes), with(Knob::DirtyRatio));
+        let limit_bytes = cache_bytes / 100 * ratio + cache_bytes % 100 * ratio / 100;
+        if value == 0 || with(Knob::DirtyBytes) > 0 || value < limit_bytes {
+            return Ok(());
+        }
+        let (background, limit) = (Knob::BackgroundBytes.info().name, Knob::DirtyRatio.info().name);
+        Err(KnobError::BackgroundAboveShare { background, value, limit, ratio, limit_bytes, cache_bytes })
+    }
+
+    /// Refuses settings whose background threshold in bytes is not below the limit in a cache of
+    /// `cache_bytes`, for an engine with equal parts that is still to be made.
+    pub fn background_fits_cache(&self, cache_bytes: u64) -> Result<(), KnobError> {
+        self.would_fit_cache(Knob::BackgroundBytes, self.get(Knob::BackgroundBytes), cache_bytes, &|knob| {
+            self.get(knob)
+        })
+    }
+
     /// Refuses settings whose background threshold is not below the limit, for an engine that is still to
     /// be made: by a kernel's law or not.
     pub fn background_is_below_limit(&self, by_law: bool) -> Result<(), KnobError> {
@@ -323,6 +370,12 @@ impl DeviceSettings {
         }
     }
 
+    /// The knobs that have a value of their own.
+    pub fn own(&self) -> Vec<(Knob, u64)> {
+        let values = Knob::ALL.iter().map(|knob| (*knob, self.values[*knob as usize].load(Ordering::Relaxed)));
+        values.filter(|(_, value)| *value != UNSET).collect()
+    }
+
     /// Sets a knob for this device alone.
     pub fn set(&self, engine: &Settings, knob: Knob, value: u64) -> Result<(), KnobError> {
         if knob.info().scope != Scope::Device {
@@ -344,7 +397,8 @@ fn below_limit(background: Knob, limit: Knob, get: &dyn Fn(Knob) -> u64) -> Resu
     Err(KnobError::BackgroundAboveLimit { background, value, limit, limit_value })
 }
 
-fn checked(knob: Knob, value: u64, now: u64) -> Result<(), KnobError> {
+/// Refuses a value that is out of the knob's range.
+pub(crate) fn checked(knob: Knob, value: u64, now: u64) -> Result<(), KnobError> {
     let KnobInfo { name, unit, min, max, .. } = *knob.info();
     if (min..=max).contains(&value) { Ok(()) } else { Err(KnobError::OutOfRange { name, value, unit, min, max, now }) }
 }

@@ -75,6 +75,22 @@ fn a_background_in_bytes_is_below_a_limit_in_bytes_or_refused_with_both() {
 }
 
 #[test]
+fn a_background_in_bytes_is_below_a_share_of_the_cache_or_refused_with_both() {
+    let mut settings = Settings::new();
+    settings.set(Knob::BackgroundBytes, 499).unwrap();
+    assert_eq!(settings.background_fits_cache(1000), Ok(()));
+    let message = settings.background_fits_cache(998).unwrap_err().to_string();
+    assert!(
+        message.contains("dirty_background_bytes=499") && message.contains("499 bytes (dirty_ratio=50"),
+        "{message}"
+    );
+    let fits = |knob, value| settings.would_fit_cache(knob, value, 1000, &|knob| settings.get(knob));
+    assert!(fits(Knob::DirtyRatio, 49).is_err() && fits(Knob::DirtyRatio, 50).is_ok());
+    assert!(fits(Knob::BackgroundBytes, 500).is_err() && fits(Knob::BackgroundBytes, 0).is_ok());
+    assert!(fits(Knob::DirtyBytes, 1).is_ok(), "bytes take the share's place");
+}
+
+#[test]
 fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
     let fits = |knob, value, by_law| settings.would_fit(knob, value, by_law, &|knob| settings.get(knob));
