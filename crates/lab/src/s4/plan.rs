@@ -51,7 +51,30 @@ const MEMORY: OptionInfo = OptionInfo {
     doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
 };
 
-pub(super) const OPTIONS: &[OptionInfo] = &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY];
+const SAMPLES: OptionInfo = OptionInfo {
+    name: "samples",
+    value: "NUMBER",
+    default: "3",
+    doc: "measured copies of each server; one with --quick",
+};
+const LIMITERS: OptionInfo = OptionInfo {
+    name: "limiters",
+    value: "auto|kernel|process",
+    default: "auto",
+    doc: "who slows disk and network down where it is measured: the kernel (needs root) or this process",
+};
+
+pub(super) const OPTIONS: &[OptionInfo] =
+    &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY, SAMPLES, LIMITERS];
+
+/// Who slows disk and network down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limiters {
+    /// The kernel, or this process where that cannot be had.
+    Auto,
+    Kernel,
+    Process,
+}
 
 /// Bytes that the model disk takes in one command, and what a command costs beside them.
 const DISK: &str = "usb2-disk";
@@ -69,12 +92,15 @@ pub(super) struct Plan {
     /// `None`: as large as the record.
     pub(super) write_bytes: Option<u32>,
     pub(super) memory_bytes: u64,
+    /// Measured copies of each server.
+    pub(super) samples: u64,
+    pub(super) limiters: Limiters,
     /// What was measured for the seed, so that its figures may stand beside ours.
     pub(super) is_published: bool,
 }
 
 /// A quick run writes less, with one size of record.
-const QUICK: [(&OptionInfo, &str); 2] = [(&SIZE, "300MB"), (&RECORD, "32768")];
+const QUICK: [(&OptionInfo, &str); 3] = [(&SIZE, "300MB"), (&RECORD, "32768"), (&SAMPLES, "1")];
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
@@ -108,17 +134,43 @@ impl Plan {
                 let frame = frames::FRAME_BYTES as u64;
                 options::size(16_000_000, 64_000_000_000)(text).map(|bytes| bytes / frame * frame)
             })?,
+            samples: request.value(&SAMPLES, options::number(1, 20))?,
+            limiters: request.value(&LIMITERS, limiters)?,
             is_published: false,
         };
+        plan.check(&request)?;
         let seed = LinkOptions::default();
         let is_published = plan.link == seed
             && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000);
         Ok(Self { is_published, ..plan })
     }
 
+    /// Refuses what single values cannot be refused for.
+    fn check(&self, request: &Request) -> Result<(), LabError> {
+        if self.window_bytes > self.file_bytes {
+            let (window, file) = (report::units::data(self.window_bytes), report::units::data(self.file_bytes));
+            let why = format!("a window of {window} is more than the file has ({file}, --{})", SIZE.name);
+            return request.value(&WINDOW, |_| Err(why.clone()));
+        }
+        let rate_alone = LinkOptions { bits_per_second: self.link.bits_per_second, ..LinkOptions::default() };
+        if request.measured && self.link != rate_alone {
+            return request.value(&LINK, |_| Err("where it is measured a link has a rate and nothing else".to_owned()));
+        }
+        Ok(())
+    }
+
     /// Bytes of a WRITE on the wire for a program that writes such records.
     pub(super) fn write_bytes_for(&self, record_bytes: u32) -> u32 {
         self.write_bytes.unwrap_or(record_bytes.min(1 << 20))
+    }
+}
+
+fn limiters(text: &str) -> Result<Limiters, String> {
+    match text {
+        "auto" => Ok(Limiters::Auto),
+        "kernel" => Ok(Limiters::Kernel),
+        "process" => Ok(Limiters::Process),
+        _ => Err(format!("'{text}' is none of auto, kernel, process")),
     }
 }
 
