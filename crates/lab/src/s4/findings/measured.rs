@@ -72,43 +72,53 @@ pub(in crate::s4) fn add_measured(findings: &mut Findings, plan: &Plan, outcome:
 }
 
 fn table(plan: &Plan, servers: &[Server<'_>], notes: &[String]) -> Table {
-    let columns = [
+    let ganesha = servers.iter().find(|server| server.first().is_ganesha());
+    let mut columns = vec![
         ("server", Align::Left),
         ("cs", Align::Right),
         ("copies", Align::Right),
         ("MB/s", Align::Right),
         ("from, to", Align::Right),
         ("COMMIT, ms", Align::Right),
-        ("to ganesha", Align::Right),
-        ("seed, to off", Align::Right),
     ];
+    columns.extend(ganesha.map(|_| ("to ganesha", Align::Right)));
+    columns.extend(plan.is_published.then_some(("seed, to off", Align::Right)));
     let file = servers.first().map_or(plan.file_bytes, |server| server.first().file_bytes());
     let caption = format!("Measured on this machine, copies of {}", report::units::data(file));
     let mut found = Table::new(&caption, &columns);
-    let ganesha = servers.iter().find(|server| server.first().is_ganesha());
     for server in servers {
-        let rates = server.copies.iter().map(|copy| copy.rate_mb_per_s());
-        let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-        let centisecs = server.first().centisecs();
-        let gain = ganesha.filter(|_| !server.first().is_ganesha()).map(|base| server.gain(base));
+        let mut cells = cells(server);
         let percent = |gain: Option<f64>| gain.map_or(String::new(), |gain| format!("{gain:+.1} %"));
-        found.row([
-            server.first().server().to_owned(),
-            centisecs.map_or("-".to_owned(), |centisecs| centisecs.to_string()),
-            server.copies.len().to_string(),
-            format!("{:.2}", server.rates.mean),
-            format!("{least:.2}, {most:.2}"),
-            format!("{:.0}", server.mean_of(Measured::commit_wait_ms)),
-            percent(gain),
-            percent(centisecs.and_then(|centisecs| published_gain(plan, centisecs))),
-        ]);
+        let gain = |base| percent(Some(server.gain(base)).filter(|_| !server.first().is_ganesha()));
+        cells.extend(ganesha.map(gain));
+        let of_seed = || percent(server.first().centisecs().and_then(|centisecs| published_gain(plan, centisecs)));
+        cells.extend(plan.is_published.then(of_seed));
+        found.row(cells);
     }
-    found.note(
-        "Means over the copies, with the lowest and the highest rate. Beside them by how much a server is faster than \
-         nfs-ganesha, and the seed's kernel at that threshold than without one.",
-    );
+    let means = "Means over the copies, with the lowest and the highest rate.";
+    found.note(match (ganesha, plan.is_published) {
+        (Some(_), true) => format!(
+            "{means} Beside them by how much a server is faster than nfs-ganesha, and the seed's kernel at that \
+             threshold than without one."
+        ),
+        _ => means.to_owned(),
+    });
     notes.iter().for_each(|note| found.note(note.as_str()));
     found
+}
+
+/// What stands in every table.
+fn cells(server: &Server<'_>) -> Vec<String> {
+    let rates = server.copies.iter().map(|copy| copy.rate_mb_per_s());
+    let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
+    vec![
+        server.first().server().to_owned(),
+        server.first().centisecs().map_or("-".to_owned(), |centisecs| centisecs.to_string()),
+        server.copies.len().to_string(),
+        format!("{:.2}", server.rates.mean),
+        format!("{least:.2}, {most:.2}"),
+        format!("{:.0}", server.mean_of(Measured::commit_wait_ms)),
+    ]
 }
 
 fn plot(servers: &[Server<'_>]) -> Plot {
@@ -126,10 +136,14 @@ fn plot(servers: &[Server<'_>]) -> Plot {
 
 fn says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
     let second = Duration::from_secs(1);
+    let by = match servers.first().map(|server| server.first().limiters()) {
+        Some("process") => "this process, which a machine that is busy makes slower",
+        _ => "the kernel, so that these figures hardly depend on what else the machine does",
+    };
     let mut says = vec![format!(
-        "Measured: {} of link and {} of disk, both limited, so that these figures hardly depend on what else the \
-         machine does. The client is ours: it sends {} of WRITEs, then COMMITs and waits. Servers are measured in turn, \
-         every other time in the reverse order; each copy has a server that was just started.",
+        "Measured: {} of link and {} of disk, both limited by {by}. The client is ours: it sends {} of WRITEs, then \
+         COMMITs and waits. Servers are measured in turn, every other time in the reverse order; each copy has a server \
+         that was just started.",
         report::units::rate(plan.link.bits_per_second / 8, second),
         report::units::rate(plan.disk_bytes_per_s, second),
         report::units::data(plan.window_bytes),
