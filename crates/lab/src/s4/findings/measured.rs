@@ -143,7 +143,8 @@ fn says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
     let mut says = vec![format!(
         "Measured: {} of link and {} of disk, both limited by {by}. The client is ours: it sends {} of WRITEs, then \
          COMMITs and waits. Servers are measured in turn, every other time in the reverse order; each copy has a server \
-         that was just started.",
+         that was just started. Ours is given a tenth of the memory as its ordinary threshold, as a kernel has, but where \
+         it has no settings.",
         report::units::rate(plan.link.bits_per_second / 8, second),
         report::units::rate(plan.disk_bytes_per_s, second),
         report::units::data(plan.window_bytes),
