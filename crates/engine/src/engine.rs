@@ -21,7 +21,7 @@ use crate::dirty::apply_limits;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
-use crate::settings::{Knob, KnobError, Settings};
+use crate::settings::{Knob, KnobError, Settings, Shares};
 use crate::throttle::{Driver, Kept, Policies, Ruling, Throttle};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
 use crate::writeback::driver::FlushOf;
@@ -183,7 +183,7 @@ impl<P: Platform> Engine<P> {
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         let settings = &self.cache.settings;
-        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| settings.get(knob))?;
+        Settings::would_fit(knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
         self.knobs_changed();
         Ok(())
@@ -195,10 +195,15 @@ impl<P: Platform> Engine<P> {
             return Ok(());
         };
         let settings = &self.cache.settings;
-        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| device.knob(settings, knob))?;
+        Settings::would_fit(knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
         self.knobs_changed();
         Ok(())
+    }
+
+    fn shares(&self) -> Shares {
+        let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES as u64;
+        Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
     }
 
     fn knobs_changed(&self) {

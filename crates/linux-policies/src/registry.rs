@@ -67,6 +67,17 @@ const DEFAULTS: &[(Knob, u64)] = &[
 ];
 
 impl Policy {
+    /// Whether this kernel has no such knob: setting it changes nothing.
+    pub fn ignores(&self, knob: Knob) -> bool {
+        match knob {
+            Knob::BackgroundCentisecs => self.name != "linux-3.6",
+            Knob::MinBytes | Knob::MaxBytes | Knob::StrictLimit => self.name != "linux-6.1",
+            // Their slices follow from their laws.
+            Knob::SliceBytes => true,
+            _ => false,
+        }
+    }
+
     /// Sets the knobs to what the kernel starts with: 20 and 10 percent, 30 and 5 seconds, 128 requests.
     pub fn prepare(&self, settings: &mut Settings) -> Result<(), KnobError> {
         DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))

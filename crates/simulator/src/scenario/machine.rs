@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::settings::{Knob, Settings};
+use engine::settings::{Knob, Settings, Shares};
 use frames::Frames;
 
 use super::run::RunOptions;
@@ -48,11 +48,12 @@ pub(super) fn engine(world: &World, scenario: &Scenario) -> Result<Arc<Engine<Si
     if let Some(policy) = &policy {
         policy.prepare(&mut settings).map_err(|error| error.to_string())?;
     }
+    let shares = Shares { memory_bytes: scenario.frames * 4096, by_law: policy.is_some() };
     for (name, value) in &scenario.knobs {
         let knob = Knob::named(name).map_err(|error| error.to_string())?;
         let before = settings.get(knob);
         settings.set(knob, *value).map_err(|error| error.to_string())?;
-        if settings.background_is_below_limit(policy.is_some()).is_err() {
+        if settings.background_is_below_limit(shares).is_err() {
             // Two draws contradict each other: the second is refused, as by a running engine.
             settings.set(knob, before).map_err(|error| error.to_string())?;
         }
