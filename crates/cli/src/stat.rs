@@ -90,8 +90,16 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
     let written = now.written_bytes.saturating_sub(before.map_or(now.written_bytes, |b| b.written_bytes));
     let mut parts = vec![
         format!("{} write", units::rate(written, time)),
-        format!("dirty {} of {}", units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes)),
+        format!(
+            "dirty {} of {}, flushed above {}",
+            units::memory(now.dirty_bytes),
+            units::memory(now.dirty_limit_bytes),
+            units::memory(now.background_threshold_bytes)
+        ),
     ];
+    if let Some(speed) = now.write_bandwidth_bytes_per_s {
+        parts.push(format!("writes up to {}", units::rate(speed, Duration::from_secs(1))));
+    }
     if now.in_flight_requests > 0 {
         parts.push(format!("in flight {}", units::memory(now.writeback_bytes)));
     }

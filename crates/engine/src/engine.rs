@@ -22,7 +22,7 @@ use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::{Knob, KnobError, Settings, Shares};
-use crate::throttle::{Driver, Kept, Policies, Ruling, Throttle};
+use crate::throttle::{Driver, Kept, LimitPages, Policies, Ruling, Throttle};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
 use crate::writeback::driver::FlushOf;
 use crate::writeback::flusher::flush_device;
@@ -206,6 +206,11 @@ impl<P: Platform> Engine<P> {
         Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
     }
 
+    /// The knobs that have a value of their own for the device.
+    pub fn device_knobs(&self, device: DeviceId) -> Vec<(Knob, u64)> {
+        self.device(device).map(|device| device.settings.own()).unwrap_or_default()
+    }
+
     fn knobs_changed(&self) {
         apply_limits(&self.cache);
         for device in self.devices() {
@@ -275,7 +280,11 @@ impl<P: Platform> Engine<P> {
         let status = |device: &Arc<DeviceState>| {
             let mut status = device.status(&self.cache, now);
             if let Some(limits) = self.law_limits(device) {
-                status.dirty_limit_bytes = limits.dirty * PAGE_BYTES;
+                let LimitPages { dirty, background, bandwidth } = limits;
+                let bytes = |pages: u64| pages.saturating_mul(PAGE_BYTES);
+                status.dirty_limit_bytes = bytes(dirty);
+                status.background_threshold_bytes = bytes(background);
+                status.write_bandwidth_bytes_per_s = bandwidth.map(bytes).or(status.write_bandwidth_bytes_per_s);
             }
             status
         };

@@ -71,7 +71,7 @@ knobs! {
     DirtyBytes "dirty_bytes" "bytes" Engine 0 0 1099511627776
         "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
     BackgroundBytes "dirty_background_bytes" "bytes" Device 0 0 1099511627776
-        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together.";
+        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together. One that is not below the dirty limit is refused; Linux takes it and uses half the limit without saying so.";
     BackgroundCentisecs "dirty_background_centisecs" "centiseconds" Device 0 0 360000
         "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" "centiseconds" Device 3000 1 360000
@@ -357,6 +357,12 @@ impl DeviceSettings {
             UNSET => engine.get(knob),
             own => own,
         }
+    }
+
+    /// The knobs that have a value of their own.
+    pub fn own(&self) -> Vec<(Knob, u64)> {
+        let values = Knob::ALL.iter().map(|knob| (*knob, self.values[*knob as usize].load(Ordering::Relaxed)));
+        values.filter(|(_, value)| *value != UNSET).collect()
     }
 
     /// Sets a knob for this device alone.

@@ -65,10 +65,6 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
         (vec!["serve", data, "--listen", "here"], vec!["--listen: 'here'", "0 to 65535"]),
         (vec!["serve", data, "--io", "fast"], vec!["'fast'", "auto, uring, syscalls"]),
         (vec!["serve", data, "--set", "dirty_ratio=91"], vec!["dirty_ratio: 91", "1 to 90 percent"]),
-        (
-            vec!["serve", data, "--cache", "16MiB", "--set", "dirty_background_bytes=1GiB"],
-            vec!["dirty_background_bytes=1073741824", "dirty_ratio=50 (8388608 bytes)"],
-        ),
         (vec!["serve", data, "--set", "speed=1"], vec!["no knob 'speed'", "dirty_ratio, "]),
         (vec!["serve", data, "--config", "/none"], vec!["/none"]),
         (vec!["serve", data, data], vec!["is named twice"]),

@@ -136,8 +136,11 @@ pub struct Memory<'a, L: Law + ?Sized> {
 pub struct LimitPages {
     /// The device's dirty limit.
     pub dirty: u64,
-    /// Above it background writeback starts.
+    /// Above it background writeback starts: what the law's own estimate makes of a threshold in time
+    /// included.
     pub background: u64,
+    /// Pages a second that the device writes, by the law's own estimate; `None` if it makes none.
+    pub bandwidth: Option<u64>,
 }
 
 /// A law of throttling, and of when and how much background writeback writes.

@@ -218,6 +218,12 @@ impl DeviceState {
         (centisecs > 0).then(|| self.bandwidth_pages().unwrap_or(0).saturating_mul(centisecs) / 100)
     }
 
+    /// The lower of the two, where devices have equal parts.
+    fn background_pages_in_force(&self, cache: &Cache) -> u64 {
+        let time_pages = self.background_time_pages(&cache.settings).unwrap_or(u64::MAX);
+        self.background_pages(cache).min(time_pages)
+    }
+
     /// Pages a second that the device writes while it has something to write, once that is known.
     pub(crate) fn bandwidth_pages(&self) -> Option<u64> {
         lock(&self.usage).bandwidth.bytes_per_second().map(|bytes| bytes / PAGE_BYTES)
@@ -350,10 +356,7 @@ impl DeviceState {
         let memory_short = self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0;
         let dirty_pages = self.reclaimable_pages();
         let (background_pages, over_law) = match background {
-            Background::Parts => {
-                let time_pages = self.background_time_pages(&cache.settings).unwrap_or(u64::MAX);
-                (self.background_pages(cache).min(time_pages), false)
-            }
+            Background::Parts => (self.background_pages_in_force(cache), false),
             Background::Law(over) => (u64::MAX, over),
             Background::Elsewhere => (u64::MAX, false),
         };
@@ -440,6 +443,7 @@ impl DeviceState {
         let dirty_bytes = self.budget.used() * PAGE_BYTES;
         let dirty_limit_bytes = crate::dirty::limit_pages(cache) * PAGE_BYTES;
         let files_dirty = self.unclean_count() as u32;
+        let background_pages = self.background_pages_in_force(cache);
         let usage = lock(&self.usage);
         let busy_now = if usage.in_flight > 0 { now.since(usage.busy_since) } else { 0 };
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
@@ -456,7 +460,8 @@ impl DeviceState {
             files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
             last_error: usage.last_error,
-            write_bandwidth: usage.bandwidth.bytes_per_second(),
+            background_threshold_bytes: background_pages.saturating_mul(PAGE_BYTES),
+            write_bandwidth_bytes_per_s: usage.bandwidth.bytes_per_second(),
             pauses: self.pauses.status(),
         }
     }
@@ -500,8 +505,12 @@ pub struct DeviceStatus {
     pub files_failed: u32,
     /// The last error of a write or flush.
     pub last_error: Option<DeviceError>,
-    /// Bytes a second that it writes while it has something to write; unknown at first.
-    pub write_bandwidth: Option<u64>,
+    /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
+    /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
+    pub background_threshold_bytes: u64,
+    /// Bytes a second that it writes, as the law in force estimates it; where that makes no estimate, as
+    /// measured while it has something to write. Unknown at first. (The kernel's BdiWriteBandwidth.)
+    pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Writers' pauses by cause, as far as there were any.
     pub pauses: Vec<PauseStatus>,
 }

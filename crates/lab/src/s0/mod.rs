@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::machine::{rounded, row};
+use crate::options;
 use crate::statistics::{Estimate, Samples};
 use mapped_writes::{Ran, Rig, run_many};
 use published::SPEEDS;
@@ -71,21 +72,16 @@ fn variant(text: &str) -> Result<&'static str, String> {
     found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", VARIANT.default))
 }
 
-fn number(text: &str, first: u64, last: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (first..=last).contains(number));
-    number.ok_or_else(|| format!("'{text}' is not a number from {first} to {last}"))
-}
-
 impl Plan {
     fn read(request: &Request) -> Result<Self, LabError> {
         let sizes: &[u64] = if request.quick { &[400, 600, 900] } else { &SPEEDS.map(|line| line.0) };
         let given = |option| !request.text(option).is_empty();
         let sizes_mib = match given(&SIZE_MIB) {
-            true => request.list(&SIZE_MIB, |text| number(text, 1, 2000))?,
+            true => request.list(&SIZE_MIB, options::number(1, 2000))?,
             false => sizes.to_vec(),
         };
         let runs = match given(&RUNS) {
-            true => request.value(&RUNS, |text| number(text, 3, 100))?,
+            true => request.value(&RUNS, options::number(3, 100))?,
             false if request.quick => 3,
             false => 10,
         };

@@ -19,9 +19,12 @@ use super::plain_writer::{self, Written};
 use super::plan::{Rate, directory, model, rates};
 use super::{DIRTYABLE, MAX_BYTES, OTHERS_RATE, WRITER_SECONDS, simulated};
 use crate::experiment::{Findings, LabError, Request, Watch};
+use crate::options;
 
 /// How far apart the two may be.
 const GOAL: f64 = 0.15;
+/// Most that a limit or a memory may have.
+const BYTES_MAX: u64 = 1_000_000_000_000;
 /// Seconds that do not count: memory fills.
 const FILLING_S: u64 = 10;
 /// Bytes of a write.
@@ -50,22 +53,17 @@ struct Figures {
 }
 
 pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-    let number = |text: &str| text.parse::<u64>().ok().filter(|number| (11..=600).contains(number));
-    let wrong = || "not a number of seconds from 11 to 600".to_owned();
-    let seconds = request.value(&WRITER_SECONDS, |text| number(text).ok_or_else(wrong))?;
+    let seconds = request.value(&WRITER_SECONDS, options::number(11, 600))?;
     let seconds = if request.quick { seconds.min(20) } else { seconds };
-    let bytes = |text: &str| catalogue::Unit::Bytes.parse(text).ok_or_else(|| "not a size such as 50MB".to_owned());
-    let max_bytes = request.value(&MAX_BYTES, bytes)?;
-    let given_bytes = request.value(&DIRTYABLE, |text| if text.is_empty() { Ok(0) } else { bytes(text) })?;
+    let bytes = options::size(0, BYTES_MAX);
+    let max_bytes = request.value(&MAX_BYTES, &bytes)?;
+    let given_bytes = request.value(&DIRTYABLE, options::or_nothing(bytes))?.unwrap_or(0);
     let dirtyable_bytes = match (given_bytes, request.measured) {
         (0, true) => plain_writer::dirty_threshold_bytes()? * 100 / DIRTY_PERCENT,
         (0, false) => 22 << 30,
         (bytes, _) => bytes,
     };
-    let others = request.value(&OTHERS_RATE, |text| match catalogue::Unit::BytesPerSecond.parse(text) {
-        Some(rate) => Ok(rate),
-        None => Err("not a rate such as 20MB".to_owned()),
-    })?;
+    let others = request.value(&OTHERS_RATE, options::rate(0, 10_000_000_000))?;
     let tuned = Form { name: "kernel-tuned", max_bytes };
     let forms = if request.quick { vec![tuned] } else { vec![tuned, Form { name: "kernel-default", max_bytes: 0 }] };
     let (mut findings, mut table) = (Findings::default(), table());

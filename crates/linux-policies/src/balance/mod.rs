@@ -315,7 +315,8 @@ impl Law for Balance {
 
     fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {
         let limits = Self::limits_now(view);
-        LimitPages { dirty: Self::share(view, limits.dirty, device, shared), background: limits.background }
+        let dirty = Self::share(view, limits.dirty, device, shared);
+        LimitPages { dirty, background: limits.background, bandwidth: None }
     }
 }
 

@@ -188,11 +188,14 @@ impl Control {
         }
     }
 
-    /// Seed S4: more than the device writes in the time set.
-    fn over_time(&self, view: &View, device: &Device) -> bool {
+    /// Seed S4: what the device writes in the time set, if one is.
+    fn time_pages(&self, view: &View, device: &Device) -> Option<u64> {
         let centisecs = view.knobs.background_centisecs;
-        let pages = device.bandwidth.average * centisecs / 100;
-        self.0 == Era::V3_6 && centisecs > 0 && view.device().reclaimable > pages
+        (self.0 == Era::V3_6 && centisecs > 0).then(|| device.bandwidth.average * centisecs / 100)
+    }
+
+    fn over_time(&self, view: &View, device: &Device) -> bool {
+        self.time_pages(view, device).is_some_and(|pages| view.device().reclaimable > pages)
     }
 
     fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
@@ -339,7 +342,8 @@ impl Law for Control {
         let limits = self.limits_now(view);
         let dirty =
             if self.strict(view) { self.share(view, limits.dirty, limits, device, shared) } else { limits.dirty };
-        LimitPages { dirty, background: limits.background }
+        let background = limits.background.min(self.time_pages(view, device).unwrap_or(u64::MAX));
+        LimitPages { dirty, background, bandwidth: Some(device.bandwidth.average) }
     }
 }
 

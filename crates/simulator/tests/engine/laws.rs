@@ -57,7 +57,7 @@ impl Law for Always {
     }
 
     fn limits(&self, _: &View, _: &mut u64, _: &mut u64) -> LimitPages {
-        LimitPages { dirty: 77, background: 7 }
+        LimitPages { dirty: 77, background: 7, bandwidth: Some(6400) }
     }
 }
 
@@ -91,7 +91,8 @@ fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_coun
     let row = device.pauses[0];
     assert_eq!((row.cause, row.count, row.waiting), (PauseCause::Rate, 10, 0));
     assert_eq!((row.ns, lab.count(Counter::ThrottleNs)), (10 * row.longest_ns, row.ns));
-    assert_eq!(device.dirty_limit_bytes, 77 * 4096, "the limit shown is the law's");
+    let shown = (device.dirty_limit_bytes, device.background_threshold_bytes, device.write_bandwidth_bytes_per_s);
+    assert_eq!(shown, (77 * 4096, 7 * 4096, Some(26_214_400)), "what is shown is the law's");
 }
 
 #[test]

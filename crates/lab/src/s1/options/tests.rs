@@ -19,11 +19,11 @@ fn what_cannot_be_used_is_said() {
         ("case", "three-writers", "two-writers"),
         ("request", "5000", "multiple of 4 KiB"),
         ("request", "2MiB", "4 KiB to 1 MiB"),
-        ("size", "much", "no amount"),
+        ("size", "much", "not a size"),
         ("disk-rate", "1", "1 MB/s"),
         ("request-batch", "0", "1 to 1024"),
         ("allocate-at-submission", "maybe", "yes and no"),
-        ("seed", "-1", "allowed are 0"),
+        ("seed", "-1", "number from 0"),
     ] {
         let error = read(&[(name, value)]).unwrap_err().to_string();
         assert!(error.contains(says) && error.contains(value) && error.contains(name), "{error}");
