@@ -202,7 +202,7 @@ impl<P: Platform> Engine<P> {
     }
 
     fn shares(&self) -> Shares {
-        let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES as u64;
+        let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES;
         Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
     }
 
