@@ -106,6 +106,7 @@ impl<P: Platform> Engine<P> {
                 Claim::Run(run) => {
                     left = left.saturating_sub(u64::from(run.len));
                     self.submit_write(device, file, run);
+                    self.platform().between_requests().await;
                     if tag == Tag::Dirty && device.sync_waiting() {
                         return Turn::Slice;
                     }
