@@ -237,6 +237,8 @@ pub(crate) struct Permits<E> {
 struct PermitState<E> {
     used: u64,
     limit: u64,
+    /// Most that the limit stays above what is used while nobody waits.
+    room: u64,
     queue: VecDeque<Waiting<E>>,
     next_ticket: u64,
 }
@@ -259,6 +261,13 @@ impl<E: Copy> PermitState<E> {
         self.fits(amount) && self.queue.iter().all(|waiting| waiting.outcome.is_some())
     }
 
+    /// The limit follows what is used.
+    fn settle(&mut self) {
+        if self.queue.iter().all(|waiting| waiting.outcome.is_some()) {
+            self.limit = self.limit.min(self.used.saturating_add(self.room));
+        }
+    }
+
     /// Grants from the front as far as it goes.
     fn grant(&mut self) -> Vec<Waker> {
         let mut woken = Vec::new();
@@ -273,13 +282,14 @@ impl<E: Copy> PermitState<E> {
             self.queue[at].outcome = Some(Ok(()));
             woken.push(self.queue[at].waker.clone());
         }
+        self.settle();
         woken
     }
 }
 
 impl<E: Copy> Permits<E> {
     pub(crate) fn new(limit: u64) -> Self {
-        let state = PermitState { used: 0, limit, queue: VecDeque::new(), next_ticket: 0 };
+        let state = PermitState { used: 0, limit, room: u64::MAX, queue: VecDeque::new(), next_ticket: 0 };
         Self { state: Mutex::new(state), waiting: AtomicUsize::new(0) }
     }
 
@@ -290,6 +300,18 @@ impl<E: Copy> Permits<E> {
         if free {
             state.used += amount;
         }
+        free
+    }
+
+    /// Takes `amount` if a new limit lets it and nobody waits for it.
+    pub(crate) fn try_take_within(&self, limit: u64, amount: u64) -> bool {
+        let mut state = sync::lock(&self.state);
+        state.limit = limit;
+        let free = state.free_for(amount);
+        if free {
+            state.used += amount;
+        }
+        state.settle();
         free
     }
 
@@ -320,6 +342,12 @@ impl<E: Copy> Permits<E> {
             state.grant()
         };
         wake(woken);
+    }
+
+    /// From now on the limit falls with what is used, to at most `room` above it: who wants more has to
+    /// ask for a new limit.
+    pub(crate) fn set_room(&self, room: u64) {
+        sync::lock(&self.state).room = room;
     }
 
     /// Ends the waiting of everybody who waits now.

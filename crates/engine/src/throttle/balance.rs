@@ -180,12 +180,12 @@ impl<P: Platform> Engine<P> {
         let cache = self.cache();
         let free = u64::from(cache.frames.free_count());
         let total = u64::from(cache.frames.total());
-        let writeback = cache.dirty.writeback.load(Ordering::Relaxed);
+        let writeback = cache.dirty.writeback();
         let global = GlobalCounts {
             free,
             reserve: u64::from(cache.frames.low_watermark()),
             inactive_file: total.saturating_sub(free),
-            dirty: cache.dirty.held.load(Ordering::Relaxed).saturating_sub(writeback),
+            dirty: cache.dirty.held().saturating_sub(writeback),
             writeback,
             ..GlobalCounts::default()
         };

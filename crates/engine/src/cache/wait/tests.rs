@@ -81,6 +81,26 @@ fn more_than_the_limit_is_let_through_alone() {
 }
 
 #[test]
+fn a_limit_with_room_follows_what_is_used_while_nobody_waits() {
+    let permits = Permits::<()>::new(100);
+    permits.set_room(10);
+    assert!(permits.try_take(90), "the limit that was set holds until something is given back");
+    permits.give_back(60);
+    assert!(!permits.try_take(11), "30 are used, and room is for 10");
+    assert!(permits.try_take(10));
+    assert!(permits.try_take_within(70, 30), "a new limit says what there is");
+    assert!(!permits.try_take_within(70, 1));
+    let count = Arc::new(Count::default());
+    let mut waiting = Box::pin(permits.take(30));
+    assert!(poll(waiting.as_mut(), &count).is_pending());
+    permits.set_limit(100);
+    assert_eq!(poll(waiting.as_mut(), &count), Poll::Ready(Ok(())));
+    permits.give_back(50);
+    assert_eq!(permits.used(), 50);
+    assert!(permits.try_take(10) && !permits.try_take(1), "and room above that again");
+}
+
+#[test]
 fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
     let permits = Permits::<u8>::new(1);
     assert!(permits.try_take(1));
