@@ -157,17 +157,17 @@ impl<P: Platform> Engine<P> {
     }
 
     pub(crate) fn devices(&self) -> Vec<Arc<DeviceState>> {
-        lock(&self.cache.devices).clone()
+        self.cache.devices().clone()
     }
 
     pub(crate) fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
-        lock(&self.cache.devices).get(id.0 as usize).cloned()
+        self.cache.devices().get(id.0 as usize).cloned()
     }
 
     /// Adds a device at any time and starts its flusher. The dirty limit is divided anew.
     pub fn add_device(self: &Arc<Self>, name: &str, device: Arc<dyn Device>) -> DeviceId {
         let added = {
-            let mut devices = lock(&self.cache.devices);
+            let mut devices = self.cache.devices();
             let id = DeviceId(devices.len() as u32);
             let memory: Kept = self.cache.ruling.as_ref().map_or(Box::new(()), |ruling| ruling.law.new_device());
             let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.cache.dirty), memory));

@@ -59,7 +59,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
             }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
-            file.cache.dirty.writeback.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
+            device.totals.writeback_ends(device.id, pieces.len() as u64);
             requeue(file, &mut state, now);
             kept = engine.settle(file, &mut state);
         }

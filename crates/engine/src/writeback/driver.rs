@@ -176,7 +176,7 @@ impl<P: Platform> Engine<P> {
             Claim::Run(run) => {
                 let pages = run.pages;
                 self.submit_write(&device, &file, run);
-                self.platform().preemption_point().await;
+                self.platform().between_requests().await;
                 RunEnd::Pages(pages)
             }
             Claim::Nothing | Claim::Busy => {
