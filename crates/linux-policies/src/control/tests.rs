@@ -24,7 +24,7 @@ struct Kept {
 
 impl Kept {
     fn new(era: Era) -> Self {
-        let law = Control(era);
+        let law = Control { era, ticks: TickRate::DEFAULT };
         let pace = Law::start(&law, 1_000_000, 1);
         Self { law, task: Task::default(), device: Device::default(), shared: Shared::default(), pace }
     }
@@ -81,6 +81,32 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     // 7 ms after: 3 are not worth a sleep, and are kept as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Decision::Continue, 130));
+}
+
+#[test]
+fn pauses_are_whole_ticks() {
+    // 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is
+    // 1 ms, to 8 where it is 4 ms. So with 250 ticks a second more gets through.
+    for (hz, pause_ms) in [(1000, 10), (250, 8), (100, 10)] {
+        let mut kept = Kept::owning(Era::V6_1);
+        kept.law.ticks = TickRate::built(hz).unwrap();
+        let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
+        let Decision::Pause(pause) = kept.decide(&view(100, 175_000, device, 270)) else { panic!("it waits") };
+        assert_eq!(pause.ns, pause_ms * MS, "{hz} ticks a second");
+    }
+}
+
+#[test]
+fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
+    for hz in TickRate::BUILT {
+        let mut kept = Kept::owning(Era::V6_1);
+        kept.law.ticks = TickRate::built(hz).unwrap();
+        for (ms, updated) in [(190, false), (200, true)] {
+            let Kept { law, device, shared, .. } = &mut kept;
+            law.wrote(&view(ms, 0, DeviceCounts { written: 1280, ..DeviceCounts::default() }, 0), 0, device, shared);
+            assert_eq!(device.bandwidth != Bandwidth::default(), updated, "{hz} ticks a second, {ms} ms");
+        }
+    }
 }
 
 #[test]
@@ -191,7 +217,10 @@ fn background_by_time_by_table() {
             kept.decide(&view);
             assert_eq!(kept.pace.start_background, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
-            assert!(!Control(Era::V6_1).over_background(&view, device, shared), "it was never merged");
+            assert!(
+                !Control { era: Era::V6_1, ticks: TickRate::DEFAULT }.over_background(&view, device, shared),
+                "it was never merged"
+            );
         }
     }
 }

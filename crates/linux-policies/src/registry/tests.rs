@@ -35,3 +35,16 @@ fn a_background_that_is_not_below_the_limit_is_refused_with_both_values() {
         assert!(message.contains("104857600") && message.contains("26214400"), "{message}");
     }
 }
+
+#[test]
+fn the_later_laws_are_there_for_each_tick_rate_that_kernels_are_built_with() {
+    for hz in TickRate::BUILT {
+        for name in ["linux-3.6", "linux-6.1"] {
+            assert_eq!(policy(&format!("{name}@{hz}")).unwrap().name, name);
+        }
+    }
+    for wrong in ["linux-6.1@77", "linux-6.1@", "linux-2.6.31@250", "@250", "linux-6.1@250@250"] {
+        let message = policy(wrong).err().unwrap().to_string();
+        assert!(message.contains(&format!("'{wrong}'")) && message.contains("@250"), "{message}");
+    }
+}
