@@ -6,10 +6,12 @@
 //! up is taken down when the value is dropped, in the reverse order, as far as the host lets it.
 
 mod command;
+mod dirty_limits;
 mod kernel_debug;
 mod slow_disk;
 mod slow_network;
 
+pub use dirty_limits::DirtyLimits;
 pub use kernel_debug::KernelDebug;
 pub use slow_disk::{DiskRates, SlowDisk, free_bytes};
 pub use slow_network::SlowNetwork;
