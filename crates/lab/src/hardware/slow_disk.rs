@@ -33,8 +33,10 @@ if [ -n "$6" ]; then perl -e "$7" "$6"; fi"#;
 /// Loop devices that did not exist begin here, so that those of others are not taken.
 const FRESH_FROM: u32 = 64;
 const FRESH_UNTIL: u32 = 1024;
-/// Has a loop device of this number removed: `LOOP_CTL_REMOVE`, for which there is no program everywhere.
-const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") && ioctl($c, 0x4C81, $ARGV[0] + 0)"#;
+/// Has a loop device of this number removed: `LOOP_CTL_REMOVE`, for which there is no program everywhere. It is busy
+/// for a moment after it was detached.
+const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") or exit 1;
+for (1 .. 40) { exit 0 if ioctl($c, 0x4C81, $ARGV[0] + 0); select(undef, undef, undef, 0.05) }"#;
 
 /// Bytes a second; `None` is as fast as the host is.
 #[derive(Clone, Copy, Debug, Default)]

@@ -235,3 +235,6 @@ pub(super) fn apart_by_second(ours: &Written, theirs: &Written, seconds: u64) ->
     let apart: f64 = ours.iter().zip(&theirs).map(|(ours, theirs)| (ours - theirs).abs()).sum();
     apart / theirs.iter().sum::<f64>().max(1e-9)
 }
+
+#[cfg(test)]
+mod tests;

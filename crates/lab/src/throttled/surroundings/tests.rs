@@ -23,7 +23,7 @@ fn the_machine_is_what_it_was_during_the_run() {
     assert_eq!((surroundings.dirty_limit_bytes, surroundings.hz), (4_000_000_000, 250));
     assert_eq!(surroundings.others_bytes.len(), 20);
     assert_eq!((surroundings.others_bytes[5], surroundings.others_bytes[15]), (3_000_000, 20_000_000));
-    assert_eq!(surroundings.others_bytes_per_s(), 20_000_000);
+    assert!(surroundings.others_bytes_per_s().abs_diff(20_000_000) < 500_000, "{surroundings:?}");
     assert_eq!(surroundings.filling_bytes_per_s, 500_000_000, "until 2 GB were dirty");
 }
 
