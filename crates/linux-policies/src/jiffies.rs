@@ -31,6 +31,12 @@ impl TickRate {
         (u128::from(now.0) * u128::from(self.0) / u128::from(Nanos::SECOND)) as u64
     }
 
+    /// Nanoseconds from an instant until a tick begins.
+    pub(crate) fn until(self, now: Nanos, tick: u64) -> u64 {
+        let begins = u128::from(tick) * u128::from(Nanos::SECOND);
+        (begins.div_ceil(u128::from(self.0)).min(u128::from(u64::MAX)) as u64).saturating_sub(now.0)
+    }
+
     /// Ticks as nanoseconds.
     pub(crate) fn ns(self, ticks: u64) -> u64 {
         ticks.saturating_mul(Nanos::SECOND) / self.0

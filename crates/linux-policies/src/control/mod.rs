@@ -17,7 +17,7 @@
 //! throttle of loop devices and servers. A writer is an open file.
 //!
 //! Owns: the decision, the updates. Does not own: the formulas, which have modules of their own.
-//! Invariants: a writer sleeps at most 200 ms at a time. Who gets through with a rate above 0 has slept once.
+//! Invariants: a writer sleeps at most 200 ms at a time, and a tick. Who gets through with a rate above 0 has slept once.
 
 mod bandwidth;
 mod hard_limit;
@@ -182,6 +182,16 @@ impl Control {
         (device.updated, device.dirtied, device.written) = (now.ticks, dirtied, written);
     }
 
+    /// How long a sleep of so many ticks is. Since Linux 4.8 the timer wheel rounds up, so that no timer is early:
+    /// the sleeper wakes as the tick after the last begins, up to a tick late, which the next pause makes good
+    /// (from memory of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
+    fn sleep_ns(&self, view: &View, pause: u64) -> u64 {
+        match self.era {
+            Era::V3_6 => self.ticks.ns(pause),
+            Era::V6_1 => self.ticks.until(view.now, self.ticks.at(view.now) + pause + 1),
+        }
+    }
+
     /// Idle time is not counted: after more than a second without a write under way the estimates start
     /// from here.
     fn skip_idle(&self, view: &View, device: &mut Device) {
@@ -317,7 +327,7 @@ impl Law for Control {
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
         let then = if enough { Then::Return } else { Then::Decide };
-        Decision::Pause(Pause { ns: self.ticks.ns(pause.max(1)), cause, woken_by: WokenBy::Time, then })
+        Decision::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
     }
 
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {

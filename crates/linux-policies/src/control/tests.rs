@@ -68,31 +68,42 @@ fn background_writeback_is_asked_for_above_its_threshold() {
 
 #[test]
 fn a_throttled_writer_sleeps_once_for_its_pages() {
-    // At the setpoint the factor is 1023 and the rate 25,600: 256 pages are 10 ms.
+    // At the setpoint the factor is 1023 and the rate 25,600: 256 pages are 10 ms, and the timer is a tick late.
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
-    let pause = Pause { ns: 10 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
     assert_eq!(decision, Decision::Pause(pause));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
     // It came back 4 ms after the pause: they count as slept, 6 are left, the shortest.
     let decision = kept.decide(&view(114, 175_000, device, 256));
-    assert_eq!(decision, Decision::Pause(Pause { ns: 6 * MS, ..pause }));
+    assert_eq!(decision, Decision::Pause(Pause { ns: 7 * MS, ..pause }));
     // 7 ms after: 3 are not worth a sleep, and are kept as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Decision::Continue, 130));
 }
 
+/// 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is 1 ms,
+/// to 8 where it is 4 ms. So with 250 ticks a second more gets through. Since 4.8 a sleep ends as a tick begins,
+/// the one after the last.
 #[test]
 fn pauses_are_whole_ticks() {
-    // 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is
-    // 1 ms, to 8 where it is 4 ms. So with 250 ticks a second more gets through.
-    for (hz, pause_ms) in [(1000, 10), (250, 8), (100, 10)] {
-        let mut kept = Kept::owning(Era::V6_1);
+    let table = [
+        (Era::V6_1, 1000, 100_000, 11_000, 110),
+        (Era::V6_1, 1000, 100_400, 10_600, 110),
+        (Era::V6_1, 250, 100_000, 12_000, 27),
+        (Era::V6_1, 250, 103_000, 9000, 27),
+        (Era::V6_1, 100, 100_000, 20_000, 11),
+        (Era::V3_6, 1000, 100_400, 10_000, 110),
+    ];
+    for (era, hz, at_us, pause_us, ends) in table {
+        let mut kept = Kept::owning(era);
         kept.law.ticks = TickRate::built(hz).unwrap();
         let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-        let Decision::Pause(pause) = kept.decide(&view(100, 175_000, device, 270)) else { panic!("it waits") };
-        assert_eq!(pause.ns, pause_ms * MS, "{hz} ticks a second");
+        let mut view = view(0, 175_000, device, 270);
+        view.now = Nanos(at_us * 1000);
+        let Decision::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
     }
 }
 
@@ -114,7 +125,7 @@ fn debt_is_bounded_by_the_longest_pause() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let Decision::Pause(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
-    assert_eq!(pause.ns, 200 * MS);
+    assert_eq!(pause.ns, 201 * MS);
     assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
 
@@ -123,7 +134,7 @@ fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
     let Decision::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
-    assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 200 * MS));
+    assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 201 * MS));
     // So little on the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
     let Decision::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
