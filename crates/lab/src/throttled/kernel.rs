@@ -116,6 +116,7 @@ fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
         hz,
         filling_bytes_per_s: 0,
         others_bytes: vec![others; (BEFORE_S + seconds) as usize],
+        late_p99_ns: 0,
     })
 }
 

@@ -110,7 +110,8 @@ impl<'a> Page<'a> {
                 .with("dirty_limit_bytes", surroundings.dirty_limit_bytes)
                 .with("hz", surroundings.hz)
                 .with("filling_bytes_per_s", surroundings.filling_bytes_per_s)
-                .with("others_bytes_per_s", surroundings.others_bytes_per_s()),
+                .with("others_bytes_per_s", surroundings.others_bytes_per_s())
+                .with("late_p99_ms", surroundings.late_p99_ns as f64 / 1e6),
             metrics,
             published: Fields::new(),
             source,
@@ -157,9 +158,10 @@ impl<'a> Page<'a> {
         };
         self.table.note(format!(
             "{name}, taken from the measured machine: {} MB may be dirty, {hz} ticks a second, others wrote {:.1} MB/s \
-             to other disks{filling}.",
+             to other disks{filling}. Who slept there ran again up to {:.1} ms late (99th percentile).",
             dirty_limit_bytes / 1_000_000,
-            compared.surroundings.others_bytes_per_s() as f64 / 1e6
+            compared.surroundings.others_bytes_per_s() as f64 / 1e6,
+            compared.surroundings.late_p99_ns as f64 / 1e6
         ));
     }
 

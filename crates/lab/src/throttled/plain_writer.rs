@@ -117,12 +117,15 @@ fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant)
         let at_s = began.elapsed().as_secs_f64();
         let (dirty_bytes, own_bytes) = dirty.bytes();
         looks.push(Look { at_s, dirty_bytes, accepted_bytes: accepted.load(Ordering::Relaxed) });
-        if let Ok((dirty_limit_bytes, all_bytes)) = limit_and_written() {
+        let found = limit_and_written();
+        let asleep = Instant::now();
+        thread::sleep(LOOK_EVERY);
+        let late_ns = asleep.elapsed().saturating_sub(LOOK_EVERY).as_nanos() as u64;
+        if let Ok((dirty_limit_bytes, all_bytes)) = found {
             // Where the device's part is not known nothing can be said of others.
             let others_bytes = own_bytes.map_or(0, |own_bytes| all_bytes.saturating_sub(own_bytes));
-            around.push(Around { at_s, dirty_limit_bytes, others_bytes });
+            around.push(Around { at_s, dirty_limit_bytes, others_bytes, late_ns });
         }
-        thread::sleep(LOOK_EVERY);
     }
     (looks, around)
 }

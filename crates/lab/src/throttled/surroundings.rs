@@ -33,6 +33,9 @@ pub(super) struct Surroundings {
     pub(super) filling_bytes_per_s: u64,
     /// What others wrote to other devices in each second, from [`BEFORE_S`] before the writer on.
     pub(super) others_bytes: Vec<u64>,
+    /// How late who slept meanwhile ran again, at the 99th percentile: more than ticks is for want of a CPU, which
+    /// the simulated machine has.
+    pub(super) late_p99_ns: u64,
 }
 
 /// The machine at an instant.
@@ -42,18 +45,20 @@ pub(super) struct Around {
     pub(super) dirty_limit_bytes: u64,
     /// Written since the start by all devices but the writer's.
     pub(super) others_bytes: u64,
+    /// How late who looked ran again after this.
+    pub(super) late_ns: u64,
 }
 
 impl Surroundings {
     /// Of a machine that was looked at from [`BEFORE_S`] seconds before 0 on, and of a writer that wrote for
     /// so many seconds.
     pub(super) fn of(around: &[Around], looks: &[Look], seconds: u64, hz: u64) -> Self {
-        let during: Vec<u64> = around
-            .iter()
-            .filter(|around| (0.0..=seconds as f64).contains(&around.at_s))
-            .map(|around| around.dirty_limit_bytes)
-            .collect();
-        let dirty_limit_bytes = during.iter().sum::<u64>() / during.len().max(1) as u64;
+        let during = || around.iter().filter(|around| (0.0..=seconds as f64).contains(&around.at_s));
+        let count = during().count();
+        let limits: u64 = during().map(|around| around.dirty_limit_bytes).sum();
+        let dirty_limit_bytes = limits / count.max(1) as u64;
+        let mut late_ns: Vec<u64> = during().map(|around| around.late_ns).collect();
+        late_ns.sort_unstable();
         let written = |at_s: f64| {
             let after = around.partition_point(|around| around.at_s <= at_s);
             around.get(after.saturating_sub(1)).map_or(0, |around| around.others_bytes)
@@ -68,6 +73,7 @@ impl Surroundings {
             hz,
             filling_bytes_per_s: filling(looks, dirty_limit_bytes),
             others_bytes: (0..BEFORE_S + seconds).map(second).collect(),
+            late_p99_ns: late_ns.get(count * 99 / 100).copied().unwrap_or(0),
         }
     }
 

@@ -23,7 +23,7 @@ fn how_far_apart_two_are_is_said_second_by_second_once_memory_has_filled() {
 }
 
 fn machine(others_bytes: Vec<u64>, filling_bytes_per_s: u64) -> Surroundings {
-    Surroundings { dirty_limit_bytes: 1_000_000_000, hz: 250, filling_bytes_per_s, others_bytes }
+    Surroundings { dirty_limit_bytes: 1_000_000_000, hz: 250, filling_bytes_per_s, others_bytes, late_p99_ns: 0 }
 }
 
 #[test]

@@ -6,7 +6,7 @@ fn look(at_s: f64, megabytes: u64) -> Look {
 
 #[test]
 fn the_machine_is_what_it_was_during_the_run() {
-    let around: Vec<Around> = (-120..100)
+    let around: Vec<Around> = (-120_i32..100)
         .map(|tenth| Around {
             at_s: f64::from(tenth) / 10.0 + 0.01,
             dirty_limit_bytes: if tenth < 0 { 1 } else { 4_000_000_000 },
@@ -16,6 +16,7 @@ fn the_machine_is_what_it_was_during_the_run() {
             } else {
                 36_000_000 + tenth as u64 * 2_000_000
             },
+            late_ns: if tenth == 50 { 9_000_000 } else { 100_000 },
         })
         .collect();
     let looks: Vec<Look> = (0..60).map(|tenth| look(tenth as f64 / 10.0, tenth * 50)).collect();
@@ -24,6 +25,7 @@ fn the_machine_is_what_it_was_during_the_run() {
     assert_eq!(surroundings.others_bytes.len(), 20);
     assert_eq!((surroundings.others_bytes[5], surroundings.others_bytes[15]), (3_000_000, 20_000_000));
     assert!(surroundings.others_bytes_per_s().abs_diff(20_000_000) < 500_000, "{surroundings:?}");
+    assert_eq!(surroundings.late_p99_ns, 9_000_000, "one of 80");
     assert_eq!(surroundings.filling_bytes_per_s, 500_000_000, "until 2 GB were dirty");
 }
 
