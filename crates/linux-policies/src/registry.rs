@@ -124,7 +124,7 @@ pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, Unknown
             flushers(Arc::new(control(Era::V3_6))),
         ),
         "linux-6.1" => (
-            "the same ten years later: strict limits, minimum and maximum in bytes",
+            "the same ten years later: strict limits, minimum and maximum in bytes; linux-6.1@250: with 250 ticks a second",
             flushers(Arc::new(control(Era::V6_1))),
         ),
         _ => return Err(unknown()),
