@@ -12,6 +12,7 @@ use engine::throttle::{Driver, Policies, Throttle, WokenBy};
 
 use crate::balance::{Balance, Form};
 use crate::control::{Control, Era};
+use crate::jiffies::TickRate;
 use crate::pdflush::Pdflush;
 
 /// All names.
@@ -40,7 +41,11 @@ pub enum CongestionWaits {
 
 /// There is no such policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no policy '{name}'; there are: {}", NAMES.join(", "))]
+#[error(
+    "there is no policy '{name}'; there are: {} (linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a \
+     second)",
+    NAMES.join(", ")
+)]
 pub struct UnknownPolicy {
     /// What was asked for.
     pub name: String,
@@ -84,7 +89,8 @@ impl Policy {
     }
 }
 
-/// The policy of that name, for one engine.
+/// The policy of that name, for one engine. `linux-3.6` and `linux-6.1` may be followed by `@` and the ticks a
+/// second (`CONFIG_HZ`) of the kernel that is meant: 100, 250, 300, or 1000 as without.
 ///
 /// # Errors
 /// When there is none; the error lists the names.
@@ -105,8 +111,14 @@ pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, Unknown
     };
     let flushers = |law| Policies { throttle: Throttle::Law(law), driver: Driver::FlusherEach };
     let unknown = || UnknownPolicy { name: name.to_owned() };
-    let name = *NAMES.iter().find(|known| **known == name).ok_or_else(unknown)?;
+    let (base, ticks) = match name.split_once('@') {
+        Some((base, hz)) => (base, Some(hz.parse().ok().and_then(TickRate::built).ok_or_else(unknown)?)),
+        None => (name, None),
+    };
+    let name = *NAMES.iter().find(|known| **known == base).ok_or_else(unknown)?;
+    let control = |era| Control { era, ticks: ticks.unwrap_or(TickRate::DEFAULT) };
     let (about, policies) = match name {
+        _ if ticks.is_some() && !matches!(name, "linux-3.6" | "linux-6.1") => return Err(unknown()),
         "linux-2.6.31-rc1" => ("writers over the limit write back themselves; a pdflush pool", pool(Form::Rc1)),
         "linux-2.6.31" => ("the same, but only if the device's dirty pages exceed its share", pool(Form::Final)),
         "s0-july" => ("linux-2.6.31 with S0's patch as first posted", pool(Form::July)),
@@ -120,11 +132,11 @@ pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, Unknown
         ),
         "linux-3.6" => (
             "position control, rate limits and bandwidth estimates; with dirty_background_centisecs",
-            flushers(Arc::new(Control(Era::V3_6))),
+            flushers(Arc::new(control(Era::V3_6))),
         ),
         "linux-6.1" => (
-            "the same ten years later: strict limits, minimum and maximum in bytes",
-            flushers(Arc::new(Control(Era::V6_1))),
+            "the same ten years later: strict limits, minimum and maximum in bytes; linux-6.1@250: with 250 ticks a second",
+            flushers(Arc::new(control(Era::V6_1))),
         ),
         _ => return Err(unknown()),
     };

@@ -34,12 +34,12 @@
 
 use engine::throttle::{Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Then, View, WokenBy};
 
-use crate::jiffies::{HZ, ns};
+use crate::jiffies::TickRate;
 use crate::limits::{Limits, dirtyable_2009, limits_2009};
 use crate::proportions::floating::{self, shift_for};
 
 /// Ticks of the longest wait between passes.
-const WAIT_TICKS: u64 = HZ / 10;
+const WAIT_TICKS: u64 = TickRate::DEFAULT.a_second() / 10;
 /// Most pages that a flusher writes of one file before the next (`MAX_WRITEBACK_PAGES`).
 pub(crate) const SLICE_PAGES: u64 = 1024;
 
@@ -224,7 +224,7 @@ impl Balance {
         } else {
             (WAIT_TICKS, PauseCause::Congestion, self.woken_by)
         };
-        Decision::Pause(Pause { ns: ns(ticks), cause, woken_by, then: Then::Decide })
+        Decision::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
     }
 
     /// What follows once the writer has written.
@@ -263,7 +263,7 @@ impl Law for Balance {
     }
 
     fn pause_ns_max(&self) -> u64 {
-        ns(WAIT_TICKS)
+        TickRate::DEFAULT.ns(WAIT_TICKS)
     }
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
