@@ -8,11 +8,11 @@ use super::{Cell, PathsOf, findings};
 const BASE: &str = "linux-2.6.31";
 
 fn base<'a>(cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {
-    cells.iter().find(|other| other.variant == BASE && other.size_mib == cell.size_mib)
+    cells.iter().find(|other| other.variant() == BASE && other.size_mib == cell.size_mib)
 }
 
 fn gains(cells: &[Cell]) -> Vec<(f64, &Cell)> {
-    let patched = cells.iter().filter(|cell| cell.variant != BASE);
+    let patched = cells.iter().filter(|cell| cell.variant() != BASE);
     let gain = |cell| base(cells, cell).map(|base| ((cell.speed.mean / base.speed.mean - 1.0) * 100.0, cell));
     patched.filter_map(gain).collect()
 }
@@ -26,7 +26,7 @@ fn speeds(cells: &[Cell], says: &mut Vec<String>) {
     let slower: Vec<String> = gains
         .iter()
         .filter(|(gain, _)| *gain < -SAME_PERCENT)
-        .map(|(gain, cell)| format!("{} at {} MiB ({gain:.1} %)", cell.variant, cell.size_mib))
+        .map(|(gain, cell)| format!("{} at {} MiB ({gain:.1} %)", cell.variant(), cell.size_mib))
         .collect();
     says.push(match slower.is_empty() {
         true => format!("No form of the patch is slower than {BASE} at any size, within {SAME_PERCENT} %."),
@@ -35,7 +35,7 @@ fn speeds(cells: &[Cell], says: &mut Vec<String>) {
     says.push(if *most > SAME_PERCENT {
         format!(
             "The largest gain is {most:.1} %, {} at {} MiB; published is 21.2 % at 600.",
-            best.variant, best.size_mib
+            best.variant(), best.size_mib
         )
     } else {
         "No form of the patch is faster here either: the published gain of 21.2 % at 600 MB is not reproduced."

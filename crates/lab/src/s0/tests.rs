@@ -6,7 +6,7 @@ fn reads_are_the_integers_of_the_code_on_each_path() {
     for variant in VARIANTS {
         let mut seen = Vec::new();
         for size_mib in [20, 90] {
-            let ran = run_many(variant, size_mib, 1, Rig::SMALL).unwrap().remove(0);
+            let ran = run_many(Variant::named(variant), size_mib, 1, Rig::SMALL).unwrap().remove(0);
             for path in ran.paths.keys().filter(|path| findings::is_shown(path)) {
                 assert_eq!(findings::expected(variant, path), Some(path.1), "{variant} {path:?}");
                 seen.push(path.0.clone());
@@ -23,9 +23,9 @@ fn reads_are_the_integers_of_the_code_on_each_path() {
 
 #[test]
 fn below_the_limit_all_forms_are_the_same() {
-    let base = run_many("linux-2.6.31", 20, 1, Rig::SMALL).unwrap().remove(0);
+    let base = run_many(Variant::named("linux-2.6.31"), 20, 1, Rig::SMALL).unwrap().remove(0);
     for variant in VARIANTS {
-        let ran = run_many(variant, 20, 1, Rig::SMALL).unwrap().remove(0);
+        let ran = run_many(Variant::named(variant), 20, 1, Rig::SMALL).unwrap().remove(0);
         // What others have left of a CPU's allowance may bring a call more, one on each CPU.
         let spread = ran.calls.abs_diff(base.calls);
         assert!(ran.pauses == 0 && spread <= CPUS as u64, "{variant}: {} calls", ran.calls);
@@ -35,7 +35,7 @@ fn below_the_limit_all_forms_are_the_same() {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    let [first, second] = [0; 2].map(|_| run_many("s0-september", 70, 1, Rig::SMALL).unwrap().remove(0));
+    let [first, second] = [0; 2].map(|_| run_many(Variant::named("s0-september"), 70, 1, Rig::SMALL).unwrap().remove(0));
     assert_eq!((first.trace_hash, first.reads), (second.trace_hash, second.reads));
 }
 
