@@ -11,6 +11,7 @@ mod measured;
 mod parts;
 mod published;
 mod reads;
+mod tables;
 
 use std::collections::BTreeMap;
 
@@ -61,7 +62,7 @@ const MEMORY: OptionInfo = OptionInfo {
     name: "memory-mib",
     value: "NUMBER",
     default: "",
-    doc: "What the page cache has (2850), 1300 to 16000; a fifth of it may be dirty",
+    doc: "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty",
 };
 
 /// What is run, beside what is always.
@@ -113,6 +114,15 @@ struct Cell {
 impl Cell {
     fn variant(&self) -> &'static str {
         self.change.variant.name
+    }
+
+    fn is_changed(&self) -> bool {
+        self.change.label != AS_IT_IS
+    }
+
+    /// What it is called where all sizes are shown.
+    fn name(&self) -> &'static str {
+        if self.is_changed() { parts::UNASSIGNED_NAME } else { self.variant() }
     }
 
     /// The mean of a figure over the runs.
@@ -212,7 +222,7 @@ fn speed_row(cell: &Cell) -> Row {
     let line = SPEEDS.iter().find(|line| line.0 == *size_mib);
     let as_published = cell.case == Case::Speeds;
     let column = |line: &(u64, [f64; 2], [f64; 2])| match cell.variant() {
-        _ if !as_published => None,
+        _ if !as_published || cell.is_changed() => None,
         "linux-2.6.31" => Some(line.1),
         "s0-july" => Some(line.2),
         _ => None,
@@ -221,7 +231,7 @@ fn speed_row(cell: &Cell) -> Row {
         .and_then(column)
         .map_or_else(Fields::new, |[mean, sd]| Fields::new().with("mib_per_s_mean", mean).with("mib_per_s_sd", sd));
     let mut params = Fields::new().with("size_mib", *size_mib).with("runs", runs.len());
-    if cell.change.label != AS_IT_IS {
+    if cell.is_changed() {
         params = params.with("change", cell.change.label);
     }
     if cell.others_mib > 0 {
@@ -282,6 +292,7 @@ impl Plan {
                 let change = Change { label: AS_IT_IS, variant: Variant::named(name) };
                 add(Case::Speeds, change, self.rig, size_mib, self.runs);
             }
+            add(Case::Speeds, parts::UNASSIGNED, self.rig, size_mib, self.runs);
         }
         for size_mib in parts::SIZES_MIB {
             for change in parts::CHANGES {
@@ -310,7 +321,7 @@ fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), L
         let what = format!("{}, {}, {size_mib} MiB", change.variant.name, change.label);
         watch.step(&what, number as f64 / all.len() as f64);
         let runs = run_many(change.variant, size_mib, runs, rig)?;
-        if case == Case::Speeds {
+        if case == Case::Speeds && change.label == AS_IT_IS {
             add_paths(&mut paths, change.variant.name, &runs);
         }
         let cell = Cell { case, change, others_mib: rig.others_mib, size_mib, speed: middle(&runs), runs };
@@ -345,7 +356,7 @@ impl Experiment for S0 {
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
         let plan = Plan::read(request)?;
         if request.measured {
-            return Ok(findings::of_measured(&measured::measure(&plan.variants, watch)?));
+            return Ok(measured::findings(&measured::measure(&plan.variants, watch)?));
         }
         let (cells, paths) = run_all(&plan, watch)?;
         for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {

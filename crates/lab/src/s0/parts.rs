@@ -17,6 +17,8 @@ pub(super) struct Change {
 
 /// What a law is called that has no change.
 pub(super) const AS_IT_IS: &str = "as it is";
+/// The change that leaves a busy writer the whole share.
+pub(super) const NO_EIGHTH: &str = "no eighth off for the writer";
 /// The change that leaves the limit of all devices as the only one.
 pub(super) const LIMIT_OF_ALL_ONLY: &str = "device not tested against its share";
 
@@ -33,10 +35,10 @@ const fn september(label: &'static str, parts: &'static [(Part, bool)]) -> Chang
 }
 
 /// All changes, with the forms that they are made to.
-pub(super) const CHANGES: [Change; 15] = [
+pub(super) const CHANGES: [Change; 16] = [
     base(AS_IT_IS, &[]),
     base("no clip to the headroom", &[(Part::Clip, false)]),
-    base("no eighth off for the writer", &[(Part::TaskShare, false)]),
+    base(NO_EIGHTH, &[(Part::TaskShare, false)]),
     base("nothing read after writing", &[(Part::LookAfterWriting, false)]),
     base("nobody leaves over the limit of all", &[(Part::LimitOfAll, true), (Part::HoldsOverLimit, true)]),
     base("at the share is over it", &[(Part::AtShare, true)]),
@@ -45,21 +47,28 @@ pub(super) const CHANGES: [Change; 15] = [
     base("background from what was read", &[(Part::TailReads, false)]),
     base("background asked for while it runs", &[(Part::QuietWhileFlushing, false)]),
     august(AS_IT_IS, &[]),
-    august("no eighth off for the writer", &[(Part::TaskShare, false)]),
+    august(NO_EIGHTH, &[(Part::TaskShare, false)]),
     august(LIMIT_OF_ALL_ONLY, &[(Part::DeviceTest, false)]),
     september(AS_IT_IS, &[]),
     september(LIMIT_OF_ALL_ONLY, &[(Part::DeviceTest, false)]),
+    Change { label: LIMIT_OF_ALL_ONLY, variant: Variant { name: "s0-seed", parts: &[(Part::DeviceTest, false)] } },
 ];
 
+/// August's form as it runs if the variable that it tests before assigning it holds 0.
+pub(super) const UNASSIGNED: Change = CHANGES[12];
+
 /// Those of which sizes near the limit are run.
-pub(super) const NEAR: [Change; 4] = [CHANGES[0], CHANGES[1], CHANGES[2], CHANGES[12]];
+pub(super) const NEAR: [Change; 4] = [CHANGES[0], CHANGES[1], CHANGES[2], UNASSIGNED];
+
+/// Its name in tables.
+pub(super) const UNASSIGNED_NAME: &str = "s0-august, untested";
 
 /// Where the changes are run: below the limit, near it, above it.
 pub(super) const SIZES_MIB: [u64; 3] = [500, 600, 700];
 
 /// Sizes near the limit.
 pub(super) fn near_mib() -> impl Iterator<Item = u64> {
-    (520..=660).step_by(10)
+    (550..=630).step_by(5)
 }
 
 /// What others have dirty, as the seed's thread does not say.

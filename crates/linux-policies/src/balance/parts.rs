@@ -56,11 +56,7 @@ impl Parts {
     }
 
     pub(super) const fn of(form: Form) -> Self {
-        let all = Self(0)
-            .with(Part::TaskShare)
-            .with(Part::DeviceTest)
-            .with(Part::Flag)
-            .with(Part::QuietWhileFlushing);
+        let all = Self(0).with(Part::TaskShare).with(Part::DeviceTest).with(Part::Flag).with(Part::QuietWhileFlushing);
         match form {
             Form::Rc1 | Form::Final | Form::V2_6_32 => {
                 all.with(Part::Clip).with(Part::LookAfterWriting).with(Part::TailReads)
