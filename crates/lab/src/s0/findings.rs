@@ -65,7 +65,7 @@ fn reads(paths: &PathsOf) -> Table {
             ]);
         }
     }
-    table.note("Kernel's code: counted from it by hand; the merged form from memory. Its two rows without a chunk are");
+    table.note("Kernel's code: counted by hand; July's, of which there is no copy, as August's. The merged form's two rows are");
     table
         .note("below the half-way mark between background and limit, and above it. Before the patch two more are read");
     table.note("on the way out unless writeback of the device is in progress. Chunks come from runs with a queue of 4");

@@ -23,6 +23,7 @@ use super::reads::{Marks, Path, Tally, tallied};
 use crate::experiment::LabError;
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, costs, queued_model};
 
+/// An Athlon X2 (the post of August 2009).
 pub(super) const CPUS: usize = 2;
 /// What the page cache has of the 3 GB, in MiB: fitted to the published 600 MB row before the patch.
 pub(super) const MEMORY_MIB: u64 = 2755;

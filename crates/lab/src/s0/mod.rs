@@ -1,7 +1,7 @@
 //! Experiment s0: the reordering of balance_dirty_pages, in its variants.
 //!
-//! Owns: which runs are made, their rows and findings.
-//! Does not own: a run (`mapped_writes`), the laws (`linux-policies`).
+//! Owns: its rows, the order of its parts.
+//! Does not own: what is run (`plan`), a run (`mapped_writes`), the laws (`linux-policies`).
 //! Invariants: rows come from runs; what was published stands beside them.
 
 mod conclusions;
@@ -9,6 +9,7 @@ mod findings;
 mod mapped_writes;
 mod measured;
 mod parts;
+mod plan;
 mod published;
 mod reads;
 mod tables;
@@ -21,85 +22,14 @@ use serde_json::json;
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use crate::machine::{PAGE_BYTES, rounded, row};
 use crate::statistics::{Estimate, Samples};
-use mapped_writes::{MEMORY_MIB, Ran, Rig, Variant, run_many};
+use mapped_writes::{Ran, Rig, Variant, run_many};
 use parts::{AS_IT_IS, Change};
+use plan::{Case, Plan, Planned};
 use published::SPEEDS;
 use reads::Path;
 
 /// The experiment.
 pub(crate) struct S0;
-
-/// The base, then the forms of the patch in the order of time.
-const VARIANTS: [&str; 6] = ["linux-2.6.31", "s0-july", "s0-seed", "s0-august", "s0-september", "s0-merged"];
-
-const VARIANT: OptionInfo = OptionInfo {
-    name: "variant",
-    value: "LIST",
-    default: "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
-    doc: "Which laws, separated by commas",
-};
-const SIZE_MIB: OptionInfo = OptionInfo {
-    name: "size-mib",
-    value: "LIST",
-    default: "",
-    doc: "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
-};
-const RUNS: OptionInfo = OptionInfo {
-    name: "runs",
-    value: "NUMBER",
-    default: "",
-    doc: "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped",
-};
-
-const CASE: OptionInfo = OptionInfo {
-    name: "case",
-    value: "LIST",
-    default: "speeds,parts,near,others,reads",
-    doc: "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
-          others: beside dirty pages for another disk; reads: counter reads by path",
-};
-const MEMORY: OptionInfo = OptionInfo {
-    name: "memory-mib",
-    value: "NUMBER",
-    default: "",
-    doc: "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty",
-};
-
-/// What is run, beside what is always.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Case {
-    Speeds,
-    Parts,
-    Near,
-    Others,
-    Reads,
-}
-
-impl Case {
-    const NAMES: [(&'static str, Self); 5] = [
-        ("speeds", Self::Speeds),
-        ("parts", Self::Parts),
-        ("near", Self::Near),
-        ("others", Self::Others),
-        ("reads", Self::Reads),
-    ];
-
-    fn read(text: &str) -> Result<Self, String> {
-        let found = Self::NAMES.into_iter().find(|(name, _)| *name == text);
-        found.map(|(_, case)| case).ok_or_else(|| format!("there is no case '{text}'; there are {}", CASE.default))
-    }
-}
-
-/// What is run.
-struct Plan {
-    cases: Vec<Case>,
-    variants: Vec<&'static str>,
-    sizes_mib: Vec<u64>,
-    runs: u64,
-    /// Of each change: less is enough, they are many.
-    runs_of_change: u64,
-    rig: Rig,
-}
 
 /// One law on one machine at one size.
 struct Cell {
@@ -151,43 +81,6 @@ const MIB: f64 = (1 << 20) as f64;
 
 /// A path with its reads, and how many calls took it, of each variant.
 type PathsOf = BTreeMap<&'static str, BTreeMap<Path, u64>>;
-
-fn variant(text: &str) -> Result<&'static str, String> {
-    let found = VARIANTS.into_iter().find(|name| *name == text);
-    found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", VARIANT.default))
-}
-
-fn number(text: &str, first: u64, last: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (first..=last).contains(number));
-    number.ok_or_else(|| format!("'{text}' is not a number from {first} to {last}"))
-}
-
-impl Plan {
-    fn read(request: &Request) -> Result<Self, LabError> {
-        let sizes: &[u64] = if request.quick { &[400, 600, 900] } else { &SPEEDS.map(|line| line.0) };
-        let given = |option| !request.text(option).is_empty();
-        let sizes_mib = match given(&SIZE_MIB) {
-            true => request.list(&SIZE_MIB, |text| number(text, 1, 2000))?,
-            false => sizes.to_vec(),
-        };
-        let runs = match given(&RUNS) {
-            true => request.value(&RUNS, |text| number(text, 3, 100))?,
-            false if request.quick => 3,
-            false => 10,
-        };
-        let memory_mib = match given(&MEMORY) {
-            true => request.value(&MEMORY, |text| number(text, 1300, 16_000))?,
-            false => MEMORY_MIB,
-        };
-        let cases = match request.quick && !given(&CASE) {
-            true => vec![Case::Speeds, Case::Reads],
-            false => request.list(&CASE, Case::read)?,
-        };
-        let variants = request.list(&VARIANT, variant)?;
-        let rig = Rig { memory_mib, ..Rig::WHOLE };
-        Ok(Self { cases, variants, sizes_mib, runs, runs_of_change: runs.min(5), rig })
-    }
-}
 
 /// The mean of all but the fastest and the slowest.
 fn middle(runs: &[Ran]) -> Estimate {
@@ -265,54 +158,6 @@ fn add_paths(paths: &mut PathsOf, variant: &'static str, runs: &[Ran]) {
     }
 }
 
-/// A cell that is still to be run.
-struct Planned {
-    case: Case,
-    change: Change,
-    rig: Rig,
-    size_mib: u64,
-    runs: u64,
-}
-
-impl Plan {
-    fn has(&self, case: Case) -> bool {
-        self.cases.contains(&case)
-    }
-
-    /// All cells, in the order in which they are run.
-    fn cells(&self) -> Vec<Planned> {
-        let mut cells = Vec::new();
-        let mut add = |case, change, rig, size_mib, runs| {
-            if self.has(case) {
-                cells.push(Planned { case, change, rig, size_mib, runs });
-            }
-        };
-        for size_mib in self.sizes_mib.iter().copied() {
-            for name in self.variants.iter().copied() {
-                let change = Change { label: AS_IT_IS, variant: Variant::named(name) };
-                add(Case::Speeds, change, self.rig, size_mib, self.runs);
-            }
-            add(Case::Speeds, parts::UNASSIGNED, self.rig, size_mib, self.runs);
-        }
-        for size_mib in parts::SIZES_MIB {
-            for change in parts::CHANGES {
-                add(Case::Parts, change, self.rig, size_mib, self.runs_of_change);
-            }
-        }
-        for size_mib in parts::near_mib() {
-            for change in parts::NEAR {
-                add(Case::Near, change, self.rig, size_mib, self.runs_of_change);
-            }
-        }
-        for others_mib in parts::OTHERS_MIB {
-            for change in parts::BESIDE_OTHERS {
-                add(Case::Others, change, Rig { others_mib, ..self.rig }, 600, self.runs_of_change);
-            }
-        }
-        cells
-    }
-}
-
 fn run_all(plan: &Plan, watch: &mut dyn Watch) -> Result<(Vec<Cell>, PathsOf), LabError> {
     let (mut cells, mut paths) = (Vec::new(), PathsOf::new());
     let all = plan.cells();
@@ -346,7 +191,7 @@ impl Experiment for S0 {
     }
 
     fn options(&self) -> &'static [OptionInfo] {
-        &[CASE, VARIANT, SIZE_MIB, RUNS, MEMORY]
+        &[plan::CASE, plan::VARIANT, plan::SIZE_MIB, plan::RUNS, plan::MEMORY]
     }
 
     fn can_measure(&self) -> bool {

@@ -1,6 +1,7 @@
 use linux_policies::Part;
 
 use super::mapped_writes::CPUS;
+use super::plan::VARIANTS;
 use super::*;
 
 /// A tenth of the machine with a tenth of the queue: the limit is 55 MiB, and what the disk's cache of 8 MiB
@@ -101,6 +102,16 @@ fn the_same_seed_gives_the_same_run() {
     let [first, second] =
         [0; 2].map(|_| run_many(Variant::named("s0-september"), 70, 1, Rig::SMALL).unwrap().remove(0));
     assert_eq!((first.trace_hash, first.reads), (second.trace_hash, second.reads));
+}
+
+#[test]
+fn a_quick_run_has_fewer_sizes_and_cases() {
+    let cells = |quick| Plan::read(&Request { quick, ..Request::default() }).unwrap().cells();
+    let (quick, whole) = (cells(true), cells(false));
+    assert_eq!(quick.len(), 3 * (VARIANTS.len() + 1));
+    assert!(quick.iter().all(|cell| cell.case == Case::Speeds && cell.runs == 3));
+    assert_eq!(whole.iter().filter(|cell| cell.case == Case::Speeds && cell.runs == 10).count(), 6 * 7);
+    assert!([Case::Parts, Case::Near, Case::Others].iter().all(|case| whole.iter().any(|cell| cell.case == *case)));
 }
 
 #[test]
