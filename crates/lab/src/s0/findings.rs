@@ -104,7 +104,7 @@ fn lines<'a>(plot: Plot, cells: &[&'a Cell], name: impl Fn(&'a Cell) -> String) 
 
 fn new_plot(title: &str) -> Plot {
     let axis = |label: &str, unit| Axis::new(label, Quantity::Plain(unit));
-    Plot::new(title, axis("size", "MiB"), axis("speed", "MiB/s"))
+    Plot::new(title, axis("size", "MiB").near_data(), axis("speed", "MiB/s"))
 }
 
 fn plots(cells: &[Cell]) -> Vec<Figure> {
