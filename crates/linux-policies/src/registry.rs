@@ -10,7 +10,7 @@ use std::sync::Arc;
 use engine::settings::{Knob, KnobError, Settings};
 use engine::throttle::{Driver, Policies, Throttle, WokenBy};
 
-use crate::balance::{Balance, Form};
+use crate::balance::{Balance, Form, Part};
 use crate::control::{Control, Era};
 use crate::jiffies::TickRate;
 use crate::pdflush::Pdflush;
@@ -103,10 +103,19 @@ pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
 /// # Errors
 /// When there is none; the error lists the names.
 pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, UnknownPolicy> {
+    policy_changed(name, waits, &[])
+}
+
+/// [`policy_with`], with parts of the law of 2009 taken out or put in; later laws have no such parts.
+///
+/// # Errors
+/// When there is none; the error lists the names.
+pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]) -> Result<Policy, UnknownPolicy> {
     let woken_on_clear = waits == CongestionWaits::WokenOnClear;
     let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };
+    let balance = |form| Balance::new(form, woken_by).changed(parts);
     let pool = |form| Policies {
-        throttle: Throttle::Law(Arc::new(Balance { form, woken_by })),
+        throttle: Throttle::Law(Arc::new(balance(form))),
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
     };
     let flushers = |law| Policies { throttle: Throttle::Law(law), driver: Driver::FlusherEach };
@@ -128,7 +137,7 @@ pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, Unknown
         "s0-merged" => ("linux-2.6.31 with S0's patch as merged in 2.6.36", pool(Form::Merged)),
         "linux-2.6.32" => (
             "one flusher a device, slices of 1,024 pages; writers still write back themselves",
-            flushers(Arc::new(Balance { form: Form::V2_6_32, woken_by })),
+            flushers(Arc::new(balance(Form::V2_6_32))),
         ),
         "linux-3.6" => (
             "position control, rate limits and bandwidth estimates; with dirty_background_centisecs",
