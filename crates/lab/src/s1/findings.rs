@@ -31,6 +31,7 @@ const FLOW: [Column; 8] = [
 #[derive(Default)]
 pub(super) struct Rows {
     pub(super) two_writers: Vec<Row>,
+    pub(super) pool_alone: Vec<Row>,
     pub(super) two_superblocks: Vec<Row>,
     pub(super) twelve_disks: Vec<Row>,
     pub(super) blocking_rival: Vec<Row>,

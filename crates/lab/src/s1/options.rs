@@ -12,7 +12,7 @@ use crate::machine::Queue;
 const CASE: OptionInfo = OptionInfo {
     name: "case",
     value: "LIST",
-    default: "two-writers,two-superblocks,twelve-disks,blocking-rival",
+    default: "two-writers,pool-alone,two-superblocks,twelve-disks,blocking-rival",
     doc: "Which cases, separated by commas",
 };
 const SIZE: OptionInfo = OptionInfo {
@@ -33,6 +33,14 @@ const DISK_RATE: OptionInfo = OptionInfo {
     default: "",
     doc: "What each of twelve-disks writes in a second (60 MB)",
 };
+const DISK_CACHE: OptionInfo = OptionInfo {
+    name: "disk-cache",
+    value: "SIZE",
+    default: "",
+    doc: "The write cache inside each disk (8 MiB; some runs have none)",
+};
+const MEMORY: OptionInfo =
+    OptionInfo { name: "memory", value: "SIZE", default: "", doc: "Of the machine of twelve-disks (8 GiB)" };
 const AT_SUBMISSION: OptionInfo = OptionInfo {
     name: "allocate-at-submission",
     value: "yes|no",
@@ -49,12 +57,13 @@ const SEED: OptionInfo =
     OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
 
 /// All of them.
-pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, BATCH, SEED];
+pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, DISK_CACHE, MEMORY, AT_SUBMISSION, BATCH, SEED];
 
 /// A part of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Case {
     TwoWriters,
+    PoolAlone,
     TwoSuperblocks,
     TwelveDisks,
     BlockingRival,
@@ -70,6 +79,9 @@ pub(super) struct Asked {
     pub(super) file_bytes: Option<u64>,
     pub(super) request_kib: Option<u64>,
     pub(super) disk_rate: Option<u64>,
+    /// Of each disk; `None`: what the run has.
+    pub(super) cache_kib: Option<u64>,
+    pub(super) memory_bytes: Option<u64>,
     pub(super) at_submission: bool,
     pub(super) batch: u64,
 }
@@ -77,6 +89,7 @@ pub(super) struct Asked {
 fn case(text: &str) -> Result<Case, String> {
     match text {
         "two-writers" => Ok(Case::TwoWriters),
+        "pool-alone" => Ok(Case::PoolAlone),
         "two-superblocks" => Ok(Case::TwoSuperblocks),
         "twelve-disks" => Ok(Case::TwelveDisks),
         "blocking-rival" => Ok(Case::BlockingRival),
@@ -125,6 +138,9 @@ impl Asked {
             request_kib: request.value(&REQUEST, request_kib)?,
             disk_rate: request
                 .value(&DISK_RATE, |text| amount(text, Unit::BytesPerSecond, 1_000_000, 10_000_000_000))?,
+            cache_kib: request
+                .value(&DISK_CACHE, |text| Ok(amount(text, Unit::Bytes, 0, 1 << 30)?.map(|bytes| bytes / 1024)))?,
+            memory_bytes: request.value(&MEMORY, |text| amount(text, Unit::Bytes, 512 << 20, 64 << 30))?,
             batch: request.value(&BATCH, |text| {
                 let batch = text.parse().ok().filter(|batch| (1..=1024).contains(batch));
                 batch.ok_or_else(|| "allowed are 1 to 1024".to_owned())
