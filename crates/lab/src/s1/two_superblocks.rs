@@ -19,6 +19,7 @@ const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
+const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Of these: two minutes.
 const LOOKS_MAX: u64 = 12_000;
@@ -141,24 +142,27 @@ pub(super) fn run_one(
 /// The case, for the experiment.
 pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 512], |kib| vec![kib]);
-    let mut rows = Vec::new();
+    let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
+    let mut asked = Vec::new();
     for nr_requests in [128, 2048] {
         for request_kib in &requests {
             for begun in [Begun::Background, Begun::Periodic] {
-                for variant in [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS] {
-                    watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / 24.0);
-                    let row = run_one(
-                        variant,
-                        begun,
-                        common.queue(nr_requests, *request_kib),
-                        common.cache_kib.unwrap_or(DISK_CACHE_KIB),
-                        PAGES,
-                        common.seed,
-                    )?;
-                    watch.row(&row);
-                    rows.push(row);
-                }
+                asked.push((common.queue(nr_requests, *request_kib), cache_kib, begun));
             }
+        }
+    }
+    // A queue that lasts a third of a sleep.
+    if common.request_kib.is_none() && common.cache_kib.is_none() {
+        asked.extend([cache_kib, 0].map(|cache_kib| (common.queue(128, 24), cache_kib, Begun::Background)));
+    }
+    let mut rows = Vec::new();
+    let all = asked.len() * VARIANTS.len();
+    for (queue, cache_kib, begun) in asked {
+        for variant in VARIANTS {
+            watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / all as f64);
+            let row = run_one(variant, begun, queue, cache_kib, PAGES, common.seed)?;
+            watch.row(&row);
+            rows.push(row);
         }
     }
     Ok(rows)
