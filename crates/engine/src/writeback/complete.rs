@@ -214,10 +214,7 @@ pub(crate) fn requeue_as(file: &Arc<FileInner>, state: &mut FileState, now: Nano
         state.queued = true;
         match how {
             PutBack::More => file.device.queue_more(file, state.dirtied_at),
-            PutBack::Redirty => {
-                state.dirtied_at = now;
-                file.device.queue_dirty(file, now);
-            }
+            PutBack::Redirty => state.dirtied_at = file.device.queue_redirtied(file, state.dirtied_at, now),
         }
         file.device.flusher.raise();
     }

@@ -46,8 +46,8 @@ pub trait FlushDriver: Send + Sync + 'static {
 pub enum PutBack {
     /// Behind the others that had a turn; its age stays (the kernel's `requeue_io`).
     More,
-    /// Among the files that have had no turn, as the youngest: it waits for its age anew (the
-    /// kernel's `redirty_tail`).
+    /// Among the files that have had no turn, as the youngest. If the youngest there has been dirty for less
+    /// long, it waits for its age anew; if there is none its age stays (the kernel's `redirty_tail`).
     Redirty,
 }
 
