@@ -67,13 +67,13 @@ knobs! {
     DirtyRatio "dirty_ratio" "percent" Engine 50 1 90
         "Share of the cache that may be dirty, all devices together. Each device gets an equal part of it; a writer waits when its own device's part is used up.";
     BackgroundRatio "dirty_background_ratio" "percent" Device 10 0 100
-        "Share of a device's part of the dirty limit at which its flusher starts to write.";
+        "Share of a device's part of the dirty limit at which its flusher starts to write. Under a kernel's law: of the memory that may be dirty, and refused unless below dirty_ratio; Linux takes it and uses half the limit without saying so.";
     DirtyBytes "dirty_bytes" "bytes" Engine 0 0 1099511627776
         "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
     BackgroundBytes "dirty_background_bytes" "bytes" Device 0 0 1099511627776
         "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together. One that is not below the dirty limit is refused; Linux takes it and uses half the limit without saying so.";
     BackgroundCentisecs "dirty_background_centisecs" "centiseconds" Device 0 0 360000
-        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds. 0 is off.";
+        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds; at once while nothing has been measured. By a kernel's law: in linux-3.6 alone. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" "centiseconds" Device 3000 1 360000
         "Age at which dirty data is written whatever its amount.";
     WritebackCentisecs "dirty_writeback_centisecs" "centiseconds" Engine 500 1 360000

@@ -71,6 +71,10 @@ fn rates_are_differences_over_the_time_between() {
 #[test]
 fn the_measured_speed_of_a_device_is_said_once_known() {
     let mut now = report(1);
+    now.devices[0].background_threshold_bytes = 0;
+    let text = lines(&now, &now);
+    assert!(text.contains("flushed at once (speed not known yet)\n"), "{text}");
+    now.devices[0].background_threshold_bytes = 3 << 20;
     now.devices[0].write_bandwidth_bytes_per_s = Some(25_000_000);
     let text = lines(&now, &now);
     assert!(text.contains("flushed above 3.00 MiB   writes up to 25.0 MB/s\n"), "{text}");

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::bandwidth::Bandwidth;
+use super::complete::requeue;
 use super::congestion::Congestion;
 use super::schedule::{FlushReason, View};
 use crate::cache::file::{FileInner, FileState};
@@ -348,16 +349,22 @@ impl DeviceState {
         }
     }
 
-    /// The next file for a turn; those that are gone are passed over.
+    /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote
+    /// since they were listed: what is dirty now is younger, and they are listed by that.
     pub(crate) fn next_file(&self, reason: FlushReason, expired_before: Nanos) -> Option<Arc<FileInner>> {
-        let mut lists = lock(&self.lists);
-        let file = loop {
-            let next = lists.next(reason, expired_before)?;
-            if let Some(file) = next.upgrade() {
-                break file;
+        loop {
+            let next = lock(&self.lists).next(reason, expired_before)?;
+            let Some(file) = next.upgrade() else { continue };
+            if reason == FlushReason::Expired {
+                let mut state = lock(&file.state);
+                if state.dirtied_at > expired_before {
+                    state.queued = false;
+                    requeue(&file, &mut state, expired_before);
+                    continue;
+                }
             }
-        };
-        Some(file)
+            return Some(file);
+        }
     }
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.

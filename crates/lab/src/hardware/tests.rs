@@ -100,9 +100,10 @@ fn a_bucket_lets_through_its_rate_and_one_burst() {
 fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
     use std::io::{Read, Write};
     let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let relay = LimitedRelay::new(server.local_addr().unwrap(), 10_000_000_000).unwrap();
+    let relay = LimitedRelay::new(server.local_addr().unwrap(), 100_000_000).unwrap();
     let mut client = std::net::TcpStream::connect(relay.address()).unwrap();
     let (mut served, _) = server.accept().unwrap();
+    let begun = std::time::Instant::now();
     let sent: Vec<u8> = (0..100_000_u32).map(|at| at as u8).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| client.write_all(&sent).unwrap());
@@ -110,6 +111,8 @@ fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
         served.read_exact(&mut got).unwrap();
         assert_eq!(got, sent);
     });
+    // All but a burst takes its time: 7 ms of 100 Mbit.
+    assert!(begun.elapsed().as_millis() >= 6, "{:?}", begun.elapsed());
     served.write_all(b"back").unwrap();
     drop(served);
     let mut got = Vec::new();

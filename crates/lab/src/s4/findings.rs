@@ -1,19 +1,18 @@
 //! What s4 found, arranged: tables beside the published one, plots, and what to make of them.
 //!
 //! Owns: the arrangement and the words.
-//! Does not own: the figures.
+//! Does not own: the figures; what was measured (`measured`).
 //! Invariants: a sentence that names a figure takes it from the rows.
 
-use std::time::Duration;
+mod measured;
 
 use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
 
-use super::measured::{Measured, Outcome};
 use super::plan::Plan;
 use super::published;
 use super::simulated::{Cell, VARIANTS};
 use crate::experiment::Findings;
-use crate::statistics::{Estimate, Samples};
+pub(super) use measured::add_measured;
 
 /// What a mean is taken of.
 type Metric = fn(&Cell) -> f64;
@@ -63,7 +62,8 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
 }
 
 fn means(plan: &Plan, cells: &[Cell]) -> Table {
-    let mut table = table(plan, "Mean of the records, MB/s, and how far from the published mean", "", Align::Left);
+    let distance = if plan.is_published { ", and how far from the published mean" } else { "" };
+    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "", Align::Left);
     let of = |centisecs: &u64| published::mean(*centisecs, &plan.records).filter(|_| plan.is_published);
     if plan.is_published {
         let row =
@@ -83,7 +83,8 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
 }
 
 fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
-    let caption = format!("{variant}, MB/s: ours, and the published cell behind it");
+    let behind = if plan.is_published { ": ours, and the published cell behind it" } else { "" };
+    let caption = format!("{variant}, MB/s{behind}");
     let mut table = table(plan, &caption, "record bytes", Align::Right);
     for &record in &plan.records {
         let row = plan.centisecs.iter().map(|&centisecs| {
@@ -206,132 +207,5 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
          seed's boards, the file system's own writes, or any client but a single one that writes one stream."
             .to_owned(),
     );
-    says
-}
-
-/// All copies of one server.
-struct Server<'a> {
-    copies: Vec<&'a Measured>,
-    rates: Estimate,
-}
-
-impl Server<'_> {
-    fn mean_of(&self, metric: impl Fn(&Measured) -> f64) -> f64 {
-        self.copies.iter().map(|copy| metric(copy)).sum::<f64>() / self.copies.len().max(1) as f64
-    }
-
-    fn first(&self) -> &Measured {
-        self.copies[0]
-    }
-
-    /// By how many percent it is faster.
-    fn gain(&self, base: &Self) -> f64 {
-        (self.rates.mean / base.rates.mean - 1.0) * 100.0
-    }
-}
-
-/// In the order in which they were first measured.
-fn servers(copies: &[Measured]) -> Vec<Server<'_>> {
-    let mut servers: Vec<Server<'_>> = Vec::new();
-    for copy in copies {
-        match servers.iter_mut().find(|server| server.first().is_like(copy)) {
-            Some(server) => server.copies.push(copy),
-            None => servers.push(Server { copies: vec![copy], rates: Samples::default().estimate() }),
-        }
-    }
-    for server in &mut servers {
-        let mut rates = Samples::default();
-        server.copies.iter().for_each(|copy| rates.push(copy.rate_mb_per_s()));
-        server.rates = rates.estimate();
-    }
-    servers
-}
-
-/// What the seed gained by a threshold, in percent.
-fn published_gain(plan: &Plan, centisecs: u64) -> Option<f64> {
-    let of = |centisecs| published::mean(centisecs, &plan.records).filter(|_| plan.is_published && centisecs > 0);
-    let off = published::mean(0, &plan.records)?;
-    of(centisecs).map(|mean| (mean / off - 1.0) * 100.0)
-}
-
-pub(super) fn add_measured(findings: &mut Findings, plan: &Plan, outcome: &Outcome) {
-    let servers = servers(&outcome.copies);
-    findings.tables.push(measured_table(plan, &servers, &outcome.notes));
-    if servers.iter().any(|server| !server.first().dirty().is_empty()) {
-        findings.figures.push(measured_plot(&servers).into());
-    }
-    findings.says.extend(measured_says(plan, &servers));
-}
-
-fn measured_table(plan: &Plan, servers: &[Server<'_>], notes: &[String]) -> Table {
-    let columns = [
-        ("server", Align::Left),
-        ("centiseconds", Align::Right),
-        ("MB/s, mean", Align::Right),
-        ("lowest to highest", Align::Right),
-        ("copies", Align::Right),
-        ("mean COMMIT, ms", Align::Right),
-        ("against nfs-ganesha", Align::Right),
-        ("the seed, against off", Align::Right),
-    ];
-    let file = servers.first().map_or(plan.file_bytes, |server| server.first().file_bytes());
-    let caption = format!("Measured on this machine, copies of {}", report::units::data(file));
-    let mut table = Table::new(&caption, &columns);
-    let ganesha = servers.iter().find(|server| server.first().is_ganesha());
-    for server in servers {
-        let rates = server.copies.iter().map(|copy| copy.rate_mb_per_s());
-        let (least, most) = rates.fold((f64::MAX, 0.0_f64), |(least, most), rate| (least.min(rate), most.max(rate)));
-        let centisecs = server.first().centisecs();
-        let gain = ganesha.filter(|_| !server.first().is_ganesha()).map(|base| server.gain(base));
-        let percent = |gain: Option<f64>| gain.map_or(String::new(), |gain| format!("{gain:+.1} %"));
-        table.row([
-            server.first().server().to_owned(),
-            centisecs.map_or("-".to_owned(), |centisecs| centisecs.to_string()),
-            format!("{:.2}", server.rates.mean),
-            format!("{least:.2} to {most:.2}"),
-            server.copies.len().to_string(),
-            format!("{:.0}", server.mean_of(Measured::commit_wait_ms)),
-            percent(gain),
-            percent(centisecs.and_then(|centisecs| published_gain(plan, centisecs))),
-        ]);
-    }
-    notes.iter().for_each(|note| table.note(note.as_str()));
-    table
-}
-
-fn measured_plot(servers: &[Server<'_>]) -> Plot {
-    let (x, y) = (Axis::new("time since the copy began", Quantity::Time), Axis::new("dirty", Quantity::Data));
-    let plot = Plot::new("Dirty data on the server during one copy, measured", x, y).note(
-        "The first copy of each. Writing begins at the threshold and ends when there is nothing left to begin: what a \
-         COMMIT finds depends on where in that cycle it comes.",
-    );
-    let shown = servers.iter().filter(|server| matches!(server.first().centisecs(), Some(0 | 100)));
-    shown.fold(plot, |plot, server| {
-        let title = column_title(server.first().centisecs().unwrap_or_default());
-        plot.with(Series::new(title, Shape::Line, server.first().dirty()))
-    })
-}
-
-fn measured_says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
-    let second = Duration::from_secs(1);
-    let mut says = vec![format!(
-        "Measured: {} of link and {} of disk, both limited, so that these figures hardly depend on what else the \
-         machine does. The client is ours: it sends {} of WRITEs, then COMMITs and waits. Servers are measured in turn, \
-         every other time in the reverse order; each copy has a server that was just started.",
-        report::units::rate(plan.link.bits_per_second / 8, second),
-        report::units::rate(plan.disk_bytes_per_s, second),
-        report::units::data(plan.window_bytes),
-    )];
-    let at = |centisecs| servers.iter().find(|server| server.first().centisecs() == Some(centisecs));
-    let ganesha = servers.iter().find(|server| server.first().is_ganesha());
-    if let (Some(knob), Some(ganesha), Some(seed)) = (at(100), ganesha, published_gain(plan, 100)) {
-        says.push(format!(
-            "Measured, 100 centiseconds on our server take {:+.1} % more than nfs-ganesha over the kernel's page cache \
-             ({:.2} against {:.2} MB/s); in the seed the patch took {seed:+.1} % more than the kernel without.",
-            knob.gain(ganesha),
-            knob.rates.mean,
-            ganesha.rates.mean
-        ));
-    }
     says
 }

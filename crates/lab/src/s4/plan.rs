@@ -114,8 +114,7 @@ impl Plan {
         let disk_bytes_per_s = request.value(&DISK_RATE, options::rate(1_000_000, 50_000_000))?;
         let disk = request.value(&DISK_RATE, |_| disk_of(disk_bytes_per_s))?;
         let plan = Self {
-            link: request
-                .value(&LINK, |text| LinkOptions::parse(&format!("rate={text}")).map_err(|e| e.to_string()))?,
+            link: request.value(&LINK, link)?,
             disk,
             disk_bytes_per_s,
             file_bytes: request.value(&SIZE, options::size(4_096, 100_000_000_000))?,
@@ -163,6 +162,11 @@ impl Plan {
     pub(super) fn write_bytes_for(&self, record_bytes: u32) -> u32 {
         self.write_bytes.unwrap_or(record_bytes.min(1 << 20))
     }
+}
+
+fn link(text: &str) -> Result<LinkOptions, String> {
+    // The option's name stands before it already.
+    LinkOptions::parse(&format!("rate={text}")).map_err(|error| error.to_string().replacen("link: ", "", 1))
 }
 
 fn limiters(text: &str) -> Result<Limiters, String> {

@@ -61,6 +61,10 @@ impl Measured {
         self.subject.centisecs()
     }
 
+    pub(super) fn limiters(&self) -> &'static str {
+        self.limiters
+    }
+
     pub(super) fn file_bytes(&self) -> u64 {
         self.file_bytes
     }

@@ -71,7 +71,10 @@ impl Stage {
         let why = match plan.limiters {
             Limiters::Process => "as asked for".to_owned(),
             Limiters::Auto if !geteuid().is_root() => "the kernel's need root".to_owned(),
-            Limiters::Kernel => return Self::kernel(plan, file_bytes, scratch),
+            Limiters::Kernel => {
+                let hint = if geteuid().is_root() { "" } else { "the kernel's limiters need root: " };
+                return Self::kernel(plan, file_bytes, scratch).map_err(|error| failed(format!("{hint}{error}")));
+            }
             Limiters::Auto => match Self::kernel(plan, file_bytes, scratch) {
                 Ok(stage) => return Ok(stage),
                 Err(error) => format!("the kernel's cannot be had: {error}"),

@@ -1,9 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::experiment::Request;
+use crate::experiment::{Findings, Request};
 
 #[derive(Default)]
 struct Kept(Vec<Row>);
@@ -45,9 +47,40 @@ fn without_root_our_server_is_measured_behind_limiters_of_this_process() {
         assert_eq!(row.metrics.get("commits"), Some(&json!(2)));
         // Four million bytes in pages, and again those that were written before they were whole.
         let written = row.metrics.get("nr_written").and_then(Value::as_u64).unwrap();
-        assert!((977..=990).contains(&written), "{row}");
+        assert!((977..=1200).contains(&written), "{row}");
         assert!(row.metrics.get("write_bandwidth_bytes_per_s").is_some(), "{row}");
+        // At 50 MB a second no copy of 4 MB is durable sooner.
+        assert!(row.metrics.get("elapsed_ns").and_then(Value::as_u64).unwrap() >= 80_000_000, "{row}");
     }
+}
+
+#[test]
+fn copies_of_a_server_make_one_line_and_what_is_not_shown_stays_last() {
+    let plan = plan(&[]);
+    let begun = Instant::now();
+    let copy = |subject, sample, seconds| Measured {
+        subject,
+        limiters: "kernel",
+        sample,
+        file_bytes: 1_000_000_000,
+        times: Times { begun, elapsed: Duration::from_secs(seconds), commits: Vec::new() },
+        looks: Vec::new(),
+        counted: Vec::new(),
+    };
+    let (ganesha, knob) = (Subject::Ganesha, Subject::Knob(100));
+    let copies = vec![copy(ganesha, 1, 120), copy(knob, 1, 100), copy(knob, 2, 80), copy(ganesha, 2, 130)];
+    let mut findings = Findings { says: vec!["Shown.".to_owned(), "Not shown.".to_owned()], ..Findings::default() };
+    crate::s4::findings::add_measured(&mut findings, &plan, &Outcome { copies, notes: Vec::new() });
+    let table = findings.tables[0].text(report::terminal::Terminal::PLAIN);
+    for words in [
+        "nfs-ganesha     -        2    8.01     7.69, 8.33",
+        "afflux        100        2   11.25   10.00, 12.50",
+        "+40.4 %        +24.6 %",
+    ] {
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert_eq!((findings.says.len(), findings.says[3].as_str()), (4, "Not shown."));
+    assert!(findings.says[2].contains("+40.4 % more than nfs-ganesha"), "{:?}", findings.says);
 }
 
 #[test]

@@ -45,7 +45,7 @@ fn what_the_options_change() {
 #[test]
 fn what_is_wrong_is_named_with_what_is_allowed() {
     for (name, value, words) in [
-        ("link", "0", "it takes 1 kbit to 1000 Gbit"),
+        ("link", "0", "--link 0: rate=0: it takes 1 kbit to 1000 Gbit"),
         ("link", "fast", "it takes 1 kbit to 1000 Gbit"),
         ("link", "100Mbit,speed=1", "there is no \"speed\""),
         ("disk-rate", "0", "1 MB/s to 50 MB/s"),
