@@ -100,7 +100,6 @@ fn start(
     for knob in &configuration.knobs {
         settings.set_text(knob).map_err(|error| Failure::wrong_use(error.to_string()))?;
     }
-    settings.background_fits_cache(configuration.cache_bytes).map_err(|error| Failure::wrong_use(error.to_string()))?;
     let frames = Frames::new(configuration.cache_bytes)
         .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
     let engine = Engine::new(Arc::new(platform.clone()), settings, frames);

@@ -21,7 +21,7 @@ use crate::dirty::apply_limits;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
-use crate::settings::{Knob, KnobError, Settings, checked};
+use crate::settings::{Knob, KnobError, Settings, Shares};
 use crate::throttle::{Driver, Kept, LimitPages, Policies, Ruling, Throttle};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
 use crate::writeback::driver::FlushOf;
@@ -157,17 +157,17 @@ impl<P: Platform> Engine<P> {
     }
 
     pub(crate) fn devices(&self) -> Vec<Arc<DeviceState>> {
-        lock(&self.cache.devices).clone()
+        self.cache.devices().clone()
     }
 
     pub(crate) fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
-        lock(&self.cache.devices).get(id.0 as usize).cloned()
+        self.cache.devices().get(id.0 as usize).cloned()
     }
 
     /// Adds a device at any time and starts its flusher. The dirty limit is divided anew.
     pub fn add_device(self: &Arc<Self>, name: &str, device: Arc<dyn Device>) -> DeviceId {
         let added = {
-            let mut devices = lock(&self.cache.devices);
+            let mut devices = self.cache.devices();
             let id = DeviceId(devices.len() as u32);
             let memory: Kept = self.cache.ruling.as_ref().map_or(Box::new(()), |ruling| ruling.law.new_device());
             let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.cache.dirty), memory));
@@ -183,7 +183,7 @@ impl<P: Platform> Engine<P> {
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         let settings = &self.cache.settings;
-        self.background_would_fit(knob, value, &|knob| settings.get(knob))?;
+        Settings::would_fit(knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
         self.knobs_changed();
         Ok(())
@@ -195,22 +195,15 @@ impl<P: Platform> Engine<P> {
             return Ok(());
         };
         let settings = &self.cache.settings;
-        self.background_would_fit(knob, value, &|knob| device.knob(settings, knob))?;
+        Settings::would_fit(knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
         self.knobs_changed();
         Ok(())
     }
 
-    /// Refuses a value out of range, and a background threshold that is not below the dirty limit.
-    fn background_would_fit(&self, knob: Knob, value: u64, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
-        use Knob::{BackgroundBytes, DirtyBytes, DirtyRatio};
-        let (settings, by_law) = (&self.cache.settings, self.cache.ruling.is_some());
-        checked(knob, value, get(knob))?;
-        settings.would_fit(knob, value, by_law, get)?;
-        if by_law || !matches!(knob, BackgroundBytes | DirtyBytes | DirtyRatio) {
-            return Ok(());
-        }
-        settings.would_fit_cache(knob, value, u64::from(self.cache.frames.total()) * PAGE_BYTES, get)
+    fn shares(&self) -> Shares {
+        let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES;
+        Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
     }
 
     /// The knobs that have a value of their own for the device.

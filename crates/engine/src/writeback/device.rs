@@ -309,6 +309,16 @@ impl DeviceState {
         lock(&self.lists).dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
     }
 
+    /// Queues a file behind those that have had no turn. If it has been dirty for longer than the one before
+    /// it, it counts as dirty since `now` (the kernel's `redirty_tail`). Returns since when it counts as dirty.
+    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, dirtied_at: Nanos, now: Nanos) -> Nanos {
+        let dirty = &mut lock(&self.lists).dirty;
+        let older = dirty.back().is_some_and(|youngest| dirtied_at < youngest.dirtied_at);
+        let dirtied_at = if older { now } else { dirtied_at };
+        dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+        dirtied_at
+    }
+
     /// Queues a file that had its turn and has more.
     pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
         lock(&self.lists).more.push_back(Entry { file: Arc::downgrade(file), dirtied_at });

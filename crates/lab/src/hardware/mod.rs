@@ -8,12 +8,14 @@
 //! it.
 
 mod command;
+mod dirty_limits;
 mod kernel_debug;
 mod limited_device;
 mod limited_relay;
 mod slow_disk;
 mod slow_network;
 
+pub use dirty_limits::DirtyLimits;
 pub use kernel_debug::KernelDebug;
 pub use limited_device::LimitedDevice;
 pub use limited_relay::LimitedRelay;

@@ -22,6 +22,36 @@ fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
     std::fs::remove_dir(&directory).unwrap();
 }
 
+/// The kernel has kept nothing of a device that was not there, and it is gone afterwards.
+#[test]
+fn a_fresh_disk_has_no_past_and_leaves_none() {
+    let directory = std::env::temp_dir().join(format!("afflux-fresh-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    if let Some(disk) = or_skip(SlowDisk::fresh(&directory, 64 << 20, DiskRates::default())) {
+        let sys = std::path::Path::new("/sys/block").join(disk.name());
+        assert!(sys.exists(), "{}", sys.display());
+        drop(disk);
+        assert!(!sys.exists() || command::run("perl", &["-v"]).is_err(), "{}", sys.display());
+    }
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+    std::fs::remove_dir(&directory).unwrap();
+}
+
+/// A limit so high that nobody notices: other tests write meanwhile.
+#[test]
+fn limits_of_the_machine_are_as_before_afterwards() {
+    let look = || {
+        let files = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
+        files.map(|file| std::fs::read_to_string(format!("/proc/sys/vm/{file}")).unwrap())
+    };
+    let before = look();
+    if let Some(limits) = or_skip(DirtyLimits::set(1 << 40, 1 << 39)) {
+        assert_eq!((look()[0].trim(), look()[2].trim()), ("1099511627776", "549755813888"));
+        drop(limits);
+    }
+    assert_eq!(look(), before);
+}
+
 #[test]
 fn a_slow_network_joins_its_two_sides() {
     let Some(network) = or_skip(SlowNetwork::new(100_000_000)) else { return };

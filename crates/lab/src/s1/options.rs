@@ -11,7 +11,7 @@ use crate::options::{number, or_nothing, rate, size};
 const CASE: OptionInfo = OptionInfo {
     name: "case",
     value: "LIST",
-    default: "two-writers,two-superblocks,twelve-disks,blocking-rival",
+    default: "two-writers,pool-alone,two-superblocks,twelve-disks,blocking-rival",
     doc: "Which cases, separated by commas",
 };
 const SIZE: OptionInfo = OptionInfo {
@@ -32,6 +32,14 @@ const DISK_RATE: OptionInfo = OptionInfo {
     default: "",
     doc: "What each of twelve-disks writes in a second (60 MB)",
 };
+const DISK_CACHE: OptionInfo = OptionInfo {
+    name: "disk-cache",
+    value: "SIZE",
+    default: "",
+    doc: "The write cache inside each disk (8 MiB; some runs have none)",
+};
+const MEMORY: OptionInfo =
+    OptionInfo { name: "memory", value: "SIZE", default: "", doc: "Of the machine of twelve-disks (8 GiB)" };
 const AT_SUBMISSION: OptionInfo = OptionInfo {
     name: "allocate-at-submission",
     value: "yes|no",
@@ -48,12 +56,13 @@ const SEED: OptionInfo =
     OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
 
 /// All of them.
-pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, BATCH, SEED];
+pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, DISK_CACHE, MEMORY, AT_SUBMISSION, BATCH, SEED];
 
 /// A part of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Case {
     TwoWriters,
+    PoolAlone,
     TwoSuperblocks,
     TwelveDisks,
     BlockingRival,
@@ -69,6 +78,9 @@ pub(super) struct Asked {
     pub(super) file_bytes: Option<u64>,
     pub(super) request_kib: Option<u64>,
     pub(super) disk_rate: Option<u64>,
+    /// Of each disk; `None`: what the run has.
+    pub(super) cache_kib: Option<u64>,
+    pub(super) memory_bytes: Option<u64>,
     pub(super) at_submission: bool,
     pub(super) batch: u64,
 }
@@ -76,6 +88,7 @@ pub(super) struct Asked {
 fn case(text: &str) -> Result<Case, String> {
     match text {
         "two-writers" => Ok(Case::TwoWriters),
+        "pool-alone" => Ok(Case::PoolAlone),
         "two-superblocks" => Ok(Case::TwoSuperblocks),
         "twelve-disks" => Ok(Case::TwelveDisks),
         "blocking-rival" => Ok(Case::BlockingRival),
@@ -111,6 +124,8 @@ impl Asked {
             file_bytes: request.value(&SIZE, or_nothing(size(1_000_000_000, 1_000_000_000_000)))?,
             request_kib: request.value(&REQUEST, or_nothing(request_kib))?,
             disk_rate: request.value(&DISK_RATE, or_nothing(rate(1_000_000, 10_000_000_000)))?,
+            cache_kib: request.value(&DISK_CACHE, or_nothing(size(0, 1 << 30)))?.map(|bytes| bytes / 1024),
+            memory_bytes: request.value(&MEMORY, or_nothing(size(512 << 20, 64 << 30)))?,
             batch: request.value(&BATCH, number(1, 1024))?,
             at_submission: request.value(&AT_SUBMISSION, yes)?,
         })

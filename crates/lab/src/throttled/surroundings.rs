@@ -1,0 +1,143 @@
+//! What a machine is like around the writer: what the simulated side of the case `kernel` takes from the measured one.
+//!
+//! Owns: what of a machine is no part of the law and yet decides: how much may be dirty, how fast memory fills,
+//! what others write to other devices meanwhile, how long a tick is.
+//! Does not own: the simulation (`kernel`), the run that it is measured in (`plain_writer`).
+//! Invariants: nothing here says what the writer got once it was throttled.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::compare::Look;
+use crate::experiment::LabError;
+
+/// How long others are watched before the writer begins: of what was written so long ago a device's share keeps
+/// a sixteenth.
+pub(super) const BEFORE_S: u64 = 12;
+/// Pages of the kernel.
+const PAGE_BYTES: u64 = 4096;
+/// What kernels for x86 are built with.
+const TICK_RATES: [u64; 4] = [100, 250, 300, 1000];
+/// How long ticks are counted.
+const COUNTING: Duration = Duration::from_secs(1);
+
+/// A machine around the writer.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    /// What the kernel let be dirty, in the mean over the run.
+    pub(super) dirty_limit_bytes: u64,
+    /// Ticks a second.
+    pub(super) hz: u64,
+    /// How fast writes went until writers were throttled; 0: as memory goes.
+    pub(super) filling_bytes_per_s: u64,
+    /// What others wrote to other devices in each second, from [`BEFORE_S`] before the writer on.
+    pub(super) others_bytes: Vec<u64>,
+    /// How late who slept meanwhile ran again, at the 99th percentile: more than ticks is for want of a CPU, which
+    /// the simulated machine has.
+    pub(super) late_p99_ns: u64,
+}
+
+/// The machine at an instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) at_s: f64,
+    pub(super) dirty_limit_bytes: u64,
+    /// Written since the start by all devices but the writer's.
+    pub(super) others_bytes: u64,
+    /// How late who looked ran again after this.
+    pub(super) late_ns: u64,
+}
+
+impl Surroundings {
+    /// Of a machine that was looked at from [`BEFORE_S`] seconds before 0 on, and of a writer that wrote for
+    /// so many seconds.
+    pub(super) fn of(around: &[Around], looks: &[Look], seconds: u64, hz: u64) -> Self {
+        let during = || around.iter().filter(|around| (0.0..=seconds as f64).contains(&around.at_s));
+        let count = during().count();
+        let limits: u64 = during().map(|around| around.dirty_limit_bytes).sum();
+        let dirty_limit_bytes = limits / count.max(1) as u64;
+        let mut late_ns: Vec<u64> = during().map(|around| around.late_ns).collect();
+        late_ns.sort_unstable();
+        let written = |at_s: f64| {
+            let after = around.partition_point(|around| around.at_s <= at_s);
+            around.get(after.saturating_sub(1)).map_or(0, |around| around.others_bytes)
+        };
+        let before = BEFORE_S as f64;
+        let second = |second: u64| {
+            let from_s = second as f64 - before;
+            written(from_s + 1.0).saturating_sub(written(from_s))
+        };
+        Self {
+            dirty_limit_bytes,
+            hz,
+            filling_bytes_per_s: filling(looks, dirty_limit_bytes),
+            others_bytes: (0..BEFORE_S + seconds).map(second).collect(),
+            late_p99_ns: late_ns.get(count * 99 / 100).copied().unwrap_or(0),
+        }
+    }
+
+    /// What others wrote while the writer did, a second.
+    pub(super) fn others_bytes_per_s(&self) -> u64 {
+        let during = self.others_bytes.get(BEFORE_S as usize..).unwrap_or_default();
+        during.iter().sum::<u64>() / during.len().max(1) as u64
+    }
+}
+
+/// Bytes a second until a half of the limit was dirty: nobody is throttled so far. 0 where that took so short
+/// that nothing can be said.
+fn filling(looks: &[Look], dirty_limit_bytes: u64) -> u64 {
+    const LOOKS_MIN: usize = 3;
+    let filled = looks.iter().position(|look| look.dirty_bytes > dirty_limit_bytes / 2);
+    let filled = filled.filter(|at| *at >= LOOKS_MIN).map(|at| looks[at]);
+    filled.map_or(0, |look| (look.accepted_bytes as f64 / look.at_s.max(1e-3)) as u64)
+}
+
+/// The first number on the line that begins with this.
+pub(super) fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the kernel lets be dirty on the whole machine and what it wrote since it started, in bytes.
+pub(super) fn limit_and_written() -> Result<(u64, u64), LabError> {
+    let text = fs::read_to_string("/proc/vmstat");
+    let text = text.map_err(|error| LabError::Failed(format!("/proc/vmstat: {error}")))?;
+    let bytes = |name: &str| {
+        let pages = field(&text, name);
+        pages.map(|pages| pages * PAGE_BYTES).ok_or_else(|| LabError::Failed(format!("/proc/vmstat has no {name}")))
+    };
+    Ok((bytes("nr_dirty_threshold ")?, bytes("nr_written ")?))
+}
+
+/// Ticks a second of this machine's kernel, counted for a second.
+pub(super) fn tick_rate() -> Result<u64, LabError> {
+    let ticks = || {
+        let text = fs::read_to_string("/proc/timer_list").unwrap_or_default();
+        field(&text, "jiffies:")
+    };
+    let unknown = || LabError::Failed("/proc/timer_list does not tell ticks".to_owned());
+    let (start, first) = (Instant::now(), ticks().ok_or_else(unknown)?);
+    thread::sleep(COUNTING);
+    let counted = ticks().ok_or_else(unknown)?.saturating_sub(first) as f64 / start.elapsed().as_secs_f64();
+    let nearest = TICK_RATES.into_iter().min_by_key(|rate| (*rate as f64 - counted).abs() as u64);
+    nearest.ok_or_else(unknown)
+}
+
+/// Has the kernel find so much memory and touch it, and gives it back at once. Memory that was not used for a
+/// while costs a virtual machine a fault of its host a page, and finding it takes reclaim; both are no part of
+/// what is compared. Nothing happens where less than twice as much is to be had.
+pub(super) fn warm_memory(bytes: u64) {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if field(&text, "MemAvailable:").unwrap_or(0) * 1024 < 2 * bytes {
+        return;
+    }
+    let mut memory = vec![0_u8; bytes as usize];
+    for page in memory.chunks_mut(PAGE_BYTES as usize) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&memory);
+}
+
+#[cfg(test)]
+mod tests;
