@@ -162,7 +162,7 @@ impl<P: Platform> Engine<P> {
                 return Err(error.into());
             }
             let cause = if self.cache().ruling.is_some() { PauseCause::MemoryGuard } else { PauseCause::DevicePart };
-            let _noted = NotedPause::begins(self, device, cause);
+            let _noted = NotedPause::begins(self, device, cause, u64::MAX);
             let _waits = self.cache().dirty.waits();
             let mut take = pin!(device.budget.take(pages));
             poll_fn(|cx| {

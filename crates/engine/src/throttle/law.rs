@@ -152,6 +152,9 @@ pub trait Law: Send + Sync + 'static {
     /// Its name.
     fn name(&self) -> &'static str;
 
+    /// The longest pause in nanoseconds that it ever asks for at once.
+    fn pause_ns_max(&self) -> u64;
+
     /// The pace before the first decision, on a machine of so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
 
@@ -178,6 +181,8 @@ pub(crate) type Kept = Box<dyn Any + Send>;
 pub trait AnyLaw: Send + Sync + 'static {
     /// [`Law::name`].
     fn name(&self) -> &'static str;
+    /// [`Law::pause_ns_max`].
+    fn pause_ns_max(&self) -> u64;
     /// [`Law::start`].
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
     /// Memory of a new writer.
@@ -212,6 +217,10 @@ fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
 impl<L: Law> AnyLaw for L {
     fn name(&self) -> &'static str {
         Law::name(self)
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        Law::pause_ns_max(self)
     }
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {

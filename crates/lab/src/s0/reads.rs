@@ -80,6 +80,10 @@ impl AnyLaw for Tallied {
         self.law.name()
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        self.law.pause_ns_max()
+    }
+
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         self.law.start(memory_pages, cpus)
     }

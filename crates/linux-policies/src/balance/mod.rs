@@ -262,6 +262,10 @@ impl Law for Balance {
         }
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        ns(WAIT_TICKS)
+    }
+
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).clamp(16, 1024);
         Pace { task_pages: u64::MAX, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }

@@ -258,6 +258,10 @@ impl Law for Control {
         }
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        ns(HZ / 5)
+    }
+
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
         Pace { task_pages: TASK_PAGES, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }

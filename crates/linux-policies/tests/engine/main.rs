@@ -5,4 +5,5 @@
 mod hung;
 mod kernels;
 mod lab;
+mod pauses;
 mod rules;

@@ -27,6 +27,10 @@ impl Law for Always {
         "always"
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        SECOND
+    }
+
     fn start(&self, _: u64, _: u64) -> Pace {
         Pace { task_pages: self.pages, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
     }
