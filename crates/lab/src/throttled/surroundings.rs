@@ -13,8 +13,8 @@ use super::compare::Look;
 use crate::experiment::LabError;
 
 /// How long others are watched before the writer begins: of what was written so long ago a device's share keeps
-/// a sixteenth.
-pub(super) const BEFORE_S: u64 = 12;
+/// 1/256. Gigabytes may just have been written when the run begins.
+pub(super) const BEFORE_S: u64 = 24;
 /// Pages of the kernel.
 const PAGE_BYTES: u64 = 4096;
 /// What kernels for x86 are built with.
@@ -84,11 +84,11 @@ impl Surroundings {
     }
 }
 
-/// Bytes a second until a half of the limit was dirty: nobody is throttled so far. 0 where that took so short
-/// that nothing can be said.
+/// Bytes a second until nearly as much was dirty as may be before anybody is throttled, which is at three
+/// quarters of the limit. 0 where that took so short that nothing can be said.
 fn filling(looks: &[Look], dirty_limit_bytes: u64) -> u64 {
     const LOOKS_MIN: usize = 3;
-    let filled = looks.iter().position(|look| look.dirty_bytes > dirty_limit_bytes / 2);
+    let filled = looks.iter().position(|look| look.dirty_bytes > dirty_limit_bytes / 100 * 73);
     let filled = filled.filter(|at| *at >= LOOKS_MIN).map(|at| looks[at]);
     filled.map_or(0, |look| (look.accepted_bytes as f64 / look.at_s.max(1e-3)) as u64)
 }
