@@ -237,8 +237,7 @@ fn of_reading(rows: &[Row], says: &mut Vec<String>) {
     let at_submission = rows.iter().any(|row| row.params.get("allocate_at_submission") == Some(&Value::Bool(true)));
     let laid_out = if at_submission { "in the order of submission" } else { "in chunks of 8 MiB" };
     says.push(format!(
-        "two-writers, files laid out {laid_out}: read back one after the other at {low:.0} to {high:.0} MB/s. Writing \
-         itself costs no seeks with either layout, since the disks see the order of allocation."
+        "two-writers, files laid out {laid_out}: read back one after the other at {low:.0} to {high:.0} MB/s."
     ));
 }
 
