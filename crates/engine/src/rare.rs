@@ -60,6 +60,10 @@ mod on {
     pub(crate) struct Looks(AtomicU64);
 
     impl Looks {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
         pub(crate) fn note(&self) {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
@@ -133,6 +137,10 @@ mod off {
     pub(crate) struct Looks;
 
     impl Looks {
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+
         #[inline(always)]
         pub(crate) const fn note(&self) {}
 

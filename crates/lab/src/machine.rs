@@ -381,10 +381,14 @@ impl<'a> Span<'a> {
         own / self.of_submitted(|submitted| submitted.bytes).max(1.0)
     }
 
-    /// The mean over the whole seconds of how many tasks submitted anything, on all disks together.
+    /// The mean over the whole seconds, or those touched if there is none, of how many tasks submitted anything,
+    /// on all disks together.
     pub(crate) fn submitters(&self) -> f64 {
-        let seconds = self.from.at_ns.div_ceil(Nanos::SECOND)..self.to.at_ns / Nanos::SECOND;
-        let count = seconds.clone().count().max(1) as f64;
+        let mut seconds = self.from.at_ns.div_ceil(Nanos::SECOND)..self.to.at_ns / Nanos::SECOND;
+        if seconds.is_empty() {
+            seconds = self.from.at_ns / Nanos::SECOND..self.to.at_ns / Nanos::SECOND + 1;
+        }
+        let count = seconds.clone().count() as f64;
         let of_second = |second: u64| {
             let tasks = self.to.submitted.iter().filter_map(|submitted| submitted.tasks_by_second.get(&second));
             tasks.flatten().collect::<BTreeSet<_>>().len() as f64

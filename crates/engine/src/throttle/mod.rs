@@ -65,7 +65,7 @@ impl Ruling {
     pub(crate) fn new(law: Arc<dyn AnyLaw>) -> Self {
         let shared = Mutex::new(law.new_shared());
         // Before anything is known of the machine the first pages of a CPU are asked about.
-        Self { law, shared, cpu_pages: AtomicU64::new(0), looks: Looks::default() }
+        Self { law, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
     }
 
     /// Asks the law something about a device.

@@ -154,6 +154,12 @@ struct Usage {
 /// Failures in a row after which writers that wait for room are told instead of kept waiting.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
+/// Since when a file counts as dirty that is put behind the youngest of those without a turn: as before, but
+/// since now if that one is younger, so that the list stays in order (kernel-facts, section 2.2).
+fn redirtied_at(dirtied_at: Nanos, youngest: Option<Nanos>, now: Nanos) -> Nanos {
+    if youngest.is_some_and(|youngest| dirtied_at < youngest) { now } else { dirtied_at }
+}
+
 impl DeviceState {
     pub(crate) fn new(
         id: DeviceId,
@@ -309,12 +315,11 @@ impl DeviceState {
         lock(&self.lists).dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
     }
 
-    /// Queues a file behind those that have had no turn. If it has been dirty for longer than the one before
-    /// it, it counts as dirty since `now` (the kernel's `redirty_tail`). Returns since when it counts as dirty.
+    /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`). Returns since when it
+    /// counts as dirty.
     pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, dirtied_at: Nanos, now: Nanos) -> Nanos {
         let dirty = &mut lock(&self.lists).dirty;
-        let older = dirty.back().is_some_and(|youngest| dirtied_at < youngest.dirtied_at);
-        let dirtied_at = if older { now } else { dirtied_at };
+        let dirtied_at = redirtied_at(dirtied_at, dirty.back().map(|youngest| youngest.dirtied_at), now);
         dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
         dirtied_at
     }
@@ -531,3 +536,6 @@ pub struct DeviceStatus {
     /// Writers' pauses by cause, as far as there were any.
     pub pauses: Vec<PauseStatus>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -221,7 +221,7 @@ fn of_sleeping(rows: &Rows, says: &mut Vec<String>) {
     }
     let Some([plain, blocked]) = pair(&rows.two_writers, [PLAIN, FLUSHERS], &params(0.0)) else { return };
     says.push(format!(
-        "two-writers with those queues and no caches: {:.0} MB/s with plain sleeps and {:.0} with flushers. Writers over \
+        "two-writers, 128 requests of 24 KB and disks without a cache: {:.0} MB/s with plain sleeps and {:.0} with flushers. Writers over \
          their share write meanwhile and wait for requests: pdflush submits {:.0} % of the bytes, they the rest. So a \
          plain poll starves disks where the sleep outlasts queue and caches and nobody else writes.",
         number(plain, "throughput_mb_per_s"),
@@ -237,8 +237,7 @@ fn of_reading(rows: &[Row], says: &mut Vec<String>) {
     let at_submission = rows.iter().any(|row| row.params.get("allocate_at_submission") == Some(&Value::Bool(true)));
     let laid_out = if at_submission { "in the order of submission" } else { "in chunks of 8 MiB" };
     says.push(format!(
-        "two-writers, files laid out {laid_out}: read back one after the other at {low:.0} to {high:.0} MB/s. Writing \
-         itself costs no seeks with either layout, since the disks see the order of allocation."
+        "two-writers, files laid out {laid_out}: read back one after the other at {low:.0} to {high:.0} MB/s."
     ));
 }
 
@@ -289,8 +288,13 @@ fn of_the_others(rows: &Rows, says: &mut Vec<String>) {
     {
         says.push(format!(
             "two-superblocks: when the last of A has been submitted, B has had {low:.3} to {high:.3} of all, by how many \
-             bytes a queue holds. Where A's 390 MiB fit into its queue it is exhausted first; where they do not, the walk \
-             comes to B as soon as A is congested. Both sides of S1's argument are right, for different queues."
+             bytes a queue holds. {}",
+            if low < 0.1 {
+                "Where A's 390 MiB fit into its queue it is exhausted first; where they do not, the walk comes to B as \
+                 soon as A is congested. Both sides of S1's argument are right, for different queues."
+            } else {
+                "No queue here holds A's 390 MiB: the walk comes to B as soon as A is congested."
+            }
         ));
     }
     for row in &rows.blocking_rival {

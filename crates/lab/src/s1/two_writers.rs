@@ -104,11 +104,12 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
     while !writers.iter().all(|writer| writer.has_ended()) {
         machine.sleep(LOOK_NS)?;
     }
+    let offsets = machine.disks[0].disk.offsets();
     let read = read_back(&machine, &files, file_bytes)?;
     let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.nr_requests));
     let metrics = metrics.with("engine", span.engine());
     let row = row("s1", variant.name, params, metrics, Fields::new());
-    Ok(Ran { row, samples, offsets: machine.disks[0].disk.offsets() })
+    Ok(Ran { row, samples, offsets })
 }
 
 /// Reads a part of each file that was written in the counted time, one file after the other, from the disks

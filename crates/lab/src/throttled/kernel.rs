@@ -18,9 +18,9 @@ use simulator::workload::{BlockSizes, Job, Workload};
 
 use super::compare::Look;
 use super::kernel_page::{self, Compared};
-use super::plain_writer::{self, Written};
+use super::plain_writer;
 use super::plan::{Rate, directory, model, rates};
-use super::surroundings::{BEFORE_S, Surroundings};
+use super::surroundings::{BEFORE_S, PIECE, Surroundings};
 use super::{DIRTYABLE, FORMS, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS, simulated};
 use crate::experiment::{Findings, LabError, Request, Watch};
 use crate::options;
@@ -52,6 +52,15 @@ pub(super) struct Form {
     pub(super) max_bytes: u64,
     /// `vm.dirty_bytes` and `vm.dirty_background_bytes`; `None`: as the machine has them.
     pub(super) limit_bytes: Option<(u64, u64)>,
+}
+
+/// A side's run.
+pub(super) struct Written {
+    pub(super) looks: Vec<Look>,
+    /// Of the writes once memory had filled.
+    pub(super) p99_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) sync_ns: u64,
 }
 
 /// What is compared of a side.
@@ -108,7 +117,7 @@ fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
     Ok(Surroundings {
         dirty_limit_bytes: dirtyable / 4096 * DIRTY_OF_4096,
         hz,
-        filling_bytes_per_s: 0,
+        filling_bytes: Vec::new(),
         others_bytes: vec![others; (BEFORE_S + seconds) as usize],
         late_p99_ns: 0,
     })
@@ -121,6 +130,20 @@ fn writer(name: &str, seconds: u64) -> Job {
     job.block_bytes = [BlockSizes { min: BLOCK_BYTES, max: BLOCK_BYTES }; 2];
     (job.size, job.runtime_ns) = (60 << 30, seconds * 1_000_000_000);
     job
+}
+
+/// What the writer writes while memory fills, piece by piece, as fast as it did.
+fn filling(surroundings: &Surroundings) -> Vec<Job> {
+    let pieces = surroundings.filling_bytes.iter().enumerate().filter(|(_, bytes)| **bytes >= BLOCK_BYTES);
+    let piece_ns = PIECE.as_nanos() as u64;
+    let job = |(piece, bytes): (usize, &u64)| {
+        let mut job = writer(&format!("filling-{piece}"), 1);
+        (job.size, job.runtime_ns) = (*bytes / BLOCK_BYTES * BLOCK_BYTES, 0);
+        job.rate_bytes = [0, bytes * (1_000_000_000 / piece_ns)];
+        job.start_delay_ns = BEFORE_S * 1_000_000_000 + piece as u64 * piece_ns;
+        job
+    };
+    pieces.map(job).collect()
 }
 
 /// What others write to their disk, second by second.
@@ -163,12 +186,15 @@ fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings)
     if let Some((bytes, background)) = form.limit_bytes {
         simulation.knobs.extend([format!("dirty_bytes={bytes}"), format!("dirty_background_bytes={background}")]);
     }
+    let (filling_ns, others) = (surroundings.filling().as_nanos() as u64, others(surroundings));
     let mut own = writer("writer", seconds);
-    (own.end_fsync, own.rate_bytes) = (true, [0, surroundings.filling_bytes_per_s]);
-    own.start_delay_ns = BEFORE_S * 1_000_000_000;
-    simulation.workloads = vec![Workload::Job(own)];
-    simulation.workloads.extend(others(surroundings).into_iter().map(Workload::Job));
-    if simulation.workloads.len() > 1 {
+    own.end_fsync = true;
+    own.start_delay_ns = BEFORE_S * 1_000_000_000 + filling_ns;
+    own.runtime_ns -= filling_ns;
+    let beside = !others.is_empty();
+    let jobs = std::iter::once(own).chain(filling(surroundings)).chain(others);
+    simulation.workloads = jobs.map(Workload::Job).collect();
+    if beside {
         let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
         let model = choice.model(None).map_err(|error| failed(&error))?;
         simulation.devices.push(DeviceChoice {

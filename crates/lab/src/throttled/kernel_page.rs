@@ -7,8 +7,7 @@
 use report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
 use super::compare::{Look, deviation};
-use super::kernel::{FILLING_S, Figures, Form, GOAL, apart_by_second, by_second, figures};
-use super::plain_writer::Written;
+use super::kernel::{FILLING_S, Figures, Form, GOAL, Written, apart_by_second, by_second, figures};
 use super::plan::Rate;
 use super::surroundings::{BEFORE_S, Surroundings};
 use crate::experiment::{Findings, Watch};
@@ -109,7 +108,7 @@ impl<'a> Page<'a> {
                 .with("before_s", BEFORE_S)
                 .with("dirty_limit_bytes", surroundings.dirty_limit_bytes)
                 .with("hz", surroundings.hz)
-                .with("filling_bytes_per_s", surroundings.filling_bytes_per_s)
+                .with("filling_s", surroundings.filling().as_secs_f64())
                 .with("others_bytes_per_s", surroundings.others_bytes_per_s())
                 .with("late_p99_ms", surroundings.late_p99_ns as f64 / 1e6),
             metrics,
@@ -151,10 +150,10 @@ impl<'a> Page<'a> {
             percent(ours.p99_ms, theirs.p99_ms),
             percent(ours.sync_s, theirs.sync_s),
         ]);
-        let Surroundings { dirty_limit_bytes, hz, filling_bytes_per_s, .. } = compared.surroundings;
-        let filling = match filling_bytes_per_s {
-            0 => String::new(),
-            rate => format!(", memory filled at {} MB/s", rate / 1_000_000),
+        let Surroundings { dirty_limit_bytes, hz, .. } = compared.surroundings;
+        let filling = match compared.surroundings.filling().as_secs_f64() {
+            0.0 => String::new(),
+            seconds => format!(", memory filled in {seconds:.1} s"),
         };
         self.table.note(format!(
             "{name}, taken from the measured machine: {} MB may be dirty, {hz} ticks a second, others wrote {:.1} MB/s \

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::compare::Look;
-use super::kernel::{BLOCK_BYTES, Form};
+use super::kernel::{BLOCK_BYTES, Form, Written};
 use super::plan::Rate;
 use super::surroundings::{Around, BEFORE_S, Surroundings, field, limit_and_written, tick_rate, warm_memory};
 use crate::experiment::LabError;
@@ -29,12 +29,27 @@ const SPARE_OF_IMAGE_BYTES: u64 = 200 << 20;
 /// Most writes whose times are kept: those of ten minutes at 1 GB/s.
 const WRITES_MAX: usize = 10_000_000;
 
-/// What a writer got.
-pub(super) struct Written {
-    pub(super) looks: Vec<Look>,
-    pub(super) p99_ns: u64,
-    pub(super) max_ns: u64,
-    pub(super) sync_ns: u64,
+/// What the writer got.
+struct Times {
+    looks: Vec<Look>,
+    /// When each write began, since the first, and how long it took.
+    times: Vec<(Duration, Duration)>,
+    sync_ns: u64,
+}
+
+impl Times {
+    /// Of the writes from an instant on, which is when memory has filled.
+    fn from(self, instant: Duration) -> Written {
+        let late = self.times.iter().filter(|(began, _)| *began >= instant);
+        let mut times_ns: Vec<u64> = late.map(|(_, took)| took.as_nanos() as u64).collect();
+        times_ns.sort_unstable();
+        Written {
+            looks: self.looks,
+            p99_ns: times_ns.get(times_ns.len() * 99 / 100).copied().unwrap_or(0),
+            max_ns: times_ns.last().copied().unwrap_or(0),
+            sync_ns: self.sync_ns,
+        }
+    }
 }
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
@@ -107,7 +122,7 @@ pub(super) fn run(
     drop(limits);
     let (written, around) = written.map_err(|error| failed("the writer", &error))?;
     let surroundings = Surroundings::of(&around, &written.looks, seconds, hz);
-    Ok((written, surroundings))
+    Ok((written.from(surroundings.filling()), surroundings))
 }
 
 /// Looks until it is over; times since it began.
@@ -136,7 +151,7 @@ fn write(
     dirty: &Dirty,
     bytes_max: u64,
     filling: u64,
-) -> std::io::Result<(Written, Vec<Around>)> {
+) -> std::io::Result<(Times, Vec<Around>)> {
     let (accepted, over) = (AtomicU64::new(0), AtomicBool::new(false));
     let began = Instant::now();
     thread::scope(|scope| {
@@ -147,14 +162,12 @@ fn write(
         let result = stream(file, start, Duration::from_secs(seconds), bytes_max, &accepted);
         over.store(true, Ordering::Relaxed);
         let (mut looks, mut around) = watcher.join().unwrap_or_default();
-        let (mut times_ns, sync_ns) = result?;
+        let (times, sync_ns) = result?;
         let start_s = start.duration_since(began).as_secs_f64();
         looks.iter_mut().for_each(|look| look.at_s -= start_s);
         looks.retain(|look| look.at_s >= 0.0);
         around.iter_mut().for_each(|around| around.at_s -= start_s);
-        times_ns.sort_unstable();
-        let p99_ns = times_ns[(times_ns.len() * 99 / 100).min(times_ns.len() - 1)];
-        Ok((Written { looks, p99_ns, max_ns: times_ns[times_ns.len() - 1], sync_ns }, around))
+        Ok((Times { looks, times, sync_ns }, around))
     })
 }
 
@@ -164,16 +177,16 @@ fn stream(
     time: Duration,
     bytes_max: u64,
     accepted: &AtomicU64,
-) -> std::io::Result<(Vec<u64>, u64)> {
-    let (block, mut offset, mut times_ns) = (vec![0x5a; BLOCK_BYTES as usize], 0, Vec::new());
-    while start.elapsed() < time && offset < bytes_max - SPARE_OF_IMAGE_BYTES && times_ns.len() < WRITES_MAX {
+) -> std::io::Result<(Vec<(Duration, Duration)>, u64)> {
+    let (block, mut offset, mut times) = (vec![0x5a; BLOCK_BYTES as usize], 0, Vec::new());
+    while start.elapsed() < time && offset < bytes_max - SPARE_OF_IMAGE_BYTES && times.len() < WRITES_MAX {
         let began = Instant::now();
         file.write_all_at(&block, offset)?;
-        times_ns.push(began.elapsed().as_nanos() as u64);
+        times.push((began.duration_since(start), began.elapsed()));
         offset += BLOCK_BYTES;
         accepted.store(offset, Ordering::Relaxed);
     }
     let began = Instant::now();
     file.sync_all()?;
-    Ok((times_ns, began.elapsed().as_nanos() as u64))
+    Ok((times, began.elapsed().as_nanos() as u64))
 }

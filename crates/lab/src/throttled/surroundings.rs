@@ -13,8 +13,10 @@ use super::compare::Look;
 use crate::experiment::LabError;
 
 /// How long others are watched before the writer begins: of what was written so long ago a device's share keeps
-/// a sixteenth.
-pub(super) const BEFORE_S: u64 = 12;
+/// 1/256. Gigabytes may just have been written when the run begins.
+pub(super) const BEFORE_S: u64 = 24;
+/// A piece of the time in which memory fills.
+pub(super) const PIECE: Duration = Duration::from_millis(200);
 /// Pages of the kernel.
 const PAGE_BYTES: u64 = 4096;
 /// What kernels for x86 are built with.
@@ -29,8 +31,8 @@ pub(super) struct Surroundings {
     pub(super) dirty_limit_bytes: u64,
     /// Ticks a second.
     pub(super) hz: u64,
-    /// How fast writes went until writers were throttled; 0: as memory goes.
-    pub(super) filling_bytes_per_s: u64,
+    /// What was accepted in each [`PIECE`] until writers were nearly throttled; none: memory filled in an instant.
+    pub(super) filling_bytes: Vec<u64>,
     /// What others wrote to other devices in each second, from [`BEFORE_S`] before the writer on.
     pub(super) others_bytes: Vec<u64>,
     /// How late who slept meanwhile ran again, at the 99th percentile: more than ticks is for want of a CPU, which
@@ -71,10 +73,15 @@ impl Surroundings {
         Self {
             dirty_limit_bytes,
             hz,
-            filling_bytes_per_s: filling(looks, dirty_limit_bytes),
+            filling_bytes: filling(looks, dirty_limit_bytes),
             others_bytes: (0..BEFORE_S + seconds).map(second).collect(),
             late_p99_ns: late_ns.get(count * 99 / 100).copied().unwrap_or(0),
         }
+    }
+
+    /// How long memory filled.
+    pub(super) fn filling(&self) -> Duration {
+        PIECE * self.filling_bytes.len() as u32
     }
 
     /// What others wrote while the writer did, a second.
@@ -84,13 +91,22 @@ impl Surroundings {
     }
 }
 
-/// Bytes a second until a half of the limit was dirty: nobody is throttled so far. 0 where that took so short
-/// that nothing can be said.
-fn filling(looks: &[Look], dirty_limit_bytes: u64) -> u64 {
-    const LOOKS_MIN: usize = 3;
-    let filled = looks.iter().position(|look| look.dirty_bytes > dirty_limit_bytes / 2);
-    let filled = filled.filter(|at| *at >= LOOKS_MIN).map(|at| looks[at]);
-    filled.map_or(0, |look| (look.accepted_bytes as f64 / look.at_s.max(1e-3)) as u64)
+/// What was accepted in each piece of the time until nearly as much was dirty as may be before anybody is
+/// throttled, which is at three quarters of the limit.
+fn filling(looks: &[Look], dirty_limit_bytes: u64) -> Vec<u64> {
+    let Some(filled) = looks.iter().find(|look| look.dirty_bytes > dirty_limit_bytes / 100 * 73) else {
+        return Vec::new();
+    };
+    let accepted = |at_s: f64| {
+        let after = looks.partition_point(|look| look.at_s <= at_s + 1e-6);
+        after.checked_sub(1).map_or(0, |at| looks[at].accepted_bytes)
+    };
+    let pieces = (filled.at_s / PIECE.as_secs_f64()) as u64;
+    let piece = |piece: u64| {
+        let from_s = piece as f64 * PIECE.as_secs_f64();
+        accepted(from_s + PIECE.as_secs_f64()) - accepted(from_s)
+    };
+    (0..pieces).map(piece).collect()
 }
 
 /// The first number on the line that begins with this.

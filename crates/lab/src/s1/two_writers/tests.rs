@@ -31,7 +31,7 @@ fn writers_over_their_share_write_while_the_pool_sleeps() {
 }
 
 #[test]
-fn what_was_submitted_interleaved_costs_a_reader_seeks() {
+fn what_was_submitted_interleaved_costs_a_reader() {
     let queue = |at_submission| Queue { nr_requests: 128, request_kib: 24, batch: 1, at_submission };
     let [chunks, pieces] = [false, true].map(|it| ran(&Variant::PDFLUSH, queue(it), DISK_CACHE_KIB));
     let rates = [&chunks, &pieces].map(|ran| of(ran, "read_mb_per_s"));
