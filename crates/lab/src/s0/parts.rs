@@ -42,7 +42,7 @@ pub(super) const CHANGES: [Change; 16] = [
     base("nothing read after writing", &[(Part::LookAfterWriting, false)]),
     base("nobody leaves over the limit of all", &[(Part::LimitOfAll, true), (Part::HoldsOverLimit, true)]),
     base("at the share is over it", &[(Part::AtShare, true)]),
-    base("flag never set: never every 8 pages", &[(Part::Flag, false)]),
+    base("flag never set", &[(Part::Flag, false)]),
     base("flag stays on three exits", &[(Part::FlagStays, true)]),
     base("background from what was read", &[(Part::TailReads, false)]),
     base("background asked for while it runs", &[(Part::QuietWhileFlushing, false)]),

@@ -103,7 +103,7 @@ fn course(cells: &[Cell]) -> Table {
     let right = Align::Right;
     let size_mib = parts::SIZES_MIB[1];
     let mut columns = vec![("law", Align::Left), ("changed", Align::Left)];
-    let figures = ["passes", "waits", "waited, s", "first, MiB", "background, s", "own pages"];
+    let figures = ["passes", "waits", "waited, s", "first, MiB", "flushing, s", "own pages"];
     columns.extend(figures.map(|name| (name, right)));
     let mut table = Table::new(format!("The same at {size_mib} MiB: what happened in a run (means)"), &columns);
     for cell in of_case(cells, Case::Parts).filter(|cell| cell.size_mib == size_mib) {
@@ -119,7 +119,7 @@ fn course(cells: &[Cell]) -> Table {
         ]);
     }
     table.note("First: what the disk had dirty and under writeback when the writer first waited, in the runs in which");
-    table.note("it did. Background: when that was first asked for. Own pages: written back by the writer itself.");
+    table.note("it did. Flushing: when background writeback was first asked for. Own pages: written back by the writer itself.");
     table
 }
 
