@@ -12,6 +12,9 @@ use super::{Simulation, SimulationError};
 /// What only kernels' laws look at.
 const OF_KERNELS: &[Knob] = &[Knob::MinRatio, Knob::MaxRatio, Knob::MinBytes, Knob::MaxBytes, Knob::StrictLimit];
 
+/// What else there is.
+const WITH_TICKS: &str = "the last two also with ticks a second, as linux-6.1@250: 100, 250, 300 or 1000";
+
 /// The name of the engine's own policies.
 pub const OWN_POLICY: &str = "afflux";
 
@@ -30,7 +33,8 @@ impl Simulation {
         if self.policy != OWN_POLICY {
             let unknown = |_| {
                 let names: Vec<&str> = self::policies().iter().map(|(name, _)| *name).collect();
-                let what = format!("there is no policy '{}'; there are {}", self.policy, names.join(", "));
+                let what =
+                    format!("there is no policy '{}'; there are {} ({WITH_TICKS})", self.policy, names.join(", "));
                 SimulationError::Description(what)
             };
             let policy = linux_policies::policy(&self.policy).map_err(unknown)?;
