@@ -7,9 +7,6 @@ use super::published::SPEEDS;
 use super::tables::{BASE, base_of, gain, of_case};
 use super::{Case, Cell, PathsOf, findings, parts};
 
-/// Less than this many percent to either side is no difference.
-pub(super) const SAME_PERCENT: f64 = 0.5;
-
 fn named(cell: &Cell, percent: f64) -> String {
     format!("{} at {} MiB ({percent:+.1} %)", cell.variant(), cell.size_mib)
 }
@@ -19,16 +16,22 @@ fn forms(cells: &[Cell], says: &mut Vec<String>) {
     let as_they_are = of_case(cells, Case::Speeds).filter(|cell| !cell.is_changed());
     let gains: Vec<(f64, &Cell)> = as_they_are.filter_map(|cell| Some((gain(cells, cell)?, cell))).collect();
     let Some((most, best)) = gains.iter().max_by(|a, b| a.0.total_cmp(&b.0)) else { return };
+    let beyond_scatter = |cell: &Cell| base_of(cells, cell).is_some_and(|base| cell.speed.differs_from(&base.speed));
     let slower: Vec<String> = gains
         .iter()
-        .filter(|(percent, _)| *percent < -SAME_PERCENT)
+        .filter(|(percent, cell)| *percent < 0.0 && beyond_scatter(cell))
         .map(|(percent, cell)| named(cell, *percent))
         .collect();
+    let lowest = gains.iter().min_by(|a, b| a.0.total_cmp(&b.0)).filter(|(percent, _)| *percent < -0.05);
+    let lowest = lowest.map_or_else(String::new, |(percent, cell)| format!("; lowest is {}", named(cell, *percent)));
     says.push(match slower.is_empty() {
-        true => format!("No form of the patch is slower than {BASE} at any size, within {SAME_PERCENT} %."),
+        true => format!(
+            "No form of the patch is slower than {BASE} at any size by more than the scatter of the runs (the 99 % \
+             intervals of the means overlap){lowest}."
+        ),
         false => format!("Slower than {BASE}: {}.", slower.join(", ")),
     });
-    says.push(if *most > SAME_PERCENT {
+    says.push(if *most > 0.0 && beyond_scatter(best) {
         format!("The fastest form with its device's counters read is {}.", named(best, *most))
     } else {
         "With the device's counters read on every pass no form is faster either: a lone writer is stopped at the same \
