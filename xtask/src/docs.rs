@@ -13,6 +13,40 @@ use engine::settings::{KNOBS, Scope};
 
 use crate::repository;
 
+/// What `afflux stat --json` says of a device; a test of the command asks for each by name.
+const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
+    ("name", "", "As `afflux set --device` takes it."),
+    ("described", "", "How it is attached, read and written."),
+    ("dirty_bytes", "bytes", "Not yet written, those on the way included (BdiReclaimable and BdiWriteback)."),
+    ("writeback_bytes", "bytes", "On the way to the device (BdiWriteback)."),
+    ("dirty_limit_bytes", "bytes", "Where its writers are made to wait (BdiDirtyThresh)."),
+    (
+        "background_threshold_bytes",
+        "bytes",
+        "What is dirty and not on the way, above which its flusher starts to write: the lowest of the thresholds in \
+         force (BackgroundThresh). With `dirty_background_centisecs` it is at most \
+         `write_bandwidth_bytes_per_s` x centiseconds / 100, so that it moves with the estimate; 0 before there is one.",
+    ),
+    (
+        "write_bandwidth_bytes_per_s",
+        "bytes/s",
+        "How fast the device writes: bytes completed over the time with a write in flight, over the last 3 s of such \
+         time, so that idle time does not count (BdiWriteBandwidth, in which it does). Null before the first writes.",
+    ),
+    ("written_bytes", "bytes", "Written since the server started (BdiWritten)."),
+    ("busy_ns", "ns", "Time during which it had a request."),
+    ("in_flight_requests", "requests", "Handed to it and not answered."),
+    ("writers_waiting", "writers", "Waiting for its dirty limit."),
+    ("files_dirty", "files", "With something not yet written."),
+    ("files_failed", "files", "Whose last write or flush failed."),
+    ("last_error", "", "The last error of a write or flush, in words, or null."),
+    (
+        "knobs",
+        "",
+        "Knobs that have a value of their own for this device; the others are as in `knobs` beside `devices`.",
+    ),
+];
+
 /// Every generated document: its path and its text.
 pub(crate) fn generated() -> [(&'static str, String); 2] {
     [("docs/knobs.md", knobs()), ("docs/counters.md", counters())]
@@ -64,6 +98,16 @@ fn counters() -> String {
     );
     for counter in COUNTERS {
         let _ = writeln!(text, "| `{}` | {} | {} |", counter.name, counter.unit, counter.doc);
+    }
+    text.push_str(
+        "\n## Devices\n\n\
+         Under `devices` stands an object for each, with how it is now. In brackets the kernel's name of a \
+         figure in `/sys/kernel/debug/bdi/*/stats`.\n\n\
+         | figure | unit | what it is |\n\
+         |-|-|-|\n",
+    );
+    for (name, unit, doc) in DEVICE_GAUGES {
+        let _ = writeln!(text, "| `{name}` | {unit} | {doc} |");
     }
     text
 }

@@ -88,10 +88,16 @@ fn lines(before: &Report, now: &Report) -> String {
 
 fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> String {
     let written = now.written_bytes.saturating_sub(before.map_or(now.written_bytes, |b| b.written_bytes));
-    let mut parts = vec![
-        format!("{} write", units::rate(written, time)),
-        format!("dirty {} of {}", units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes)),
-    ];
+    let flushed = match (now.background_threshold_bytes, now.write_bandwidth_bytes_per_s) {
+        (0, None) => "flushed at once (speed not known yet)".to_owned(),
+        (bytes, _) => format!("flushed above {}", units::memory(bytes)),
+    };
+    let (dirty, limit) = (units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes));
+    let mut parts =
+        vec![format!("{} write", units::rate(written, time)), format!("dirty {dirty} of {limit}, {flushed}")];
+    if let Some(speed) = now.write_bandwidth_bytes_per_s {
+        parts.push(format!("writes up to {}", units::rate(speed, Duration::from_secs(1))));
+    }
     if now.in_flight_requests > 0 {
         parts.push(format!("in flight {}", units::memory(now.writeback_bytes)));
     }

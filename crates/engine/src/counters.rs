@@ -88,6 +88,8 @@ pub(crate) struct CounterBlock {
 #[derive(Default)]
 pub struct Counters {
     blocks: Mutex<Vec<Arc<CounterBlock>>>,
+    /// How many blocks there are, for those who may not wait for the lock.
+    threads: AtomicU64,
 }
 
 impl Counters {
@@ -104,7 +106,7 @@ impl Counters {
 
     /// How many threads there are, or virtual CPUs.
     pub(crate) fn threads(&self) -> u64 {
-        self.blocks.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+        self.threads.load(Ordering::Relaxed)
     }
 
     /// The sum of one counter.
@@ -127,6 +129,7 @@ impl Local {
     pub fn new(counters: &Counters) -> Self {
         let block = Arc::new(CounterBlock { values: std::array::from_fn(|_| AtomicU64::new(0)) });
         counters.blocks.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&block));
+        counters.threads.fetch_add(1, Ordering::Relaxed);
         Self { block, unpaid_pages: Cell::new(0), not_sync: PhantomData }
     }
 

@@ -21,8 +21,8 @@ use crate::dirty::apply_limits;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
-use crate::settings::{Knob, KnobError, Settings};
-use crate::throttle::{Driver, Kept, Policies, Ruling, Throttle};
+use crate::settings::{Knob, KnobError, Settings, Shares};
+use crate::throttle::{Driver, Kept, LimitPages, Policies, Ruling, Throttle};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
 use crate::writeback::driver::FlushOf;
 use crate::writeback::flusher::flush_device;
@@ -157,17 +157,17 @@ impl<P: Platform> Engine<P> {
     }
 
     pub(crate) fn devices(&self) -> Vec<Arc<DeviceState>> {
-        lock(&self.cache.devices).clone()
+        self.cache.devices().clone()
     }
 
     pub(crate) fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
-        lock(&self.cache.devices).get(id.0 as usize).cloned()
+        self.cache.devices().get(id.0 as usize).cloned()
     }
 
     /// Adds a device at any time and starts its flusher. The dirty limit is divided anew.
     pub fn add_device(self: &Arc<Self>, name: &str, device: Arc<dyn Device>) -> DeviceId {
         let added = {
-            let mut devices = lock(&self.cache.devices);
+            let mut devices = self.cache.devices();
             let id = DeviceId(devices.len() as u32);
             let memory: Kept = self.cache.ruling.as_ref().map_or(Box::new(()), |ruling| ruling.law.new_device());
             let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.cache.dirty), memory));
@@ -183,7 +183,7 @@ impl<P: Platform> Engine<P> {
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
         let settings = &self.cache.settings;
-        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| settings.get(knob))?;
+        Settings::would_fit(knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
         self.knobs_changed();
         Ok(())
@@ -195,10 +195,20 @@ impl<P: Platform> Engine<P> {
             return Ok(());
         };
         let settings = &self.cache.settings;
-        settings.would_fit(knob, value, self.cache.ruling.is_some(), &|knob| device.knob(settings, knob))?;
+        Settings::would_fit(knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
         self.knobs_changed();
         Ok(())
+    }
+
+    fn shares(&self) -> Shares {
+        let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES;
+        Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
+    }
+
+    /// The knobs that have a value of their own for the device.
+    pub fn device_knobs(&self, device: DeviceId) -> Vec<(Knob, u64)> {
+        self.device(device).map(|device| device.settings.own()).unwrap_or_default()
     }
 
     fn knobs_changed(&self) {
@@ -270,7 +280,11 @@ impl<P: Platform> Engine<P> {
         let status = |device: &Arc<DeviceState>| {
             let mut status = device.status(&self.cache, now);
             if let Some(limits) = self.law_limits(device) {
-                status.dirty_limit_bytes = limits.dirty * PAGE_BYTES;
+                let LimitPages { dirty, background, bandwidth } = limits;
+                let bytes = |pages: u64| pages.saturating_mul(PAGE_BYTES);
+                status.dirty_limit_bytes = bytes(dirty);
+                status.background_threshold_bytes = bytes(background);
+                status.write_bandwidth_bytes_per_s = bandwidth.map(bytes).or(status.write_bandwidth_bytes_per_s);
             }
             status
         };

@@ -63,6 +63,13 @@ pub trait Platform: Send + Sync + Sized + 'static {
     /// Awaited in long loops with no lock held. Lets other tasks of this thread run.
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static;
 
+    /// Awaited between requests that are submitted in a row, with no lock held. Where time passes by itself
+    /// it is nothing, and the requests go to the device together. A simulated CPU lets those go first whose
+    /// requests and completions fall between the two.
+    fn between_requests(&self) -> impl Future<Output = ()> + Send + 'static {
+        std::future::ready(())
+    }
+
     /// This thread's counters. In the simulator: those of the virtual CPU that runs the step.
     fn local(&self) -> &Local;
 

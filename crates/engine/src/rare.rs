@@ -1,6 +1,7 @@
 //! Switches that make rare paths common, for runs in the simulator.
 //!
-//! Owns: the table of paths that can be forced, how often each is, the draws.
+//! Owns: the table of paths that can be forced, how often each is, the draws; the count of looks at what
+//! all devices share.
 //! Does not own: what a path does; the code that takes it asks here first.
 //! Invariants: nothing that is forced breaks a promise: each path is one that an unlucky world takes
 //! by itself. Without the feature `rare-paths` every question is answered no at compile time. Hits
@@ -53,6 +54,24 @@ mod on {
     use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::Rare;
+
+    /// Counts looks at what all devices share.
+    #[derive(Default)]
+    pub(crate) struct Looks(AtomicU64);
+
+    impl Looks {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn note(&self) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+
+        pub(super) fn count(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
 
     /// How often each path is forced.
     #[derive(Default)]
@@ -113,6 +132,23 @@ mod on {
 mod off {
     use super::Rare;
 
+    /// Counts nothing.
+    #[derive(Default)]
+    pub(crate) struct Looks;
+
+    impl Looks {
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) const fn note(&self) {}
+
+        pub(super) const fn count(&self) -> u64 {
+            0
+        }
+    }
+
     /// Nothing is ever forced.
     pub(crate) struct Switches;
 
@@ -148,9 +184,9 @@ mod off {
 }
 
 #[cfg(not(feature = "rare-paths"))]
-pub(crate) use off::Switches;
+pub(crate) use off::{Looks, Switches};
 #[cfg(feature = "rare-paths")]
-pub(crate) use on::Switches;
+pub(crate) use on::{Looks, Switches};
 
 impl<P: Platform> Engine<P> {
     /// Has the path taken in `per_mille` of 1,000 cases where it could be; 0 is as usual. False if
@@ -173,6 +209,13 @@ impl<P: Platform> Engine<P> {
     /// Requests for frames so far; 0 in a build without the feature `rare-paths`.
     pub fn allocations(&self) -> u64 {
         self.cache().rare.allocations()
+    }
+
+    /// How often what all devices share was looked at so far: the list of devices, the sums of what they
+    /// have, a law's memory of all of them; 0 in a build without the feature `rare-paths`.
+    pub fn shared_looks(&self) -> u64 {
+        let ruling = self.cache().ruling.as_ref().map_or(0, |ruling| ruling.looks.count());
+        self.cache().dirty.looks.count() + ruling
     }
 
     /// Lets others run, if that is forced.

@@ -67,13 +67,13 @@ knobs! {
     DirtyRatio "dirty_ratio" "percent" Engine 50 1 90
         "Share of the cache that may be dirty, all devices together. Each device gets an equal part of it; a writer waits when its own device's part is used up.";
     BackgroundRatio "dirty_background_ratio" "percent" Device 10 0 100
-        "Share of a device's part of the dirty limit at which its flusher starts to write.";
+        "Share of a device's part of the dirty limit at which its flusher starts to write. Under a kernel's law: of the memory that may be dirty, and refused unless below dirty_ratio; Linux takes it and uses half the limit without saying so.";
     DirtyBytes "dirty_bytes" "bytes" Engine 0 0 1099511627776
         "The dirty limit of all devices together in bytes, in place of dirty_ratio; a kernel's law takes less than two pages as two. 0 leaves it to the ratio.";
     BackgroundBytes "dirty_background_bytes" "bytes" Device 0 0 1099511627776
-        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together.";
+        "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together. One that is not below the dirty limit is refused; Linux takes it and uses half the limit without saying so.";
     BackgroundCentisecs "dirty_background_centisecs" "centiseconds" Device 0 0 360000
-        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds. 0 is off.";
+        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds; at once while nothing has been measured. By a kernel's law: in linux-3.6 alone. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" "centiseconds" Device 3000 1 360000
         "Age at which dirty data is written whatever its amount.";
     WritebackCentisecs "dirty_writeback_centisecs" "centiseconds" Engine 500 1 360000
@@ -115,6 +115,12 @@ pub const KNOB_COUNT: usize = KNOBS.len();
 
 const UNSET: u64 = u64::MAX;
 
+/// The unit of a knob that is on or off.
+const SWITCH: &str = "0 or 1";
+
+/// What the kernel's tools put in front of a knob's name.
+const SYSCTL_PREFIX: &str = "vm.";
+
 /// The kernel's names for knobs of ours.
 const ALIASES: &[(&str, Knob)] = &[("nr_requests", Knob::WriteDepth)];
 
@@ -137,7 +143,7 @@ pub enum KnobError {
         text: String,
     },
     /// The value is no number.
-    #[error("{name}: '{value}' is not a number of {unit} ({min} to {max}; now {now})")]
+    #[error("{name}: '{value}' is not a number ({}; now {now})", range(unit, *min, *max))]
     NotANumber {
         /// The knob.
         name: &'static str,
@@ -153,7 +159,7 @@ pub enum KnobError {
         now: u64,
     },
     /// The value is out of range.
-    #[error("{name}: {value} is out of range ({min} to {max} {unit}; now {now})")]
+    #[error("{name}: {value} is out of range ({}; now {now})", range(unit, *min, *max))]
     OutOfRange {
         /// The knob.
         name: &'static str,
@@ -170,16 +176,12 @@ pub enum KnobError {
     },
     /// The flusher would start above the limit, that is never. (The kernel takes such a pair and starts
     /// it at half the limit without saying so.)
-    #[error("{background}={value} is not below {limit}={limit_value}: writers would wait before the flusher starts")]
+    #[error("{background} is not below {limit}: writers would wait before the flusher starts")]
     BackgroundAboveLimit {
-        /// The knob for the background threshold.
-        background: &'static str,
-        /// Its value.
-        value: u64,
-        /// The knob for the limit.
-        limit: &'static str,
-        /// Its value.
-        limit_value: u64,
+        /// The background threshold.
+        background: Threshold,
+        /// The limit.
+        limit: Threshold,
     },
     /// The knob has one value for all devices.
     #[error("{name} is one value for all devices; set it without naming one")]
@@ -189,14 +191,52 @@ pub enum KnobError {
     },
 }
 
+/// A threshold as it was set, with what that comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// Which knob is in force: the one in bytes, or the ratio.
+    pub knob: Knob,
+    /// Its value.
+    pub value: u64,
+    /// What that is in bytes; `None` where the memory is not known yet.
+    pub bytes: Option<u64>,
+}
+
+impl std::fmt::Display for Threshold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KnobInfo { name, unit, .. } = self.knob.info();
+        write!(f, "{name}={}", self.value)?;
+        match self.bytes {
+            Some(bytes) if *unit != "bytes" => write!(f, " ({bytes} bytes)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn range(unit: &str, min: u64, max: u64) -> String {
+    if unit == SWITCH { SWITCH.to_owned() } else { format!("{min} to {max} {unit}") }
+}
+
+/// What ratios are shares of.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// Of all memory for pages.
+    pub memory_bytes: u64,
+    /// By a kernel's law both ratios are shares of it; by the engine's own the background ratio is a
+    /// share of the limit, and below it whatever its value.
+    pub by_law: bool,
+}
+
 impl Knob {
     /// The knob's row.
     pub fn info(self) -> &'static KnobInfo {
         &KNOBS[self as usize]
     }
 
-    /// The knob called `name`, or by the kernel's name for it where that is another.
+    /// The knob called `name`, or by the kernel's name for it where that is another, or as sysctl has it
+    /// (`vm.dirty_ratio`).
     pub fn named(name: &str) -> Result<Self, KnobError> {
+        let name = name.strip_prefix(SYSCTL_PREFIX).unwrap_or(name);
         if let Some((_, knob)) = ALIASES.iter().find(|(alias, _)| *alias == name) {
             return Ok(*knob);
         }
@@ -244,38 +284,34 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses a background threshold that is not below the limit, with this knob at `value` and the
-    /// others as `get` says. Ratios count only by a kernel's law, where both are shares of the same
-    /// memory; the equal parts' background ratio is a share of the limit.
+    /// Refuses a value out of range, or a background threshold that is not below the limit, with this knob at `value` and the
+    /// others as `get` says.
     pub(crate) fn would_fit(
-        &self,
         knob: Knob,
         value: u64,
-        by_law: bool,
+        shares: Option<Shares>,
         get: &dyn Fn(Knob) -> u64,
     ) -> Result<(), KnobError> {
         use Knob::{BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio};
+        checked(knob, value, get(knob))?;
         if !matches!(knob, BackgroundBytes | BackgroundRatio | DirtyBytes | DirtyRatio) {
             return Ok(());
         }
         let with = |other: Knob| if other == knob { value } else { get(other) };
-        below_limit(BackgroundBytes, DirtyBytes, &with)?;
-        let by_ratio = with(BackgroundBytes) == 0 && with(DirtyBytes) == 0;
-        if by_law && by_ratio { below_limit(BackgroundRatio, DirtyRatio, &with) } else { Ok(()) }
+        below_limit(shares, &with)
     }
 
     /// Refuses settings whose background threshold is not below the limit, for an engine that is still to
-    /// be made: by a kernel's law or not.
-    pub fn background_is_below_limit(&self, by_law: bool) -> Result<(), KnobError> {
-        self.would_fit(Knob::BackgroundBytes, self.get(Knob::BackgroundBytes), by_law, &|knob| self.get(knob))
+    /// be made.
+    pub fn background_is_below_limit(&self, shares: Shares) -> Result<(), KnobError> {
+        below_limit(Some(shares), &|knob| self.get(knob))
     }
 
     /// Takes `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be
     /// below the limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
     pub fn set_text(&mut self, text: &str) -> Result<Knob, KnobError> {
         let (knob, value) = self.parse(text)?;
-        checked(knob, value, self.get(knob))?;
-        self.would_fit(knob, value, false, &|knob| self.get(knob))?;
+        Self::would_fit(knob, value, None, &|knob| self.get(knob))?;
         self.set(knob, value)?;
         Ok(knob)
     }
@@ -323,6 +359,12 @@ impl DeviceSettings {
         }
     }
 
+    /// The knobs that have a value of their own.
+    pub fn own(&self) -> Vec<(Knob, u64)> {
+        let values = Knob::ALL.iter().map(|knob| (*knob, self.values[*knob as usize].load(Ordering::Relaxed)));
+        values.filter(|(_, value)| *value != UNSET).collect()
+    }
+
     /// Sets a knob for this device alone.
     pub fn set(&self, engine: &Settings, knob: Knob, value: u64) -> Result<(), KnobError> {
         if knob.info().scope != Scope::Device {
@@ -334,14 +376,28 @@ impl DeviceSettings {
     }
 }
 
-/// Both set, and the first not below the second.
-fn below_limit(background: Knob, limit: Knob, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
-    let (value, limit_value) = (get(background), get(limit));
-    if value == 0 || limit_value == 0 || value < limit_value {
-        return Ok(());
-    }
-    let (background, limit) = (background.info().name, limit.info().name);
-    Err(KnobError::BackgroundAboveLimit { background, value, limit, limit_value })
+/// The thresholds in force, compared as far as they can be: in bytes, or, where the memory is not known,
+/// if both are set in bytes. A background ratio beside a limit in bytes is let through: who set the one
+/// need not know of the other, and laws start at half the limit then, as the kernel does.
+fn below_limit(shares: Option<Shares>, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
+    let threshold = |in_bytes: Knob, ratio: Knob| match get(in_bytes) {
+        0 => {
+            let value = get(ratio);
+            // In 128 bits: a percentage of anything fits.
+            let part = |all: Shares| (u128::from(all.memory_bytes) * u128::from(value) / 100) as u64;
+            Threshold { knob: ratio, value, bytes: shares.map(part) }
+        }
+        value => Threshold { knob: in_bytes, value, bytes: Some(value) },
+    };
+    let background = threshold(Knob::BackgroundBytes, Knob::BackgroundRatio);
+    let limit = threshold(Knob::DirtyBytes, Knob::DirtyRatio);
+    let compared = match (background.knob, limit.knob) {
+        (Knob::BackgroundBytes, _) => true,
+        (_, Knob::DirtyRatio) => shares.is_some_and(|shares| shares.by_law),
+        _ => false,
+    };
+    let below = background.bytes.zip(limit.bytes).is_none_or(|(background, limit)| background < limit);
+    if !compared || below { Ok(()) } else { Err(KnobError::BackgroundAboveLimit { background, limit }) }
 }
 
 fn checked(knob: Knob, value: u64, now: u64) -> Result<(), KnobError> {

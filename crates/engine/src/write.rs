@@ -19,7 +19,7 @@ use crate::cache::file::FileInner;
 use crate::cache::hit::InPage;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
-use crate::dirty::{Charge, refresh_guard};
+use crate::dirty::{Charge, refresh_guard, try_take_anew};
 use crate::engine::{Engine, File};
 use crate::error::Error;
 use crate::platform::Platform;
@@ -157,19 +157,21 @@ impl<P: Platform> Engine<P> {
     /// under a law the guard above it.
     async fn charge(&self, file: &FileInner, pages: u64) -> Result<Charge, Error> {
         let device = &file.device;
-        refresh_guard(self.cache(), device);
-        if !device.budget.try_take(pages) {
+        if !device.budget.try_take(pages) && !try_take_anew(self.cache(), device, pages) {
             if let Some(error) = device.keeps_failing() {
                 return Err(error.into());
             }
             let cause = if self.cache().ruling.is_some() { PauseCause::MemoryGuard } else { PauseCause::DevicePart };
-            let _noted = NotedPause::begins(self, device, cause);
+            let _noted = NotedPause::begins(self, device, cause, u64::MAX);
+            let _waits = self.cache().dirty.waits();
             let mut take = pin!(device.budget.take(pages));
             poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
                     // Not before it is in the queue: the flusher asks who waits.
                     device.flusher.raise();
+                    // Nor this: what others gave back until now was told to nobody.
+                    refresh_guard(self.cache(), device);
                 }
                 granted
             })

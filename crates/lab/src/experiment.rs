@@ -7,6 +7,9 @@
 
 use report::{Figure, Row, Table};
 
+/// Most values in a list.
+const LIST_MAX: usize = 32;
+
 /// One option of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionInfo {
@@ -136,12 +139,19 @@ impl Request {
         read(text).map_err(|why| LabError::Value { name: option.name, value: text.to_owned(), why })
     }
 
-    /// That value as a list, its parts separated by commas and each read by `read`.
+    /// That value as a list, its parts separated by commas, each there once and read by `read`.
     ///
     /// # Errors
     /// [`LabError::Value`] with what `read` found wrong.
     pub fn list<T>(&self, option: &OptionInfo, read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, LabError> {
-        self.value(option, |text| text.split(',').map(|part| read(part.trim())).collect())
+        self.value(option, |text| {
+            let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+            let repeats = (1..parts.len()).any(|at| parts[..at].contains(&parts[at]));
+            if parts.len() > LIST_MAX || repeats {
+                return Err(format!("at most {LIST_MAX} values, each once"));
+            }
+            parts.into_iter().map(&read).collect()
+        })
     }
 }
 

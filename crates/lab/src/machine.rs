@@ -103,6 +103,7 @@ pub(crate) struct Submitted {
 /// A disk whose requests are noted on their way in.
 pub(crate) struct WatchedDisk {
     pub(crate) disk: Arc<Disk>,
+    limits: Limits,
     platform: Arc<SimPlatform>,
     submitted: Mutex<Submitted>,
 }
@@ -120,7 +121,7 @@ impl WatchedDisk {
 
 impl Device for WatchedDisk {
     fn limits(&self) -> &Limits {
-        self.disk.limits()
+        &self.limits
     }
 
     fn submit(&self, request: Request) {
@@ -172,7 +173,7 @@ pub(crate) fn queued_model(name: &str, queue: Queue) -> Result<Model, LabError> 
 }
 
 /// What stands between engine and disk.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Queue {
     /// Most write requests in it.
     pub(crate) nr_requests: u64,
@@ -197,6 +198,16 @@ pub(crate) fn costs(machine: &str, list: &[(CostOf, f64, &str)]) -> CostTable {
 impl Machine {
     /// Puts it together; nothing runs yet.
     pub(crate) fn new(options: MachineOptions) -> Result<Self, LabError> {
+        Self::with(options, true)
+    }
+
+    /// [`Machine::new`] with an engine that takes what a disk completed for durable and never has it empty
+    /// its cache: as in 2009, when barriers did not pass LVM and were off in ext3 unless asked for.
+    pub(crate) fn without_flushes(options: MachineOptions) -> Result<Self, LabError> {
+        Self::with(options, false)
+    }
+
+    fn with(options: MachineOptions, flushes: bool) -> Result<Self, LabError> {
         let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
         let cpus = CpuOptions { costs: options.costs, ..CpuOptions::count(options.cpus) };
         let world = World::new(WorldOptions::machine(options.seed, cpus));
@@ -215,7 +226,8 @@ impl Machine {
             let disk = catalogue::make(&machine.world, number as u64, model);
             disk.keep_stamps();
             let platform = Arc::clone(&machine.platform);
-            let watched = Arc::new(WatchedDisk { disk, platform, submitted: Mutex::default() });
+            let limits = Limits { volatile_cache: disk.limits().volatile_cache && flushes, ..*disk.limits() };
+            let watched = Arc::new(WatchedDisk { disk, limits, platform, submitted: Mutex::default() });
             let device = machine.engine.add_device("disk", Arc::clone(&watched) as Arc<dyn Device>);
             machine.devices.push(device);
             machine.disks.push(watched);
@@ -228,6 +240,13 @@ impl Machine {
         let inner = &self.disks[disk].disk;
         let id = inner.create_file();
         (self.engine.open(self.devices[disk], inner.backing(id), 0), id)
+    }
+
+    /// Forgets what memory has of a clean file, and opens it anew.
+    pub(crate) fn reopen(&self, disk: usize, (file, id): &(File, DiskFileId)) -> File {
+        let size = file.size();
+        self.engine.discard(file);
+        self.engine.open(self.devices[disk], self.disks[disk].disk.backing(*id), size)
     }
 
     /// Runs until `future` is done.
@@ -339,6 +358,14 @@ impl<'a> Span<'a> {
         self.of_disks(|disk| disk.bytes.1.into())
     }
 
+    /// What was read from the disks, under the names of the experiment's metrics.
+    pub(crate) fn with_reading(&self, metrics: Fields) -> Fields {
+        let bytes = self.of_disks(|disk| disk.bytes.0.into());
+        metrics
+            .with("read_mb_per_s", rounded(bytes / MB / self.seconds(), 1))
+            .with("read_seeks_per_gb", rounded(self.of_disks(|disk| disk.seeks.into()) / (bytes / 1e9).max(1e-9), 0))
+    }
+
     /// Decimal megabytes a second on the disks.
     pub(crate) fn mb_per_s(&self) -> f64 {
         self.written_bytes() / MB / self.seconds()
@@ -354,10 +381,14 @@ impl<'a> Span<'a> {
         own / self.of_submitted(|submitted| submitted.bytes).max(1.0)
     }
 
-    /// The mean over the whole seconds of how many tasks submitted anything, on all disks together.
+    /// The mean over the whole seconds, or those touched if there is none, of how many tasks submitted anything,
+    /// on all disks together.
     pub(crate) fn submitters(&self) -> f64 {
-        let seconds = self.from.at_ns.div_ceil(Nanos::SECOND)..self.to.at_ns / Nanos::SECOND;
-        let count = seconds.clone().count().max(1) as f64;
+        let mut seconds = self.from.at_ns.div_ceil(Nanos::SECOND)..self.to.at_ns / Nanos::SECOND;
+        if seconds.is_empty() {
+            seconds = self.from.at_ns / Nanos::SECOND..self.to.at_ns / Nanos::SECOND + 1;
+        }
+        let count = seconds.clone().count() as f64;
         let of_second = |second: u64| {
             let tasks = self.to.submitted.iter().filter_map(|submitted| submitted.tasks_by_second.get(&second));
             tasks.flatten().collect::<BTreeSet<_>>().len() as f64

@@ -14,4 +14,5 @@ mod pdflush;
 mod proportions;
 mod registry;
 
-pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, policy, policy_with};
+pub use balance::Part;
+pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, policy, policy_changed, policy_with};

@@ -10,8 +10,9 @@ use std::sync::Arc;
 use engine::settings::{Knob, KnobError, Settings};
 use engine::throttle::{Driver, Policies, Throttle, WokenBy};
 
-use crate::balance::{Balance, Form};
+use crate::balance::{Balance, Form, Part};
 use crate::control::{Control, Era};
+use crate::jiffies::TickRate;
 use crate::pdflush::Pdflush;
 
 /// All names.
@@ -40,7 +41,11 @@ pub enum CongestionWaits {
 
 /// There is no such policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no policy '{name}'; there are: {}", NAMES.join(", "))]
+#[error(
+    "there is no policy '{name}'; there are: {} (linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a \
+     second)",
+    NAMES.join(", ")
+)]
 pub struct UnknownPolicy {
     /// What was asked for.
     pub name: String,
@@ -67,13 +72,25 @@ const DEFAULTS: &[(Knob, u64)] = &[
 ];
 
 impl Policy {
+    /// Whether this kernel has no such knob: setting it changes nothing.
+    pub fn ignores(&self, knob: Knob) -> bool {
+        match knob {
+            Knob::BackgroundCentisecs => self.name != "linux-3.6",
+            Knob::MinBytes | Knob::MaxBytes | Knob::StrictLimit => self.name != "linux-6.1",
+            // Their slices follow from their laws.
+            Knob::SliceBytes => true,
+            _ => false,
+        }
+    }
+
     /// Sets the knobs to what the kernel starts with: 20 and 10 percent, 30 and 5 seconds, 128 requests.
     pub fn prepare(&self, settings: &mut Settings) -> Result<(), KnobError> {
         DEFAULTS.iter().try_for_each(|(knob, value)| settings.set(*knob, *value))
     }
 }
 
-/// The policy of that name, for one engine.
+/// The policy of that name, for one engine. `linux-3.6` and `linux-6.1` may be followed by `@` and the ticks a
+/// second (`CONFIG_HZ`) of the kernel that is meant: 100, 250, 300, or 1000 as without.
 ///
 /// # Errors
 /// When there is none; the error lists the names.
@@ -86,16 +103,31 @@ pub fn policy(name: &str) -> Result<Policy, UnknownPolicy> {
 /// # Errors
 /// When there is none; the error lists the names.
 pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, UnknownPolicy> {
+    policy_changed(name, waits, &[])
+}
+
+/// [`policy_with`], with parts of the law of 2009 taken out or put in; later laws have no such parts.
+///
+/// # Errors
+/// When there is none; the error lists the names.
+pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]) -> Result<Policy, UnknownPolicy> {
     let woken_on_clear = waits == CongestionWaits::WokenOnClear;
     let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };
+    let balance = |form| Balance::new(form, woken_by).changed(parts);
     let pool = |form| Policies {
-        throttle: Throttle::Law(Arc::new(Balance { form, woken_by })),
+        throttle: Throttle::Law(Arc::new(balance(form))),
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
     };
     let flushers = |law| Policies { throttle: Throttle::Law(law), driver: Driver::FlusherEach };
     let unknown = || UnknownPolicy { name: name.to_owned() };
-    let name = *NAMES.iter().find(|known| **known == name).ok_or_else(unknown)?;
+    let (base, ticks) = match name.split_once('@') {
+        Some((base, hz)) => (base, Some(hz.parse().ok().and_then(TickRate::built).ok_or_else(unknown)?)),
+        None => (name, None),
+    };
+    let name = *NAMES.iter().find(|known| **known == base).ok_or_else(unknown)?;
+    let control = |era| Control { era, ticks: ticks.unwrap_or(TickRate::DEFAULT) };
     let (about, policies) = match name {
+        _ if ticks.is_some() && !matches!(name, "linux-3.6" | "linux-6.1") => return Err(unknown()),
         "linux-2.6.31-rc1" => ("writers over the limit write back themselves; a pdflush pool", pool(Form::Rc1)),
         "linux-2.6.31" => ("the same, but only if the device's dirty pages exceed its share", pool(Form::Final)),
         "s0-july" => ("linux-2.6.31 with S0's patch as first posted", pool(Form::July)),
@@ -105,15 +137,15 @@ pub fn policy_with(name: &str, waits: CongestionWaits) -> Result<Policy, Unknown
         "s0-merged" => ("linux-2.6.31 with S0's patch as merged in 2.6.36", pool(Form::Merged)),
         "linux-2.6.32" => (
             "one flusher a device, slices of 1,024 pages; writers still write back themselves",
-            flushers(Arc::new(Balance { form: Form::V2_6_32, woken_by })),
+            flushers(Arc::new(balance(Form::V2_6_32))),
         ),
         "linux-3.6" => (
             "position control, rate limits and bandwidth estimates; with dirty_background_centisecs",
-            flushers(Arc::new(Control(Era::V3_6))),
+            flushers(Arc::new(control(Era::V3_6))),
         ),
         "linux-6.1" => (
-            "the same ten years later: strict limits, minimum and maximum in bytes",
-            flushers(Arc::new(Control(Era::V6_1))),
+            "the same ten years later: strict limits, minimum and maximum in bytes; linux-6.1@250: with 250 ticks a second",
+            flushers(Arc::new(control(Era::V6_1))),
         ),
         _ => return Err(unknown()),
     };

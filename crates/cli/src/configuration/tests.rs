@@ -116,7 +116,9 @@ fn nonsense_for_any_knob_is_told_with_value_and_range() {
             let assignment = format!("{}={value}", info.name);
             let text = wrong("", &[], &Serve { knobs: vec![assignment.clone()], ..flags() });
             assert!(text.starts_with(&format!("--set: {}: ", info.name)), "{assignment}: {text}");
-            assert!(text.contains(&format!("{} to {}", info.min, info.max)), "{assignment}: {text}");
+            let switch = info.unit == "0 or 1";
+            let range = if switch { info.unit.to_owned() } else { format!("{} to {}", info.min, info.max) };
+            assert!(text.contains(&range), "{assignment}: {text}");
             assert!(text.contains(value), "{assignment}: {text}");
         }
     }

@@ -162,6 +162,10 @@ pub(crate) struct DeviceGauges {
     pub(crate) writeback_bytes: u64,
     /// Where its writers are made to wait.
     pub(crate) dirty_limit_bytes: u64,
+    /// Where its flusher starts to write.
+    pub(crate) background_threshold_bytes: u64,
+    /// How fast it writes while it has something to write; none until that has been measured.
+    pub(crate) write_bandwidth_bytes_per_s: Option<u64>,
     /// Written since the start.
     pub(crate) written_bytes: u64,
     /// Time that it had work.
@@ -176,6 +180,8 @@ pub(crate) struct DeviceGauges {
     pub(crate) files_failed: u32,
     /// What failed last.
     pub(crate) last_error: Option<String>,
+    /// Knobs that have a value of their own for this device, by name.
+    pub(crate) knobs: BTreeMap<String, u64>,
 }
 
 /// The NFS front end.

@@ -116,6 +116,8 @@ impl Running {
             dirty_bytes: status.dirty_bytes,
             writeback_bytes: status.writeback_bytes,
             dirty_limit_bytes: status.dirty_limit_bytes,
+            background_threshold_bytes: status.background_threshold_bytes,
+            write_bandwidth_bytes_per_s: status.write_bandwidth_bytes_per_s,
             written_bytes: status.written_bytes,
             busy_ns: status.busy_ns,
             in_flight_requests: status.in_flight,
@@ -123,7 +125,13 @@ impl Running {
             files_dirty: status.files_dirty,
             files_failed: status.files_failed,
             last_error: status.last_error.map(|error| error.to_string()),
+            knobs: self.own_knobs(status.id),
         }
+    }
+
+    fn own_knobs(&self, device: DeviceId) -> BTreeMap<String, u64> {
+        let own = self.engine.device_knobs(device).into_iter();
+        own.map(|(knob, value)| (knob.info().name.to_owned(), value)).collect()
     }
 
     fn set(&self, assignment: &str, device: Option<String>) -> Result<Reply, String> {

@@ -71,6 +71,10 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.workloads = built_in;
     simulation.workloads.extend(jobs.into_iter().map(Workload::Job));
     let simulations = policies(&args.policies, simulation)?;
+    for one in &simulations {
+        let without_effect = |knob| format!("{} has no {knob}: it changes nothing there", one.policy);
+        warnings.extend(one.ignored_knobs().into_iter().map(without_effect));
+    }
     Ok(Described { jobs: args.jobs.join(", "), simulations, warnings })
 }
 

@@ -25,6 +25,8 @@ fn report(uptime_ns: u64) -> Report {
             dirty_bytes: 1 << 20,
             writeback_bytes: 0,
             dirty_limit_bytes: 32 << 20,
+            background_threshold_bytes: 3 << 20,
+            write_bandwidth_bytes_per_s: None,
             written_bytes: 0,
             busy_ns: 0,
             in_flight_requests: 0,
@@ -32,6 +34,7 @@ fn report(uptime_ns: u64) -> Report {
             files_dirty: 1,
             files_failed: 0,
             last_error: None,
+            knobs: BTreeMap::new(),
         }],
         nfs: NfsGauges { connections: 1, calls: BTreeMap::new() },
         counters: BTreeMap::new(),
@@ -59,10 +62,31 @@ fn rates_are_differences_over_the_time_between() {
     let text = lines(&before, &now);
     assert_eq!(
         text,
-        "sda1   24.9 MB/s write   dirty 1.00 MiB of 32.0 MiB   2 writers waiting\n\
+        "sda1   24.9 MB/s write   dirty 1.00 MiB of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting\n\
          cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
+}
+
+#[test]
+fn the_measured_speed_of_a_device_is_said_once_known() {
+    let mut now = report(1);
+    now.devices[0].background_threshold_bytes = 0;
+    let text = lines(&now, &now);
+    assert!(text.contains("flushed at once (speed not known yet)\n"), "{text}");
+    now.devices[0].background_threshold_bytes = 3 << 20;
+    now.devices[0].write_bandwidth_bytes_per_s = Some(25_000_000);
+    let text = lines(&now, &now);
+    assert!(text.contains("flushed above 3.00 MiB   writes up to 25.0 MB/s\n"), "{text}");
+}
+
+#[test]
+fn every_figure_of_a_device_is_documented() {
+    let document = include_str!("../../../../docs/counters.md");
+    let device = serde_json::to_value(&report(1).devices[0]).unwrap();
+    for name in device.as_object().unwrap().keys() {
+        assert!(document.contains(&format!("| `{name}` |")), "{name} is not in docs/counters.md");
+    }
 }
 
 #[test]

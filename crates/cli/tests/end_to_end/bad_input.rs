@@ -68,6 +68,21 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
         (vec!["serve", data, "--set", "speed=1"], vec!["no knob 'speed'", "dirty_ratio, "]),
         (vec!["serve", data, "--config", "/none"], vec!["/none"]),
         (vec!["serve", data, data], vec!["is named twice"]),
+        (
+            vec!["serve", data, "--set", "dirty_background_centisecs=360001"],
+            vec!["dirty_background_centisecs: 360001", "0 to 360000 centiseconds"],
+        ),
+        (
+            vec!["simulate", "nfs-client", "--device", "usb2-disk", "--policy", "none"],
+            vec!["'none'", "linux-3.6, linux-6.1"],
+        ),
+        (vec!["lab", "run", "s9"], vec!["'s9'", "s0, s1, s2, s4, throttled"]),
+        (vec!["lab", "run", "s4", "--speed", "1"], vec!["no option '--speed'", "--centisecs"]),
+        (vec!["lab", "run", "s4", "--centisecs", "-5"], vec!["--centisecs -5", "0 to 360000"]),
+        (vec!["lab", "run", "s4", "--link", "0"], vec!["--link 0", "1 kbit to 1000 Gbit"]),
+        (vec!["lab", "run", "s4", "--record", "0"], vec!["--record 0", "512 bytes to 1 GiB"]),
+        (vec!["lab", "run", "s4", "--size", "0"], vec!["--size 0", "4 KiB to 100 GB"]),
+        (vec!["lab", "run", "s4", "--client-window", "2GB"], vec!["--client-window 2GB", "1.00 GB, --size"]),
         (vec!["dance"], vec!["unrecognized subcommand 'dance'"]),
     ] {
         let (code, said) = outcome(&scratch, &arguments);

@@ -55,7 +55,9 @@ fn set_acts_at_once_and_refuses_nonsense_with_value_and_range() {
             let said = text(&output);
             assert_eq!(output.status.code(), Some(2), "{assignment}: {said}");
             assert!(said.contains(knob.name) && said.contains(value), "{assignment}: {said}");
-            assert!(said.contains(&format!("{} to {}", knob.min, knob.max)), "{assignment}: {said}");
+            let switch = knob.unit == "0 or 1";
+            let range = if switch { knob.unit.to_owned() } else { format!("{} to {}", knob.min, knob.max) };
+            assert!(said.contains(&range), "{assignment}: {said}");
         };
         refuse("ten", &[]);
         refuse(&(knob.max + 1).to_string(), &[]);
@@ -73,6 +75,7 @@ fn a_device_can_have_a_value_of_its_own() {
     let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
     let output = server.ask(&["set", "dirty_expire_centisecs=500", "--device", &name]);
     assert_eq!(text(&output), format!("dirty_expire_centisecs is now 500 centiseconds for {name}\n"));
+    assert_eq!(server.stat()["devices"][0]["knobs"], serde_json::json!({ "dirty_expire_centisecs": 500 }));
     let output = server.ask(&["set", "dirty_expire_centisecs=0", "--device", &name]);
     assert!(text(&output).contains("now 500"), "{}", text(&output));
     let output = server.ask(&["set", "dirty_expire_centisecs=500", "--device", "sdz9"]);
@@ -81,6 +84,62 @@ fn a_device_can_have_a_value_of_its_own() {
     let output = server.ask(&["set", "dirty_ratio=20", "--device", &name]);
     assert!(text(&output).contains("one value for all devices"), "{}", text(&output));
     server.stop();
+}
+
+#[test]
+fn a_threshold_in_time_is_shown_in_bytes_with_the_speed_that_it_comes_from() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
+    let device = || server.stat()["devices"][0].clone();
+    // 10 percent of half of 64 MiB, in whole pages.
+    assert_eq!(
+        (&device()["background_threshold_bytes"], &device()["write_bandwidth_bytes_per_s"]),
+        (&3_354_624.into(), &serde_json::Value::Null)
+    );
+    let name = device()["name"].as_str().unwrap().to_owned();
+    server.ask(&["set", "dirty_background_centisecs=1", "--device", &name]);
+    assert_eq!(device()["background_threshold_bytes"], 0, "of a device of which nothing is known");
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "a", &Bytes::new(1).vec(4 << 20));
+    let device = device();
+    let (speed, threshold) = (&device["write_bandwidth_bytes_per_s"], &device["background_threshold_bytes"]);
+    let (speed, threshold) = (speed.as_u64().unwrap(), threshold.as_u64().unwrap());
+    assert_eq!(threshold, (speed / 4096 / 100 * 4096).min(3_354_624), "{device}");
+    let people = text(&server.ask(&["stat"]));
+    assert!(people.contains(", flushed above ") && people.contains("   writes up to "), "{people}");
+    server.stop();
+}
+
+#[test]
+fn a_background_above_the_limit_is_refused_with_both_values() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--set", "dirty_bytes=20MB"]);
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    let refused = |arguments: &[&str], parts: &[&str]| {
+        let output = server.ask(&[&["set"], arguments].concat());
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{arguments:?}: {said}");
+    };
+    let both = ["dirty_background_bytes=30000000", "dirty_bytes=20000000"];
+    refused(&["dirty_background_bytes=30MB"], &both);
+    refused(&["dirty_background_bytes=30MB", "--device", &name], &both);
+    server.ask(&["set", "dirty_bytes=0"]);
+    // Half of the cache.
+    let both = ["dirty_background_bytes=40000000", "dirty_ratio=50", "33554432"];
+    refused(&["dirty_background_bytes=40MB"], &both);
+    server.ask(&["set", "dirty_background_bytes=30MB"]);
+    refused(&["dirty_ratio=20"], &["dirty_background_bytes=30000000", "dirty_ratio=20", "13421772"]);
+    server.stop();
+    let data = data.to_str().unwrap();
+    let arguments = ["serve", data, "--cache", "64MiB", "--set", "dirty_background_bytes=1GB"];
+    let output = run(scratch.path(), &arguments);
+    let said = text(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("dirty_background_bytes=1000000000") && said.contains("dirty_ratio=50"), "{said}");
 }
 
 #[test]

@@ -181,6 +181,38 @@ fn a_kernels_knobs_have_the_kernels_names() {
 }
 
 #[test]
+fn a_knob_that_a_kernel_lacks_is_said_to_change_nothing() {
+    let knobs = ["--set", "vm.dirty_ratio=30", "--set", "dirty_background_centisecs=5", "--set", "strict_limit=1"];
+    let policies = ["--device", "disk", "--policy", "linux-3.6", "--policy", "linux-6.1", "--policy", "afflux"];
+    let output = with_files(&[("job.fio", JOB)], &[&["simulate", "job.fio"], &policies[..], &knobs].concat());
+    let said = words(&output);
+    assert!(output.status.success(), "{said}");
+    let warnings = said.matches("warning: ").count();
+    for (policy, knob) in
+        [("linux-3.6", "strict_limit"), ("linux-6.1", "dirty_background_centisecs"), ("afflux", "strict_limit")]
+    {
+        let part = format!("warning: {policy} has no {knob}: it changes nothing there");
+        assert!(said.contains(&part) && warnings == 3, "{part} in {said}");
+    }
+}
+
+#[test]
+fn a_background_above_the_limit_is_refused_with_both_values() {
+    let arguments = ["simulate", "job.fio", "--device", "disk", "--memory", "64MiB", "--policy", "linux-6.1"];
+    for (knob, message) in [
+        ("dirty_background_ratio=20", "dirty_background_ratio=20 (13421772 bytes) is not below dirty_ratio=20"),
+        (
+            "dirty_background_bytes=32MiB",
+            "dirty_background_bytes=33554432 is not below dirty_ratio=20 (13421772 bytes)",
+        ),
+    ] {
+        let output = with_files(&[("job.fio", JOB)], &[&arguments[..], &["--set", knob]].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(words(&output).contains(message), "{}", words(&output));
+    }
+}
+
+#[test]
 fn built_in_workloads_run_beside_job_files() {
     let job = "[local]\ndirectory=/mnt/usb\nrw=write\nbs=64k\nsize=8m\n";
     let arguments = ["simulate", "readers:count=20,size=64KiB,over=1s", "nfs-client:size=4MB,directory=/mnt/usb"];

@@ -18,7 +18,7 @@ pub(crate) mod wait;
 pub(crate) mod witness;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use frames::{FRAME_BYTES, FrameId, Frames, Order};
 
@@ -48,7 +48,7 @@ pub(crate) struct Cache {
     pub(crate) nodes: Nodes,
     pub(crate) lru: Lru,
     pub(crate) settings: Settings,
-    pub(crate) devices: Mutex<Vec<Arc<DeviceState>>>,
+    devices: Mutex<Vec<Arc<DeviceState>>>,
     files: Mutex<FileTable>,
     page_queues: Box<[WaitQueue]>,
     /// Those who found no frame to take.
@@ -95,6 +95,12 @@ impl Cache {
             congestion_ends: AtomicU64::new(0),
             congestion_queue: WaitQueue::new(),
         }
+    }
+
+    /// The devices. No hot path takes this lock.
+    pub(crate) fn devices(&self) -> MutexGuard<'_, Vec<Arc<DeviceState>>> {
+        self.dirty.looks.note();
+        lock(&self.devices)
     }
 
     /// Waits until the next time that a device's queue stops being congested.

@@ -2,7 +2,8 @@
 //!
 //! Owns: queues of wakers, single answers, counted permits given first come first served.
 //! Does not own: conditions; whoever waits says what for, whoever changes it wakes.
-//! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one.
+//! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one. It
+//! leaves nothing behind: what waits is bounded by who waits, however long nothing happens.
 //! No lock of this module is held while a waker runs.
 
 use std::collections::VecDeque;
@@ -22,8 +23,16 @@ pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, 
 /// Tasks to wake, in order of asking. The first, mostly the only one, costs no memory of its own.
 #[derive(Default)]
 struct Wakers {
-    first: Option<Waker>,
-    more: Vec<Waker>,
+    first: Option<Place>,
+    /// By ticket, all above the first's.
+    more: Vec<Place>,
+    tickets: u64,
+}
+
+/// One waiter's.
+struct Place {
+    ticket: u64,
+    waker: Waker,
 }
 
 impl Wakers {
@@ -31,21 +40,44 @@ impl Wakers {
         usize::from(self.first.is_some()) + self.more.len()
     }
 
-    /// Adds the task unless it is there. Whether it was added.
-    fn add(&mut self, waker: &Waker) -> bool {
-        if self.first.iter().chain(&self.more).any(|other| other.will_wake(waker)) {
+    /// Gives the waiter a place, unless the one that it had is still there. Whether it is a new one.
+    fn add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
+        if let Some(place) = ticket.and_then(|ticket| self.place(ticket)) {
+            place.waker.clone_from(waker);
             return false;
         }
+        self.tickets += 1;
+        *ticket = Some(self.tickets);
+        let place = Place { ticket: self.tickets, waker: waker.clone() };
         if self.first.is_none() {
-            self.first = Some(waker.clone());
+            self.first = Some(place);
         } else {
-            self.more.push(waker.clone());
+            self.more.push(place);
         }
         true
     }
 
-    fn wake(self) {
-        self.first.into_iter().chain(self.more).for_each(Waker::wake);
+    fn place(&mut self, ticket: u64) -> Option<&mut Place> {
+        if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
+            return self.first.as_mut();
+        }
+        let at = self.more.binary_search_by_key(&ticket, |place| place.ticket).ok()?;
+        self.more.get_mut(at)
+    }
+
+    /// Takes the waiter's place from it; to be dropped without a lock held.
+    fn remove(&mut self, ticket: u64) -> Option<Place> {
+        if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
+            let next = (!self.more.is_empty()).then(|| self.more.remove(0));
+            return std::mem::replace(&mut self.first, next);
+        }
+        let at = self.more.binary_search_by_key(&ticket, |place| place.ticket).ok()?;
+        Some(self.more.remove(at))
+    }
+
+    /// All of them, which nobody has a place among any more.
+    fn take(&mut self) -> impl Iterator<Item = Place> + use<> {
+        self.first.take().into_iter().chain(std::mem::take(&mut self.more))
     }
 }
 
@@ -72,25 +104,20 @@ impl WaitQueue {
         Self::default()
     }
 
-    /// Waits until `ready` returns something. It is asked now and after each wake-up.
+    /// Waits until `ready` returns something. It is asked now and after each wake-up. Who stops waiting
+    /// leaves nothing behind.
     pub(crate) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
+        let mut waiter = Waiter { queue: self, ticket: None };
         poll_fn(|cx| {
             if let Some(value) = ready() {
                 return Poll::Ready(value);
             }
-            self.register(cx);
+            waiter.register(cx);
             fence(Ordering::SeqCst);
             // A change between the question and the registration would otherwise be missed.
             ready().map_or(Poll::Pending, Poll::Ready)
         })
         .await
-    }
-
-    fn register(&self, cx: &Context<'_>) {
-        let mut wakers = sync::lock(&self.wakers);
-        if wakers.add(cx.waker()) {
-            self.waiting.store(wakers.len(), Ordering::SeqCst);
-        }
     }
 
     /// Wakes everybody. Cheap when nobody waits.
@@ -110,9 +137,38 @@ impl WaitQueue {
         let woken = {
             let mut wakers = sync::lock(&self.wakers);
             self.waiting.store(0, Ordering::SeqCst);
-            std::mem::take(&mut *wakers)
+            wakers.take()
         };
-        woken.wake();
+        woken.for_each(|place| place.waker.wake());
+    }
+}
+
+/// Somebody who waits, and may have a place in the queue.
+struct Waiter<'a> {
+    queue: &'a WaitQueue,
+    ticket: Option<u64>,
+}
+
+impl Waiter<'_> {
+    fn register(&mut self, cx: &Context<'_>) {
+        let mut wakers = sync::lock(&self.queue.wakers);
+        if wakers.add(&mut self.ticket, cx.waker()) {
+            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        // Zero is from a wake-up after it got its place: there is none to give back.
+        if self.queue.waiting.load(Ordering::Relaxed) > 0 {
+            let mut wakers = sync::lock(&self.queue.wakers);
+            let place = wakers.remove(ticket);
+            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
+            drop(wakers);
+            drop(place);
+        }
     }
 }
 
@@ -133,9 +189,9 @@ impl<T: Clone> Answer<T> {
         let woken = {
             let mut state = sync::lock(&self.0);
             state.value.get_or_insert(value);
-            std::mem::take(&mut state.wakers)
+            state.wakers.take()
         };
-        woken.wake();
+        woken.for_each(|place| place.waker.wake());
     }
 
     pub(crate) fn taken(&self) -> Option<T> {
@@ -143,17 +199,32 @@ impl<T: Clone> Answer<T> {
     }
 
     pub(crate) async fn wait(&self) -> T {
+        let mut asker = Asker { answer: self, ticket: None };
         poll_fn(|cx| {
             let mut state = sync::lock(&self.0);
             match &state.value {
                 Some(value) => Poll::Ready(value.clone()),
                 None => {
-                    state.wakers.add(cx.waker());
+                    state.wakers.add(&mut asker.ticket, cx.waker());
                     Poll::Pending
                 }
             }
         })
         .await
+    }
+}
+
+/// Somebody who waits for an answer.
+struct Asker<'a, T> {
+    answer: &'a Answer<T>,
+    ticket: Option<u64>,
+}
+
+impl<T> Drop for Asker<'_, T> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let place = sync::lock(&self.answer.0).wakers.remove(ticket);
+        drop(place);
     }
 }
 
@@ -166,6 +237,8 @@ pub(crate) struct Permits<E> {
 struct PermitState<E> {
     used: u64,
     limit: u64,
+    /// Most that the limit stays above what is used while nobody waits.
+    room: u64,
     queue: VecDeque<Waiting<E>>,
     next_ticket: u64,
 }
@@ -188,6 +261,13 @@ impl<E: Copy> PermitState<E> {
         self.fits(amount) && self.queue.iter().all(|waiting| waiting.outcome.is_some())
     }
 
+    /// The limit follows what is used.
+    fn settle(&mut self) {
+        if self.queue.iter().all(|waiting| waiting.outcome.is_some()) {
+            self.limit = self.limit.min(self.used.saturating_add(self.room));
+        }
+    }
+
     /// Grants from the front as far as it goes.
     fn grant(&mut self) -> Vec<Waker> {
         let mut woken = Vec::new();
@@ -202,13 +282,14 @@ impl<E: Copy> PermitState<E> {
             self.queue[at].outcome = Some(Ok(()));
             woken.push(self.queue[at].waker.clone());
         }
+        self.settle();
         woken
     }
 }
 
 impl<E: Copy> Permits<E> {
     pub(crate) fn new(limit: u64) -> Self {
-        let state = PermitState { used: 0, limit, queue: VecDeque::new(), next_ticket: 0 };
+        let state = PermitState { used: 0, limit, room: u64::MAX, queue: VecDeque::new(), next_ticket: 0 };
         Self { state: Mutex::new(state), waiting: AtomicUsize::new(0) }
     }
 
@@ -219,6 +300,18 @@ impl<E: Copy> Permits<E> {
         if free {
             state.used += amount;
         }
+        free
+    }
+
+    /// Takes `amount` if a new limit lets it and nobody waits for it.
+    pub(crate) fn try_take_within(&self, limit: u64, amount: u64) -> bool {
+        let mut state = sync::lock(&self.state);
+        state.limit = limit;
+        let free = state.free_for(amount);
+        if free {
+            state.used += amount;
+        }
+        state.settle();
         free
     }
 
@@ -249,6 +342,12 @@ impl<E: Copy> Permits<E> {
             state.grant()
         };
         wake(woken);
+    }
+
+    /// From now on the limit falls with what is used, to at most `room` above it: who wants more has to
+    /// ask for a new limit.
+    pub(crate) fn set_room(&self, room: u64) {
+        sync::lock(&self.state).room = room;
     }
 
     /// Ends the waiting of everybody who waits now.

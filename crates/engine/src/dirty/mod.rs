@@ -5,13 +5,16 @@
 //! Does not own: the flusher that makes room, the pages, the law (`throttle`).
 //! Invariants: with equal parts a writer waits for its own device only, and the parts add up to the
 //! share of the cache that the knob allows, so readers always find frames. Under a law all devices
-//! together stay below the guard, with room kept for a device that comes new. What is charged is
-//! given back when the page is written, cut off, or was not dirtied after all.
+//! together stay below the guard, with room kept for a device that comes new, but for a sixteenth that
+//! they may take in all before they look at each other again. What is charged is given back when the
+//! page is written, cut off, or was not dirtied after all. Who is charged and finds room locks, reads and
+//! writes nothing that writers to other devices change.
+
+mod totals;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{Ordering, fence};
 
-use crate::cache::wait::lock;
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::settings::Knob;
 use crate::writeback::device::DeviceState;
@@ -22,14 +25,10 @@ const LIMIT_PAGES_MIN: u64 = 4;
 /// Most of the cache that may be dirty, whatever the knobs say, in percent.
 const DIRTY_PERCENT_MAX: u64 = 90;
 
-/// Pages that all devices together have.
-#[derive(Default)]
-pub(crate) struct DirtyTotals {
-    /// Dirty or under writeback, or charged to become so.
-    pub(crate) held: AtomicU64,
-    /// Under writeback.
-    pub(crate) writeback: AtomicU64,
-}
+/// Of what may be dirty, the part that all devices together may take without looking at each other.
+const UNSEEN_PART: u64 = 16;
+
+pub(crate) use totals::DirtyTotals;
 
 /// What the knobs allow all devices together.
 fn all_pages(cache: &Cache) -> u64 {
@@ -50,8 +49,7 @@ fn dirty_pages_max(cache: &Cache) -> u64 {
 
 /// One device's dirty limit in pages: an equal part of the cache's.
 pub(crate) fn limit_pages(cache: &Cache) -> u64 {
-    let devices = lock(&cache.devices).len().max(1) as u64;
-    (all_pages(cache) / devices).max(LIMIT_PAGES_MIN)
+    cache.dirty.part_pages.load(Ordering::Relaxed)
 }
 
 /// Most pages that the device may have dirty under a law. A device alone may have all that may be
@@ -59,37 +57,50 @@ pub(crate) fn limit_pages(cache: &Cache) -> u64 {
 /// all it could get leaves room to those that come later, and the sum stays below the whole.
 fn guard_pages(cache: &Cache, device: &DeviceState) -> u64 {
     let all = dirty_pages_max(cache);
-    let others = cache.dirty.held.load(Ordering::Relaxed).saturating_sub(device.budget.used());
-    let alone = lock(&cache.devices).len() < 2;
-    let guard = if alone { all } else { all.saturating_sub(others) * 2 / 3 };
-    guard.max(LIMIT_PAGES_MIN)
+    if cache.dirty.devices() < 2 {
+        return all.max(LIMIT_PAGES_MIN);
+    }
+    let others = cache.dirty.held().saturating_sub(device.budget.used());
+    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN)
 }
 
-/// Under a law the device's guard depends on what the others have: looked at before each charge.
+/// Under a law the device's guard depends on what the others have. Who waits for it has it looked at when
+/// any of them gives pages back.
 pub(crate) fn refresh_guard(cache: &Cache, device: &DeviceState) {
     if cache.ruling.is_some() {
         device.budget.set_limit(guard_pages(cache, device));
     }
 }
 
+/// Takes pages that the device has no room for by what it saw of the others last, if it has now.
+pub(crate) fn try_take_anew(cache: &Cache, device: &DeviceState, pages: u64) -> bool {
+    cache.ruling.is_some() && device.budget.try_take_within(guard_pages(cache, device), pages)
+}
+
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
 /// dirty, so that readers of a device that hangs leave memory to the others.
 fn reading_pages(cache: &Cache) -> u64 {
-    let devices = lock(&cache.devices).len().max(1) as u64;
+    let devices = cache.dirty.devices().max(1);
     let clean = u64::from(cache.frames.total()).saturating_sub(dirty_pages_max(cache));
     (clean / 2 / devices).max(LIMIT_PAGES_MIN)
 }
 
 /// Tells every device its limit; after a knob or the number of devices changed.
 pub(crate) fn apply_limits(cache: &Cache) {
-    let limit = limit_pages(cache);
-    let devices: Vec<Arc<DeviceState>> = lock(&cache.devices).clone();
+    let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
+    let count = devices.len().max(1) as u64;
+    let limit = (all_pages(cache) / count).max(LIMIT_PAGES_MIN);
+    cache.dirty.divide(devices.len() as u64, limit);
     let min_ratios = devices.iter().map(|device| device.knob(&cache.settings, Knob::MinRatio));
     cache.min_ratio_sum.store(min_ratios.sum(), Ordering::Relaxed);
+    let unseen = if count > 1 { dirty_pages_max(cache) / UNSEEN_PART / count } else { u64::MAX };
     for device in devices {
         match cache.ruling {
             None => device.budget.set_limit(limit),
-            Some(_) => refresh_guard(cache, &device),
+            Some(_) => {
+                device.budget.set_room(unseen);
+                refresh_guard(cache, &device);
+            }
         }
         device.reading.set_limit(reading_pages(cache));
     }
@@ -105,7 +116,7 @@ pub(crate) struct Charge {
 impl Charge {
     /// What was granted by the device's budget.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
-        device.totals.held.fetch_add(pages, Ordering::Relaxed);
+        device.totals.hold(device.id, pages);
         Self { device: Arc::clone(device), pages, spent: 0 }
     }
 
@@ -136,12 +147,12 @@ impl Drop for Charge {
 
 /// Pages became dirty that nobody was asked about.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
-    device.totals.held.fetch_add(pages, Ordering::Relaxed);
+    device.totals.hold(device.id, pages);
     device.budget.force(pages);
 }
 
 fn give_back(device: &DeviceState, pages: u64) {
-    device.totals.held.fetch_sub(pages, Ordering::Relaxed);
+    device.totals.let_go(device.id, pages);
     device.budget.give_back(pages);
 }
 
@@ -151,9 +162,11 @@ pub(crate) fn uncharge(cache: &Cache, device: &DeviceState, pages: u64) {
         return;
     }
     give_back(device, pages);
-    if cache.ruling.is_some() {
+    // Whoever begins to wait after this question looks at what was given back.
+    fence(Ordering::SeqCst);
+    if cache.ruling.is_some() && cache.dirty.waiting() > 0 {
         // What the others may have depends on it.
-        let devices: Vec<Arc<DeviceState>> = lock(&cache.devices).clone();
+        let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
         for other in devices.iter().filter(|other| other.budget.waiting() > 0) {
             refresh_guard(cache, other);
         }

@@ -77,7 +77,9 @@ fn a_background_in_bytes_is_below_a_limit_in_bytes_or_refused_with_both() {
 #[test]
 fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
-    let fits = |knob, value, by_law| settings.would_fit(knob, value, by_law, &|knob| settings.get(knob));
+    let fits = |knob, value, by_law| {
+        Settings::would_fit(knob, value, Some(Shares { memory_bytes: 1 << 30, by_law }), &|knob| settings.get(knob))
+    };
     assert!(fits(Knob::BackgroundRatio, 50, true).is_err() && fits(Knob::BackgroundRatio, 49, true).is_ok());
     assert!(fits(Knob::DirtyRatio, 10, true).is_err() && fits(Knob::BackgroundRatio, 100, false).is_ok());
     settings.change(Knob::DirtyBytes, 8192).unwrap();
@@ -85,10 +87,37 @@ fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
 }
 
 #[test]
+fn a_background_in_bytes_is_below_a_limit_that_is_a_share_of_memory() {
+    let settings = Settings::new();
+    for by_law in [true, false] {
+        let shares = Some(Shares { memory_bytes: 1 << 30, by_law });
+        let fits = |value| Settings::would_fit(Knob::BackgroundBytes, value, shares, &|knob| settings.get(knob));
+        assert_eq!(fits((1 << 29) - 1), Ok(()));
+        let message = fits(1 << 29).unwrap_err().to_string();
+        let both = "dirty_background_bytes=536870912 is not below dirty_ratio=50 (536870912 bytes)";
+        assert!(message.starts_with(both), "{message}");
+    }
+    let unknown = Settings::would_fit(Knob::BackgroundBytes, 1 << 40, None, &|knob| settings.get(knob));
+    assert_eq!(unknown, Ok(()), "a share of nobody knows what");
+}
+
+#[test]
 fn a_kernels_name_for_a_knob_is_known() {
     let mut settings = Settings::new();
     assert_eq!(settings.set_text("nr_requests=2048"), Ok(Knob::WriteDepth));
+    assert_eq!(settings.set_text("vm.dirty_ratio=30"), Ok(Knob::DirtyRatio));
     for name in ["strict_limit", "min_ratio", "max_ratio", "min_bytes", "max_bytes", "dirty_background_centisecs"] {
         assert!(Knob::named(name).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_switch_is_said_to_be_one() {
+    let mut settings = Settings::new();
+    for (text, message) in [
+        ("strict_limit=7", "strict_limit: 7 is out of range (0 or 1; now 0)"),
+        ("strict_limit=on", "strict_limit: 'on' is not a number (0 or 1; now 0)"),
+    ] {
+        assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
     }
 }

@@ -163,6 +163,10 @@ impl<P: Platform> Engine<P> {
             account.unpaid_pages = pace.unpaid_pages;
             (decision, pace)
         });
+        if let Decision::Pause(pause) = decision {
+            let (law, max) = (ruling.law.name(), ruling.law.pause_ns_max());
+            assert!(pause.ns <= max, "{law} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
+        }
         ruling.set_cpu_pages(pace.cpu_pages);
         if pace.exceeded != exceeded {
             device.exceeded.store(pace.exceeded, Ordering::Relaxed);
@@ -180,12 +184,12 @@ impl<P: Platform> Engine<P> {
         let cache = self.cache();
         let free = u64::from(cache.frames.free_count());
         let total = u64::from(cache.frames.total());
-        let writeback = cache.dirty.writeback.load(Ordering::Relaxed);
+        let writeback = cache.dirty.writeback();
         let global = GlobalCounts {
             free,
             reserve: u64::from(cache.frames.low_watermark()),
             inactive_file: total.saturating_sub(free),
-            dirty: cache.dirty.held.load(Ordering::Relaxed).saturating_sub(writeback),
+            dirty: cache.dirty.held().saturating_sub(writeback),
             writeback,
             ..GlobalCounts::default()
         };
@@ -239,7 +243,7 @@ impl<P: Platform> Engine<P> {
 
     /// Waits as the law says, and notes it.
     async fn pause(&self, device: &DeviceState, pause: Pause) {
-        let noted = NotedPause::begins(self, device, pause.cause);
+        let noted = NotedPause::begins(self, device, pause.cause, pause.ns);
         let mut ends = pin!(self.platform().sleep_until(noted.began.after(pause.ns)));
         match pause.woken_by {
             WokenBy::Time => ends.await,
@@ -292,14 +296,16 @@ pub(crate) struct NotedPause<'a, P: Platform> {
     engine: &'a Engine<P>,
     device: &'a DeviceState,
     cause: PauseCause,
+    asked_ns: u64,
     began: crate::platform::Nanos,
 }
 
 impl<'a, P: Platform> NotedPause<'a, P> {
-    pub(crate) fn begins(engine: &'a Engine<P>, device: &'a DeviceState, cause: PauseCause) -> Self {
+    /// It is to last `asked_ns` at most.
+    pub(crate) fn begins(engine: &'a Engine<P>, device: &'a DeviceState, cause: PauseCause, asked_ns: u64) -> Self {
         engine.local().count(Counter::ThrottlePauses, 1);
         device.pauses.begins(cause);
-        Self { engine, device, cause, began: engine.platform().now() }
+        Self { engine, device, cause, asked_ns, began: engine.platform().now() }
     }
 }
 
@@ -307,6 +313,6 @@ impl<P: Platform> Drop for NotedPause<'_, P> {
     fn drop(&mut self) {
         let ns = self.engine.platform().now().since(self.began);
         self.engine.local().count(Counter::ThrottleNs, ns);
-        self.device.pauses.ends(self.cause, ns);
+        self.device.pauses.ends(self.cause, ns, self.asked_ns);
     }
 }

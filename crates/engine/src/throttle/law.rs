@@ -136,8 +136,11 @@ pub struct Memory<'a, L: Law + ?Sized> {
 pub struct LimitPages {
     /// The device's dirty limit.
     pub dirty: u64,
-    /// Above it background writeback starts.
+    /// Above it background writeback starts: what the law's own estimate makes of a threshold in time
+    /// included.
     pub background: u64,
+    /// Pages a second that the device writes, by the law's own estimate; `None` if it makes none.
+    pub bandwidth: Option<u64>,
 }
 
 /// A law of throttling, and of when and how much background writeback writes.
@@ -151,6 +154,9 @@ pub trait Law: Send + Sync + 'static {
 
     /// Its name.
     fn name(&self) -> &'static str;
+
+    /// The longest pause in nanoseconds that it ever asks for at once.
+    fn pause_ns_max(&self) -> u64;
 
     /// The pace before the first decision, on a machine of so many pages and CPUs.
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
@@ -178,6 +184,8 @@ pub(crate) type Kept = Box<dyn Any + Send>;
 pub trait AnyLaw: Send + Sync + 'static {
     /// [`Law::name`].
     fn name(&self) -> &'static str;
+    /// [`Law::pause_ns_max`].
+    fn pause_ns_max(&self) -> u64;
     /// [`Law::start`].
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
     /// Memory of a new writer.
@@ -212,6 +220,10 @@ fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
 impl<L: Law> AnyLaw for L {
     fn name(&self) -> &'static str {
         Law::name(self)
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        Law::pause_ns_max(self)
     }
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {

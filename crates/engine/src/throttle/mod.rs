@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::cache::wait::lock;
+use crate::rare::Looks;
 use crate::writeback::driver::FlushDriver;
 pub(crate) use law::Kept;
 pub use law::{AnyLaw, Decision, EXCEEDED_PAGES, Law, LimitPages, Memory, Pace, Pause, PauseCause, Then, WokenBy};
@@ -57,13 +58,14 @@ pub(crate) struct Ruling {
     shared: Mutex<Kept>,
     /// [`Pace::cpu_pages`].
     cpu_pages: AtomicU64,
+    pub(crate) looks: Looks,
 }
 
 impl Ruling {
     pub(crate) fn new(law: Arc<dyn AnyLaw>) -> Self {
         let shared = Mutex::new(law.new_shared());
         // Before anything is known of the machine the first pages of a CPU are asked about.
-        Self { law, shared, cpu_pages: AtomicU64::new(0) }
+        Self { law, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
     }
 
     /// Asks the law something about a device.
@@ -72,6 +74,7 @@ impl Ruling {
         device: &Mutex<Kept>,
         question: impl FnOnce(&dyn AnyLaw, &mut Kept, &mut Kept) -> T,
     ) -> T {
+        self.looks.note();
         let mut device = lock(device);
         let mut shared = lock(&self.shared);
         question(&*self.law, &mut device, &mut shared)

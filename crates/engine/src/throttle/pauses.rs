@@ -21,6 +21,7 @@ struct Tally {
     count: AtomicU64,
     ns: AtomicU64,
     longest_ns: AtomicU64,
+    latest_ns: AtomicU64,
 }
 
 /// Writers' pauses for one cause on one device.
@@ -36,6 +37,9 @@ pub struct PauseStatus {
     pub ns: u64,
     /// The longest in nanoseconds.
     pub longest_ns: u64,
+    /// By how much the one that ended latest outlasted what a law asked for; 0 for waits that have no time
+    /// of their own.
+    pub latest_ns: u64,
 }
 
 impl PauseTally {
@@ -43,12 +47,14 @@ impl PauseTally {
         self.causes[cause as usize].waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn ends(&self, cause: PauseCause, ns: u64) {
+    /// It lasted `ns`, and was to last `asked_ns` at most.
+    pub(crate) fn ends(&self, cause: PauseCause, ns: u64, asked_ns: u64) {
         let tally = &self.causes[cause as usize];
         tally.waiting.fetch_sub(1, Ordering::Relaxed);
         tally.count.fetch_add(1, Ordering::Relaxed);
         tally.ns.fetch_add(ns, Ordering::Relaxed);
         tally.longest_ns.fetch_max(ns, Ordering::Relaxed);
+        tally.latest_ns.fetch_max(ns.saturating_sub(asked_ns), Ordering::Relaxed);
     }
 
     /// Writers that wait for any cause.
@@ -64,6 +70,7 @@ impl PauseTally {
             count: tally.count.load(Ordering::Relaxed),
             ns: tally.ns.load(Ordering::Relaxed),
             longest_ns: tally.longest_ns.load(Ordering::Relaxed),
+            latest_ns: tally.latest_ns.load(Ordering::Relaxed),
         };
         let rows = PauseCause::ALL.into_iter().zip(&self.causes).map(row);
         rows.filter(|row| row.count > 0 || row.waiting > 0).collect()

@@ -59,7 +59,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
             }
             note_result(engine, file, &mut state, result, now);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
-            file.cache.dirty.writeback.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
+            device.totals.writeback_ends(device.id, pieces.len() as u64);
             requeue(file, &mut state, now);
             kept = engine.settle(file, &mut state);
         }
@@ -214,10 +214,7 @@ pub(crate) fn requeue_as(file: &Arc<FileInner>, state: &mut FileState, now: Nano
         state.queued = true;
         match how {
             PutBack::More => file.device.queue_more(file, state.dirtied_at),
-            PutBack::Redirty => {
-                state.dirtied_at = now;
-                file.device.queue_dirty(file, now);
-            }
+            PutBack::Redirty => state.dirtied_at = file.device.queue_redirtied(file, state.dirtied_at, now),
         }
         file.device.flusher.raise();
     }

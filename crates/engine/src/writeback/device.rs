@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::bandwidth::Bandwidth;
+use super::complete::requeue;
 use super::congestion::Congestion;
 use super::schedule::{FlushReason, View};
 use crate::cache::file::{FileInner, FileState};
@@ -153,6 +154,12 @@ struct Usage {
 /// Failures in a row after which writers that wait for room are told instead of kept waiting.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
+/// Since when a file counts as dirty that is put behind the youngest of those without a turn: as before, but
+/// since now if that one is younger, so that the list stays in order (kernel-facts, section 2.2).
+fn redirtied_at(dirtied_at: Nanos, youngest: Option<Nanos>, now: Nanos) -> Nanos {
+    if youngest.is_some_and(|youngest| dirtied_at < youngest) { now } else { dirtied_at }
+}
+
 impl DeviceState {
     pub(crate) fn new(
         id: DeviceId,
@@ -216,6 +223,12 @@ impl DeviceState {
     pub(crate) fn background_time_pages(&self, settings: &Settings) -> Option<u64> {
         let centisecs = self.knob(settings, Knob::BackgroundCentisecs);
         (centisecs > 0).then(|| self.bandwidth_pages().unwrap_or(0).saturating_mul(centisecs) / 100)
+    }
+
+    /// The lower of the two, where devices have equal parts.
+    fn background_pages_in_force(&self, cache: &Cache) -> u64 {
+        let time_pages = self.background_time_pages(&cache.settings).unwrap_or(u64::MAX);
+        self.background_pages(cache).min(time_pages)
     }
 
     /// Pages a second that the device writes while it has something to write, once that is known.
@@ -302,6 +315,15 @@ impl DeviceState {
         lock(&self.lists).dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
     }
 
+    /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`). Returns since when it
+    /// counts as dirty.
+    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, dirtied_at: Nanos, now: Nanos) -> Nanos {
+        let dirty = &mut lock(&self.lists).dirty;
+        let dirtied_at = redirtied_at(dirtied_at, dirty.back().map(|youngest| youngest.dirtied_at), now);
+        dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+        dirtied_at
+    }
+
     /// Queues a file that had its turn and has more.
     pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
         lock(&self.lists).more.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
@@ -332,16 +354,22 @@ impl DeviceState {
         }
     }
 
-    /// The next file for a turn; those that are gone are passed over.
+    /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote
+    /// since they were listed: what is dirty now is younger, and they are listed by that.
     pub(crate) fn next_file(&self, reason: FlushReason, expired_before: Nanos) -> Option<Arc<FileInner>> {
-        let mut lists = lock(&self.lists);
-        let file = loop {
-            let next = lists.next(reason, expired_before)?;
-            if let Some(file) = next.upgrade() {
-                break file;
+        loop {
+            let next = lock(&self.lists).next(reason, expired_before)?;
+            let Some(file) = next.upgrade() else { continue };
+            if reason == FlushReason::Expired {
+                let mut state = lock(&file.state);
+                if state.dirtied_at > expired_before {
+                    state.queued = false;
+                    requeue(&file, &mut state, expired_before);
+                    continue;
+                }
             }
-        };
-        Some(file)
+            return Some(file);
+        }
     }
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.
@@ -350,10 +378,7 @@ impl DeviceState {
         let memory_short = self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0;
         let dirty_pages = self.reclaimable_pages();
         let (background_pages, over_law) = match background {
-            Background::Parts => {
-                let time_pages = self.background_time_pages(&cache.settings).unwrap_or(u64::MAX);
-                (self.background_pages(cache).min(time_pages), false)
-            }
+            Background::Parts => (self.background_pages_in_force(cache), false),
             Background::Law(over) => (u64::MAX, over),
             Background::Elsewhere => (u64::MAX, false),
         };
@@ -440,6 +465,7 @@ impl DeviceState {
         let dirty_bytes = self.budget.used() * PAGE_BYTES;
         let dirty_limit_bytes = crate::dirty::limit_pages(cache) * PAGE_BYTES;
         let files_dirty = self.unclean_count() as u32;
+        let background_pages = self.background_pages_in_force(cache);
         let usage = lock(&self.usage);
         let busy_now = if usage.in_flight > 0 { now.since(usage.busy_since) } else { 0 };
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
@@ -456,7 +482,8 @@ impl DeviceState {
             files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
             last_error: usage.last_error,
-            write_bandwidth: usage.bandwidth.bytes_per_second(),
+            background_threshold_bytes: background_pages.saturating_mul(PAGE_BYTES),
+            write_bandwidth_bytes_per_s: usage.bandwidth.bytes_per_second(),
             pauses: self.pauses.status(),
         }
     }
@@ -500,8 +527,15 @@ pub struct DeviceStatus {
     pub files_failed: u32,
     /// The last error of a write or flush.
     pub last_error: Option<DeviceError>,
-    /// Bytes a second that it writes while it has something to write; unknown at first.
-    pub write_bandwidth: Option<u64>,
+    /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
+    /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
+    pub background_threshold_bytes: u64,
+    /// Bytes a second that it writes, as the law in force estimates it; where that makes no estimate, as
+    /// measured while it has something to write. Unknown at first. (The kernel's BdiWriteBandwidth.)
+    pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Writers' pauses by cause, as far as there were any.
     pub pauses: Vec<PauseStatus>,
 }
+
+#[cfg(test)]
+mod tests;

@@ -46,8 +46,8 @@ pub trait FlushDriver: Send + Sync + 'static {
 pub enum PutBack {
     /// Behind the others that had a turn; its age stays (the kernel's `requeue_io`).
     More,
-    /// Among the files that have had no turn, as the youngest: it waits for its age anew (the
-    /// kernel's `redirty_tail`).
+    /// Among the files that have had no turn, as the youngest. If the youngest there has been dirty for less
+    /// long, it waits for its age anew; if there is none its age stays (the kernel's `redirty_tail`).
     Redirty,
 }
 
@@ -176,7 +176,7 @@ impl<P: Platform> Engine<P> {
             Claim::Run(run) => {
                 let pages = run.pages;
                 self.submit_write(&device, &file, run);
-                self.platform().preemption_point().await;
+                self.platform().between_requests().await;
                 RunEnd::Pages(pages)
             }
             Claim::Nothing | Claim::Busy => {

@@ -106,6 +106,7 @@ impl<P: Platform> Engine<P> {
                 Claim::Run(run) => {
                     left = left.saturating_sub(u64::from(run.len));
                     self.submit_write(device, file, run);
+                    self.platform().between_requests().await;
                     if tag == Tag::Dirty && device.sync_waiting() {
                         return Turn::Slice;
                     }
@@ -198,7 +199,7 @@ impl<P: Platform> Engine<P> {
     pub(crate) fn submit_write(self: &Arc<Self>, device: &Arc<DeviceState>, file: &Arc<FileInner>, run: Run) {
         let Run { offset, len, memory, sequence, pages } = run;
         device.writeback_pages.fetch_add(pages, Ordering::Relaxed);
-        self.cache().dirty.writeback.fetch_add(pages, Ordering::Relaxed);
+        device.totals.writeback_begins(device.id, pages);
         let now = self.platform().now();
         device.request_begins(now);
         device.write_begins(now);

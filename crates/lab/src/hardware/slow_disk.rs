@@ -18,7 +18,8 @@ use super::command::{run, run_down};
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
 /// Waits for a line; if there is none because whoever would say it is gone, takes the disk down.
-/// Arguments: throttle folder, device number, mount, loop device, image.
+/// Arguments: throttle folder, device number, mount, loop device, image; a loop device's number to be removed, or
+/// nothing, and how.
 const GUARD: &str = r#"read said && exit 0
 for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done
 echo 0 > "/sys/class/bdi/$2/strict_limit"
@@ -26,7 +27,16 @@ echo 100 > "/sys/class/bdi/$2/max_ratio"
 umount "$3" || umount -l "$3"
 losetup -d "$4"
 rm -f "$5"
-rmdir "$3""#;
+rmdir "$3"
+if [ -n "$6" ]; then perl -e "$7" "$6"; fi"#;
+
+/// Loop devices that did not exist begin here, so that those of others are not taken.
+const FRESH_FROM: u32 = 64;
+const FRESH_UNTIL: u32 = 1024;
+/// Has a loop device of this number removed: `LOOP_CTL_REMOVE`, for which there is no program everywhere. It is busy
+/// for a moment after it was detached.
+const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") or exit 1;
+for (1 .. 40) { exit 0 if ioctl($c, 0x4C81, $ARGV[0] + 0); select(undef, undef, undef, 0.05) }"#;
 
 /// Bytes a second; `None` is as fast as the host is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,6 +62,8 @@ pub struct SlowDisk {
     image: PathBuf,
     mount: PathBuf,
     loop_device: String,
+    /// Its number, if it did not exist before.
+    fresh: Option<u32>,
     mounted: bool,
     /// Major and minor number as the throttle takes it.
     number: String,
@@ -64,6 +76,23 @@ impl SlowDisk {
     /// # Errors
     /// Without root, loop devices, or the block controller's throttle: says which.
     pub fn new(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
+        Self::over(directory, bytes, rates, None)
+    }
+
+    /// The same over a block device that did not exist before, so that the kernel knows nothing of it yet: what it
+    /// learnt of one that was used earlier (bandwidth, rate limit, share of what was written) stays with it. The
+    /// device is removed again where the program perl is to be had, and is left unused otherwise.
+    ///
+    /// # Errors
+    /// As [`SlowDisk::new`].
+    pub fn fresh(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
+        let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
+        let number = (FRESH_FROM..FRESH_UNTIL).find(unused);
+        let none = || HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };
+        Self::over(directory, bytes, rates, Some(number.ok_or_else(none)?))
+    }
+
+    fn over(directory: &Path, bytes: u64, rates: DiskRates, fresh: Option<u32>) -> Result<Self, HardwareError> {
         let throttle = format!("{BLKIO}/blkio.throttle.write_bps_device");
         if !Path::new(&throttle).exists() {
             return Err(HardwareError {
@@ -74,14 +103,18 @@ impl SlowDisk {
         let mount = directory.join("slow");
         let image_text = image.to_string_lossy().into_owned();
         run("fallocate", &["-l", &bytes.to_string(), &image_text])?;
-        let loop_device = match run("losetup", &["-f", "--show", "--direct-io=on", &image_text]) {
+        let attached = match fresh.map(|number| format!("/dev/loop{number}")) {
+            Some(device) => run("losetup", &["--direct-io=on", &device, &image_text]).map(|_| device),
+            None => run("losetup", &["-f", "--show", "--direct-io=on", &image_text]),
+        };
+        let loop_device = match attached {
             Ok(device) => device,
             Err(error) => {
                 let _ = std::fs::remove_file(&image);
                 return Err(error);
             }
         };
-        let mut disk = Self { image, mount, loop_device, mounted: false, number: String::new(), guard: None };
+        let mut disk = Self { image, mount, loop_device, fresh, mounted: false, number: String::new(), guard: None };
         disk.number = run("lsblk", &["-ndo", "MAJ:MIN", &disk.loop_device])?.trim().to_owned();
         disk.guard = Some(disk.guarded()?);
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
@@ -99,7 +132,8 @@ impl SlowDisk {
     fn guarded(&self) -> Result<Child, HardwareError> {
         let mut command = Command::new("sh");
         command.args(["-c", GUARD, "sh", BLKIO, &self.number]).args([&self.mount]).arg(&self.loop_device);
-        command.arg(&self.image).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command.arg(&self.image).arg(self.fresh.map_or_else(String::new, |number| number.to_string()));
+        command.arg(REMOVE_LOOP).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         command.spawn().map_err(|error| HardwareError { what: format!("sh could not be started: {error}") })
     }
 
@@ -166,6 +200,9 @@ impl Drop for SlowDisk {
             run_down("umount", &[&self.mount.to_string_lossy()]);
         }
         run_down("losetup", &["-d", &self.loop_device]);
+        if let Some(number) = self.fresh {
+            run_down("perl", &["-e", REMOVE_LOOP, &number.to_string()]);
+        }
         let _ = std::fs::remove_file(&self.image);
         let _ = std::fs::remove_dir(&self.mount);
         if let Some(mut guard) = self.guard.take() {

@@ -4,6 +4,7 @@
 //! Does not own: the programs that run in them.
 //! Invariants: the names carry this process's number, so that two runs do not meet.
 
+use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -19,7 +20,10 @@ pub struct SlowNetwork {
 
 impl SlowNetwork {
     /// The server's address.
-    pub const SERVER_ADDRESS: &str = "10.77.0.1";
+    pub const SERVER_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
+
+    /// The client's address.
+    pub const CLIENT_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 
     /// Makes one whose link carries `bits_per_s` in each direction, Ethernet headers included.
     ///
@@ -34,7 +38,8 @@ impl SlowNetwork {
         let pair = ["link", "add", "vS", "netns", server, "type", "veth", "peer", "name", "vC", "netns", client];
         run("ip", &pair)?;
         let rate = format!("{bits_per_s}bit");
-        for (space, interface, address) in [(server, "vS", Self::SERVER_ADDRESS), (client, "vC", "10.77.0.2")] {
+        for (space, interface, address) in [(server, "vS", Self::SERVER_ADDRESS), (client, "vC", Self::CLIENT_ADDRESS)]
+        {
             run("ip", &["-n", space, "link", "set", "lo", "up"])?;
             run("ip", &["-n", space, "link", "set", interface, "up"])?;
             run("ip", &["-n", space, "addr", "add", &format!("{address}/24"), "dev", interface])?;

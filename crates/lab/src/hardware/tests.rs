@@ -22,19 +22,50 @@ fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
     std::fs::remove_dir(&directory).unwrap();
 }
 
+/// The kernel has kept nothing of a device that was not there, and it is gone afterwards.
+#[test]
+fn a_fresh_disk_has_no_past_and_leaves_none() {
+    let directory = std::env::temp_dir().join(format!("afflux-fresh-disk-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    if let Some(disk) = or_skip(SlowDisk::fresh(&directory, 64 << 20, DiskRates::default())) {
+        let sys = std::path::Path::new("/sys/block").join(disk.name());
+        assert!(sys.exists(), "{}", sys.display());
+        drop(disk);
+        assert!(!sys.exists() || command::run("perl", &["-v"]).is_err(), "{}", sys.display());
+    }
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
+    std::fs::remove_dir(&directory).unwrap();
+}
+
+/// A limit so high that nobody notices: other tests write meanwhile.
+#[test]
+fn limits_of_the_machine_are_as_before_afterwards() {
+    let look = || {
+        let files = ["dirty_bytes", "dirty_ratio", "dirty_background_bytes", "dirty_background_ratio"];
+        files.map(|file| std::fs::read_to_string(format!("/proc/sys/vm/{file}")).unwrap())
+    };
+    let before = look();
+    if let Some(limits) = or_skip(DirtyLimits::set(1 << 40, 1 << 39)) {
+        assert_eq!((look()[0].trim(), look()[2].trim()), ("1099511627776", "549755813888"));
+        drop(limits);
+    }
+    assert_eq!(look(), before);
+}
+
 #[test]
 fn a_slow_network_joins_its_two_sides() {
     let Some(network) = or_skip(SlowNetwork::new(100_000_000)) else { return };
     let listed = network.on_server("ip").args(["-o", "addr"]).output().unwrap();
     let listed = String::from_utf8_lossy(&listed.stdout);
-    assert!(listed.contains(SlowNetwork::SERVER_ADDRESS), "{listed}");
+    assert!(listed.contains(&SlowNetwork::SERVER_ADDRESS.to_string()), "{listed}");
     let buckets = network.on_client("tc").args(["qdisc", "show", "dev", "vC"]).output().unwrap();
     let buckets = String::from_utf8_lossy(&buckets.stdout);
     assert!(buckets.contains("tbf") && buckets.contains("100Mbit"), "{buckets}");
     // A thread of ours that is on the client's side has the client's addresses, and no others.
     let bind = |address| std::net::UdpSocket::bind((address, 0)).is_ok();
-    assert_eq!(network.as_client(|| (bind("10.77.0.2"), bind(SlowNetwork::SERVER_ADDRESS))).unwrap(), (true, false));
-    assert!(!bind("10.77.0.2"), "the thread alone was moved");
+    let (server, client) = (SlowNetwork::SERVER_ADDRESS, SlowNetwork::CLIENT_ADDRESS);
+    assert_eq!(network.as_client(|| (bind(client), bind(server))).unwrap(), (true, false));
+    assert!(!bind(client), "the thread alone was moved");
 }
 
 #[test]
@@ -43,4 +74,51 @@ fn an_error_names_the_program_and_what_it_said() {
     assert!(error.contains("ls /no/such/place") && error.contains("No such file"), "{error}");
     let error = command::run("no-such-program", &[]).unwrap_err().to_string();
     assert!(error.contains("no-such-program"), "{error}");
+}
+
+#[test]
+fn a_bucket_lets_through_its_rate_and_one_burst() {
+    let bucket = limited_relay::Bucket::new(100_000_000);
+    let begun = std::time::Instant::now();
+    // A second of 100 Mbit Ethernet is 11.95 MB of TCP payload.
+    let (payload, burst) = (11_955_000, 16 << 10);
+    let mut due = begun;
+    for _ in 0..payload / 1000 {
+        due = bucket.due(1000, begun);
+    }
+    let expected = bucket.time(payload);
+    assert!(due.duration_since(begun).abs_diff(expected).as_micros() < 1000, "{:?}", due - begun);
+    assert!(bucket.time(payload).as_secs_f64() > 0.9999 && bucket.time(payload).as_secs_f64() < 1.0001);
+    // After an hour without use it is a burst again, not an hour's worth.
+    let later = begun + std::time::Duration::from_secs(3600);
+    let free = bucket.due(burst, later);
+    assert!(free.max(later).duration_since(later).as_micros() < 10, "{:?}", free - begun);
+    assert!(bucket.due(burst, later) > later);
+}
+
+#[test]
+fn a_relay_passes_bytes_both_ways_and_ends_with_its_server() {
+    use std::io::{Read, Write};
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let relay = LimitedRelay::new(server.local_addr().unwrap(), 100_000_000).unwrap();
+    let mut client = std::net::TcpStream::connect(relay.address()).unwrap();
+    let (mut served, _) = server.accept().unwrap();
+    let begun = std::time::Instant::now();
+    let sent: Vec<u8> = (0..100_000_u32).map(|at| at as u8).collect();
+    std::thread::scope(|scope| {
+        scope.spawn(|| client.write_all(&sent).unwrap());
+        let mut got = vec![0; sent.len()];
+        served.read_exact(&mut got).unwrap();
+        assert_eq!(got, sent);
+    });
+    // All but a burst takes its time: 7 ms of 100 Mbit.
+    assert!(begun.elapsed().as_millis() >= 6, "{:?}", begun.elapsed());
+    served.write_all(b"back").unwrap();
+    drop(served);
+    let mut got = Vec::new();
+    client.read_to_end(&mut got).unwrap();
+    assert_eq!(got, b"back");
+    let address = relay.address();
+    drop(relay);
+    assert!(std::net::TcpStream::connect(address).is_err(), "nobody listens any more");
 }

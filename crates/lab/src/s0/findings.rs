@@ -1,16 +1,16 @@
-//! The tables of s0, and what they show.
+//! The reads by path beside the kernel's code, the seed's perf stat, the plots; all findings together.
 //!
-//! Owns: the arrangement, the integers that the reads must be. Does not own: the runs.
-//! Invariants: a sentence about a figure is made from the figure.
+//! Owns: the integers that the reads must be, the arrangement. Does not own: the runs, the tables of
+//! speeds (`tables`), the sentences (`conclusions`).
+//! Invariants: a figure shown is one of a row.
 
-use report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Row, Series, Shape, Table};
+use report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Series, Shape, Table};
 
 use super::published::{PERF, SPEEDS};
 use super::reads::Path;
-use super::{Cell, PathsOf};
+use super::tables::{self, BASE, of_case};
+use super::{Case, Cell, PathsOf};
 use crate::experiment::Findings;
-
-const BASE: &str = "linux-2.6.31";
 
 /// Whether a path is one that kernel-facts counts: let through at once, or after one write of a chunk.
 pub(super) fn is_shown(path: &Path) -> bool {
@@ -24,54 +24,14 @@ pub(super) fn expected(variant: &str, path: &Path) -> Option<[u64; 3]> {
         (BASE, "C") => Some(if path.1[0] == 12 { [12, 7, 4] } else { [14, 9, 4] }),
         // Two computations of limits, one test, and the tail.
         (BASE, "WC") => Some(if path.1[0] == 21 { [21, 11, 8] } else { [23, 13, 8] }),
+        // Having written, August's and September's go round once more.
+        ("s0-august" | "s0-september", "WC") => Some([18, 8, 4]),
         // Below the half-way mark nothing of the device is looked at.
         ("s0-merged", "C") if path.1[2] == 0 => Some([8, 3, 0]),
         ("s0-merged", "C" | "WC") => Some([8, 3, 2]),
         (_, "C" | "WC") => Some([9, 4, 2]),
         _ => None,
     }
-}
-
-fn speeds(cells: &[Cell]) -> Table {
-    let right = Align::Right;
-    let mut table = Table::new(
-        "Speed of storing, MiB/s (standard deviation), and by how much the patch is faster",
-        &[
-            ("size", right),
-            ("variant", Align::Left),
-            ("ours", right),
-            ("gain", right),
-            ("published", right),
-            ("gain", right),
-            ("waited", right),
-            ("calls", right),
-        ],
-    );
-    for cell in cells {
-        let base = cells.iter().find(|other| other.variant == BASE && other.size_mib == cell.size_mib);
-        let gain = |of: Option<f64>| of.map_or_else(String::new, |gain| format!("{gain:+.1} %"));
-        let own = base.filter(|_| cell.variant != BASE).map(|base| (cell.speed.mean / base.speed.mean - 1.0) * 100.0);
-        let line = SPEEDS.iter().find(|line| line.0 == cell.size_mib);
-        let (published, published_gain) = match (line, cell.variant) {
-            (Some(line), BASE) => (Some(line.1), None),
-            (Some(line), "s0-july") => (Some(line.2), Some((line.2[0] / line.1[0] - 1.0) * 100.0)),
-            _ => (None, None),
-        };
-        let speed = |[mean, sd]: [f64; 2]| format!("{mean:.1} ({sd:.2})");
-        let waited = super::mean(&cell.runs, |run| run.pause_s);
-        table.row([
-            Text::from(format!("{} MiB", cell.size_mib)),
-            Text::from(cell.variant),
-            Text::from(speed([cell.speed.mean, cell.speed.sd])),
-            Text::from(gain(own)),
-            Text::from(published.map_or_else(String::new, speed)),
-            Text::from(gain(published_gain)),
-            Text::from(format!("{waited:.2} s")),
-            Text::from(format!("{:.0}", super::mean(&cell.runs, |run| run.calls as f64))),
-        ]);
-    }
-    table.note("Published: 2.6.31-rc3, ten runs, fastest and slowest dropped; patched there is the July form.");
-    table
 }
 
 fn reads(paths: &PathsOf) -> Table {
@@ -105,11 +65,12 @@ fn reads(paths: &PathsOf) -> Table {
             ]);
         }
     }
-    table.note("Kernel's code: counted from it by hand; the merged form from memory. Its two rows without a chunk are");
+    table.note("Kernel's code: counted by hand; July's, of which there is no copy, as August's. The merged form's two rows are");
     table
         .note("below the half-way mark between background and limit, and above it. Before the patch two more are read");
     table.note("on the way out unless writeback of the device is in progress. Chunks come from runs with a queue of 4");
-    table.note("requests: with 128, what is in the queue keeps a device's dirty pages below its share.");
+    table.note("requests: with 128, what is in the queue keeps a device's dirty pages below its share. August's and");
+    table.note("September's forms go round once more after a chunk: two passes of 9, 4 and 2 each.");
     table
 }
 
@@ -126,52 +87,53 @@ fn perf() -> Table {
     table
 }
 
-fn plot(cells: &[Cell]) -> Figure {
-    let axis = |label: &str, unit| Axis::new(label, Quantity::Plain(unit));
-    let mut plot = Plot::new("Speed by size", axis("size", "MiB"), axis("speed", "MiB/s"));
-    let mut variants: Vec<&str> = cells.iter().map(|cell| cell.variant).collect();
-    variants.dedup();
-    let mut shown: Vec<&str> = Vec::new();
-    for variant in variants {
-        if shown.contains(&variant) {
-            continue;
+fn lines<'a>(plot: Plot, cells: &[&'a Cell], name: impl Fn(&'a Cell) -> String) -> Plot {
+    let mut names: Vec<String> = Vec::new();
+    for cell in cells {
+        let own = name(cell);
+        if !names.contains(&own) {
+            names.push(own);
         }
-        shown.push(variant);
-        let own = cells.iter().filter(|cell| cell.variant == variant);
-        let points = own.map(|cell| (cell.size_mib as f64, cell.speed.mean)).collect();
-        plot = plot.with(Series::new(variant, Shape::Line, points));
     }
-    for (name, column) in [("published, 2.6.31-rc3", 0), ("published, patched", 1)] {
-        let points = SPEEDS.iter().map(|line| (line.0 as f64, if column == 0 { line.1[0] } else { line.2[0] }));
-        plot = plot.with(Series::new(name, Shape::Dots, points.collect()));
-    }
-    Figure::Plot(plot)
+    names.into_iter().fold(plot, |plot, own| {
+        let points = cells.iter().filter(|cell| name(cell) == own);
+        let points = points.map(|cell| (cell.size_mib as f64, cell.speed.mean)).collect();
+        plot.with(Series::new(own, Shape::Line, points))
+    })
 }
 
-/// What a decision costs here.
-pub(super) fn of_measured(rows: &[Row]) -> Findings {
-    let right = Align::Right;
-    let mut table = Table::new(
-        "A snapshot and a decision on this machine, ns (median)",
-        &[("variant", Align::Left), ("threads beside", right), ("ns", right)],
-    );
-    for row in rows {
-        let of = |value: Option<&serde_json::Value>| value.map_or_else(String::new, ToString::to_string);
-        let cells = [of(row.params.get("threads_beside")), of(row.metrics.get("decision_ns_median"))];
-        let [threads, ns] = cells;
-        table.row([row.variant.clone(), threads, ns]);
+fn new_plot(title: &str) -> Plot {
+    let axis = |label: &str, unit| Axis::new(label, Quantity::Plain(unit));
+    Plot::new(title, axis("size", "MiB").near_data(), axis("speed", "MiB/s"))
+}
+
+fn plots(cells: &[Cell]) -> Vec<Figure> {
+    let mut figures = Vec::new();
+    // The forms as they are lie on each other: one stands for them.
+    let shown = |cell: &&Cell| cell.is_changed() || [BASE, "s0-merged"].contains(&cell.variant());
+    let speeds: Vec<&Cell> = of_case(cells, Case::Speeds).filter(shown).collect();
+    if !speeds.is_empty() {
+        let mut plot = lines(new_plot("Speed by size"), &speeds, |cell| cell.name().to_owned());
+        for (name, column) in [("published, 2.6.31-rc3", 0), ("published, patched", 1)] {
+            let points = SPEEDS.iter().map(|line| (line.0 as f64, if column == 0 { line.1[0] } else { line.2[0] }));
+            plot = plot.with(Series::new(name, Shape::Line, points.collect()));
+        }
+        figures.push(Figure::Plot(plot));
     }
-    let says = "Shows what a decision costs here, with the counters at rest and while two threads change them. The engine \
-                reads each shared counter once a decision, whatever the law asks of the snapshot; so this does not show \
-                what the reads that the patch saves cost a kernel of 2009. Other work on this machine disturbs it.";
-    Findings { tables: vec![table], figures: Vec::new(), says: vec![says.to_owned()] }
+    let near: Vec<&Cell> = of_case(cells, Case::Near).collect();
+    if !near.is_empty() {
+        let name = |cell: &Cell| format!("{}, {}", cell.variant(), cell.change.label);
+        figures.push(Figure::Plot(lines(new_plot("Speed near the limit"), &near, name)));
+    }
+    figures
 }
 
 /// All of it.
 pub(super) fn findings(cells: &[Cell], paths: &PathsOf) -> Findings {
-    Findings {
-        tables: vec![speeds(cells), reads(paths), perf()],
-        figures: vec![plot(cells)],
-        says: super::conclusions::conclusions(cells, paths),
+    let mut all = tables::tables(cells);
+    if !paths.is_empty() {
+        all.push(reads(paths));
     }
+    all.push(perf());
+    Findings { tables: all, figures: plots(cells), says: super::conclusions::conclusions(cells, paths) }
 }

@@ -4,7 +4,10 @@
 //! `P` has it wait. A path may be taken with different reads (the merged form looks at the device only above
 //! the half-way mark), so reads belong to the key.
 //!
-//! Owns: the tally. Does not own: the law, which it passes everything on to.
+//! Before its first decision the law is told that the device has had all completions of a long time, as a
+//! desktop's only disk has: its share is then the whole limit.
+//!
+//! Owns: the tally, that history. Does not own: the law, which it passes everything on to.
 //! Invariants: one writer at a time: a call's passes follow each other.
 
 use std::any::Any;
@@ -17,6 +20,21 @@ use linux_policies::Policy;
 /// A path and what was read on it: shared by all devices, of these dirty counters, the device's.
 pub(super) type Path = (String, [u64; 3]);
 
+/// Of the device whose completions are the machine's past: many periods of any limit here, in steps of less
+/// than half of the shortest.
+const PAST_STEPS: u64 = 1 << 14;
+const PAST_STEP_PAGES: u64 = 1 << 12;
+
+/// What happened first in a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Marks {
+    began_ns: u64,
+    /// Pages of the device that were dirty or under writeback when a writer first had to wait.
+    pub(super) pause_pages: Option<u64>,
+    /// When background writeback was first asked for, from the run's beginning.
+    pub(super) background_ns: Option<u64>,
+}
+
 /// How many calls took which path.
 #[derive(Default)]
 pub(super) struct Tally {
@@ -25,6 +43,8 @@ pub(super) struct Tally {
 
 #[derive(Default)]
 struct Calls {
+    has_past: bool,
+    marks: Marks,
     open: Path,
     ended: BTreeMap<Path, u64>,
 }
@@ -39,12 +59,35 @@ impl Tally {
         self.lock().ended.clone()
     }
 
-    fn pass(&self, first: bool, reads: Reads, decision: Decision) {
+    /// A run begins.
+    pub(super) fn begin(&self, now_ns: u64) {
+        self.lock().marks = Marks { began_ns: now_ns, ..Marks::default() };
+    }
+
+    /// What happened since then.
+    pub(super) fn marks(&self) -> Marks {
+        self.lock().marks
+    }
+
+    /// Whether the law has still to be told the past; it has been from now on.
+    fn takes_past(&self) -> bool {
+        !std::mem::replace(&mut self.lock().has_past, true)
+    }
+
+    fn pass(&self, view: &View, pace: &Pace, decision: Decision) {
         let mut calls = self.lock();
-        if first {
+        if view.task.pass == 0 {
             calls.open = Path::default();
         }
-        let Reads { global, dirty, device } = reads;
+        let began_ns = calls.marks.began_ns;
+        if pace.start_background {
+            calls.marks.background_ns.get_or_insert(view.now.0 - began_ns);
+        }
+        if let Decision::Pause(_) = decision {
+            let device = view.device();
+            calls.marks.pause_pages.get_or_insert(device.reclaimable + device.writeback);
+        }
+        let Reads { global, dirty, device } = view.reads();
         for (sum, more) in calls.open.1.iter_mut().zip([global, dirty, device]) {
             *sum += more;
         }
@@ -80,6 +123,10 @@ impl AnyLaw for Tallied {
         self.law.name()
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        self.law.pause_ns_max()
+    }
+
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         self.law.start(memory_pages, cpus)
     }
@@ -104,8 +151,11 @@ impl AnyLaw for Tallied {
         shared: &mut dyn Any,
         pace: &mut Pace,
     ) -> Decision {
+        if self.tally.takes_past() {
+            (0..PAST_STEPS).for_each(|_| self.law.wrote(view, PAST_STEP_PAGES, device, shared));
+        }
         let decision = self.law.decide(view, task, device, shared, pace);
-        self.tally.pass(view.task.pass == 0, view.reads(), decision);
+        self.tally.pass(view, pace, decision);
         decision
     }
 

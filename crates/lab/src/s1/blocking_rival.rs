@@ -100,7 +100,7 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
         _ => None,
     };
     policy.policies.driver = Driver::Own(Arc::new(WithRival { pool, started: Arc::clone(&started) }));
-    let machine = Machine::new(MachineOptions {
+    let machine = Machine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),

@@ -7,16 +7,18 @@
 mod blocking_rival;
 mod findings;
 mod options;
+mod pool_alone;
 mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
 
 use engine::counters::Counter;
 use linux_policies::{CongestionWaits, Policy, policy_with};
+use simulator::catalogue::Model;
 use simulator::{CostOf, CostTable};
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::machine::costs;
+use crate::machine::{Queue, costs, queued_model};
 
 use findings::{Rows, findings};
 use options::{Asked, Case};
@@ -34,15 +36,29 @@ struct Variant {
 impl Variant {
     const RC1: Self =
         Self { name: "linux-2.6.31-rc1", policy: "linux-2.6.31-rc1", waits: CongestionWaits::WokenOnClear };
+    const RC1_PLAIN: Self =
+        Self { name: "linux-2.6.31-rc1-plain-100ms", policy: "linux-2.6.31-rc1", waits: CongestionWaits::Plain };
     const PDFLUSH: Self = Self { name: "linux-2.6.31", policy: "linux-2.6.31", waits: CongestionWaits::WokenOnClear };
     const PLAIN: Self =
         Self { name: "linux-2.6.31-plain-100ms", policy: "linux-2.6.31", waits: CongestionWaits::Plain };
     const FLUSHERS: Self = Self { name: "linux-2.6.32", policy: "linux-2.6.32", waits: CongestionWaits::WokenOnClear };
-    const ALL: [&Self; 4] = [&Self::RC1, &Self::PDFLUSH, &Self::PLAIN, &Self::FLUSHERS];
+    const ALL: &'static [&'static Self] =
+        &[&Self::RC1, &Self::PDFLUSH, &Self::RC1_PLAIN, &Self::PLAIN, &Self::FLUSHERS];
 
     fn policy(&self) -> Result<Policy, LabError> {
         policy_with(self.policy, self.waits).map_err(|error| LabError::Failed(error.to_string()))
     }
+}
+
+/// The write cache inside each disk: half of a 16 MB buffer, as in the built-in disks.
+const DISK_CACHE_KIB: u64 = 8192;
+
+/// A built-in disk with a queue in front of it and a write cache in it; 0 for none.
+fn disk(name: &str, queue: Queue, cache_kib: u64) -> Result<Model, LabError> {
+    let mut model = queued_model(name, queue)?;
+    let set = model.set("write_cache_bytes", &format!("{cache_kib} KiB"));
+    set.map_err(|error| LabError::Failed(error.to_string()))?;
+    Ok(model)
 }
 
 /// CPU time as S1's reviewer has it: so many milliseconds for each megabyte that is submitted.
@@ -79,6 +95,7 @@ impl Experiment for S1 {
         for case in &common.cases {
             match case {
                 Case::TwoWriters => (rows.two_writers, plotted) = two_writers::run(&common, watch)?,
+                Case::PoolAlone => rows.pool_alone = pool_alone::run(&common, watch)?,
                 Case::TwoSuperblocks => rows.two_superblocks = two_superblocks::run(&common, watch)?,
                 Case::TwelveDisks => rows.twelve_disks = twelve_disks::run(&common, watch)?,
                 Case::BlockingRival => rows.blocking_rival = blocking_rival::run(&common, watch)?,

@@ -4,15 +4,14 @@
 //! Does not own: what the cases do with them.
 //! Invariants: what a case is given is in range.
 
-use simulator::catalogue::Unit;
-
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::machine::Queue;
+use crate::options::{number, or_nothing, rate, size};
 
 const CASE: OptionInfo = OptionInfo {
     name: "case",
     value: "LIST",
-    default: "two-writers,two-superblocks,twelve-disks,blocking-rival",
+    default: "two-writers,pool-alone,two-superblocks,twelve-disks,blocking-rival",
     doc: "Which cases, separated by commas",
 };
 const SIZE: OptionInfo = OptionInfo {
@@ -33,6 +32,14 @@ const DISK_RATE: OptionInfo = OptionInfo {
     default: "",
     doc: "What each of twelve-disks writes in a second (60 MB)",
 };
+const DISK_CACHE: OptionInfo = OptionInfo {
+    name: "disk-cache",
+    value: "SIZE",
+    default: "",
+    doc: "The write cache inside each disk (8 MiB; some runs have none)",
+};
+const MEMORY: OptionInfo =
+    OptionInfo { name: "memory", value: "SIZE", default: "", doc: "Of the machine of twelve-disks (8 GiB)" };
 const AT_SUBMISSION: OptionInfo = OptionInfo {
     name: "allocate-at-submission",
     value: "yes|no",
@@ -49,12 +56,13 @@ const SEED: OptionInfo =
     OptionInfo { name: "seed", value: "NUMBER", default: "1", doc: "What everything is drawn from" };
 
 /// All of them.
-pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, AT_SUBMISSION, BATCH, SEED];
+pub(super) const ALL: &[OptionInfo] = &[CASE, SIZE, REQUEST, DISK_RATE, DISK_CACHE, MEMORY, AT_SUBMISSION, BATCH, SEED];
 
 /// A part of the experiment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Case {
     TwoWriters,
+    PoolAlone,
     TwoSuperblocks,
     TwelveDisks,
     BlockingRival,
@@ -70,6 +78,9 @@ pub(super) struct Asked {
     pub(super) file_bytes: Option<u64>,
     pub(super) request_kib: Option<u64>,
     pub(super) disk_rate: Option<u64>,
+    /// Of each disk; `None`: what the run has.
+    pub(super) cache_kib: Option<u64>,
+    pub(super) memory_bytes: Option<u64>,
     pub(super) at_submission: bool,
     pub(super) batch: u64,
 }
@@ -77,6 +88,7 @@ pub(super) struct Asked {
 fn case(text: &str) -> Result<Case, String> {
     match text {
         "two-writers" => Ok(Case::TwoWriters),
+        "pool-alone" => Ok(Case::PoolAlone),
         "two-superblocks" => Ok(Case::TwoSuperblocks),
         "twelve-disks" => Ok(Case::TwelveDisks),
         "blocking-rival" => Ok(Case::BlockingRival),
@@ -84,21 +96,10 @@ fn case(text: &str) -> Result<Case, String> {
     }
 }
 
-/// An amount from `first` to `last`, or nothing where nothing was given.
-fn amount(text: &str, unit: Unit, first: u64, last: u64) -> Result<Option<u64>, String> {
-    if text.is_empty() {
-        return Ok(None);
-    }
-    let range = || format!("allowed are {} to {}", unit.show(first), unit.show(last));
-    let amount = unit.parse(text).ok_or_else(|| format!("is no amount; {}", range()))?;
-    if (first..=last).contains(&amount) { Ok(Some(amount)) } else { Err(range()) }
-}
-
-fn request_kib(text: &str) -> Result<Option<u64>, String> {
-    let bytes = amount(text, Unit::Bytes, 4096, 1 << 20)?;
-    match bytes {
-        Some(bytes) if !bytes.is_multiple_of(4096) => Err("is no multiple of 4 KiB".to_owned()),
-        bytes => Ok(bytes.map(|bytes| bytes / 1024)),
+fn request_kib(text: &str) -> Result<u64, String> {
+    match size(4096, 1 << 20)(text)? {
+        bytes if !bytes.is_multiple_of(4096) => Err(format!("'{text}' is no multiple of 4 KiB")),
+        bytes => Ok(bytes / 1024),
     }
 }
 
@@ -116,19 +117,16 @@ impl Asked {
     /// # Errors
     /// [`LabError::Value`] for the first that cannot be used.
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let seed = |text: &str| text.parse().map_err(|_| format!("allowed are 0 to {}", u64::MAX));
         Ok(Self {
             cases: request.list(&CASE, case)?,
             quick: request.quick,
-            seed: request.value(&SEED, seed)?,
-            file_bytes: request.value(&SIZE, |text| amount(text, Unit::Bytes, 1_000_000_000, 1_000_000_000_000))?,
-            request_kib: request.value(&REQUEST, request_kib)?,
-            disk_rate: request
-                .value(&DISK_RATE, |text| amount(text, Unit::BytesPerSecond, 1_000_000, 10_000_000_000))?,
-            batch: request.value(&BATCH, |text| {
-                let batch = text.parse().ok().filter(|batch| (1..=1024).contains(batch));
-                batch.ok_or_else(|| "allowed are 1 to 1024".to_owned())
-            })?,
+            seed: request.value(&SEED, number(0, u64::MAX))?,
+            file_bytes: request.value(&SIZE, or_nothing(size(1_000_000_000, 1_000_000_000_000)))?,
+            request_kib: request.value(&REQUEST, or_nothing(request_kib))?,
+            disk_rate: request.value(&DISK_RATE, or_nothing(rate(1_000_000, 10_000_000_000)))?,
+            cache_kib: request.value(&DISK_CACHE, or_nothing(size(0, 1 << 30)))?.map(|bytes| bytes / 1024),
+            memory_bytes: request.value(&MEMORY, or_nothing(size(512 << 20, 64 << 30)))?,
+            batch: request.value(&BATCH, number(1, 1024))?,
             at_submission: request.value(&AT_SUBMISSION, yes)?,
         })
     }

@@ -11,14 +11,15 @@ use engine::settings::Knob;
 use engine::{File, Nanos};
 use report::{Fields, Row};
 
-use super::{Asked, Variant, submission_costs};
+use super::{Asked, DISK_CACHE_KIB, Variant, submission_costs};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, queued_model, rounded, row};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, rounded, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
+const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Of these: two minutes.
 const LOOKS_MAX: u64 = 12_000;
@@ -31,11 +32,11 @@ pub(super) enum Begun {
 }
 
 /// Of A, written last: what one question to the law takes, so that it is asked once.
-const LAST_PAGES: u64 = 1024;
+pub(super) const LAST_PAGES: u64 = 1024;
 /// What background writeback may leave.
 const LEFT_BYTES: u64 = 64 << 10;
 
-fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Result<(), LabError> {
+pub(super) fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Result<(), LabError> {
     let set = match begun {
         Begun::Background => machine.engine.set_knob(Knob::BackgroundBytes, PAGE_BYTES),
         Begun::Periodic => machine.engine.set_knob(Knob::ExpireCentisecs, 1),
@@ -55,8 +56,15 @@ fn seconds(ns: u64) -> f64 {
     rounded(ns as f64 / Nanos::SECOND as f64, 3)
 }
 
-pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64, seed: u64) -> Result<Row, LabError> {
-    let machine = Machine::new(MachineOptions {
+pub(super) fn run_one(
+    variant: &Variant,
+    begun: Begun,
+    queue: Queue,
+    cache_kib: u64,
+    pages: u64,
+    seed: u64,
+) -> Result<Row, LabError> {
+    let machine = Machine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
@@ -71,7 +79,7 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
         ]
         .map(str::to_owned)
         .to_vec(),
-        disks: vec![queued_model("disk-82", queue)?; 2],
+        disks: vec![super::disk("disk-82", queue, cache_kib)?; 2],
         queue,
     })?;
     let files = [0, 1].map(|disk| machine.file(disk).0);
@@ -117,6 +125,7 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
         .with("request_batch", queue.batch)
+        .with("disk_cache_kib", cache_kib)
         .with("cpu_ms_per_mb", CPU_MS_PER_MB)
         .with("seed", seed);
     let metrics = Fields::new()
@@ -133,17 +142,27 @@ pub(super) fn run_one(variant: &Variant, begun: Begun, queue: Queue, pages: u64,
 /// The case, for the experiment.
 pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 512], |kib| vec![kib]);
-    let mut rows = Vec::new();
+    let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
+    let mut asked = Vec::new();
     for nr_requests in [128, 2048] {
         for request_kib in &requests {
             for begun in [Begun::Background, Begun::Periodic] {
-                for variant in [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS] {
-                    watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / 24.0);
-                    let row = run_one(variant, begun, common.queue(nr_requests, *request_kib), PAGES, common.seed)?;
-                    watch.row(&row);
-                    rows.push(row);
-                }
+                asked.push((common.queue(nr_requests, *request_kib), cache_kib, begun));
             }
+        }
+    }
+    // A queue that lasts a third of a sleep.
+    if common.request_kib.is_none() && common.cache_kib.is_none() {
+        asked.extend([cache_kib, 0].map(|cache_kib| (common.queue(128, 24), cache_kib, Begun::Background)));
+    }
+    let mut rows = Vec::new();
+    let all = asked.len() * VARIANTS.len();
+    for (queue, cache_kib, begun) in asked {
+        for variant in VARIANTS {
+            watch.step(&format!("two-superblocks: {}", variant.name), rows.len() as f64 / all as f64);
+            let row = run_one(variant, begun, queue, cache_kib, PAGES, common.seed)?;
+            watch.row(&row);
+            rows.push(row);
         }
     }
     Ok(rows)

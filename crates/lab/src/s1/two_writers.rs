@@ -7,19 +7,22 @@
 //! Owns: the case. Does not own: the machine, the policies.
 //! Invariants: counted from a quarter of the bytes until the first writer has ended.
 
-use engine::Nanos;
+use engine::{File, Nanos};
 use report::{Fields, Row};
+use simulator::DiskFileId;
 use simulator::simulation::OffsetSample;
 
 use super::findings::PLOTTED;
-use super::{Asked, Variant, submission_costs};
+use super::{Asked, DISK_CACHE_KIB, Variant, disk, submission_costs};
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, queued_model, row};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, Tally, row};
 
 const WRITERS: u64 = 2;
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CALL_BYTES: u64 = 64 << 10;
+/// Of each file, read afterwards.
+const READ_BYTES_MAX: u64 = 1_000_000_000;
 /// Between samples.
 const LOOK_NS: u64 = 100 * Nanos::MILLISECOND;
 /// Virtual time after which a run is given up, in looks.
@@ -29,6 +32,8 @@ const LOOKS_MAX: u64 = 36_000;
 #[derive(Clone, Copy)]
 pub(super) struct Setting {
     pub(super) queue: Queue,
+    /// Of each disk's write cache.
+    pub(super) cache_kib: u64,
     pub(super) cpu_ms_per_mb: f64,
     /// Of each file.
     pub(super) file_bytes: u64,
@@ -51,8 +56,8 @@ impl Ran {
 }
 
 pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<Ran, LabError> {
-    let Setting { queue, cpu_ms_per_mb, file_bytes } = setting;
-    let machine = Machine::new(MachineOptions {
+    let Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes } = setting;
+    let machine = Machine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(cpu_ms_per_mb),
@@ -60,10 +65,11 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         policy: variant.policy()?,
         knobs: Vec::new(),
         queue,
-        disks: vec![queued_model("lvm-5-disks", queue)?],
+        disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
     })?;
     let file_bytes = file_bytes / PAGE_BYTES * PAGE_BYTES;
-    let writers: Vec<_> = (0..WRITERS).map(|_| machine.stream(&machine.file(0).0, file_bytes, CALL_BYTES)).collect();
+    let files = [0; WRITERS as usize].map(|disk| machine.file(disk));
+    let writers = files.each_ref().map(|(file, _)| machine.stream(file, file_bytes, CALL_BYTES));
     let mut samples = vec![machine.sample()];
     let (mut from, mut looks) = (None, 0);
     let to = loop {
@@ -90,13 +96,42 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         .with("nr_requests", queue.nr_requests)
         .with("request_kib", queue.request_kib)
         .with("request_batch", queue.batch)
+        .with("disk_cache_kib", cache_kib)
         .with("cpu_ms_per_mb", cpu_ms_per_mb)
         .with("file_bytes", file_bytes)
         .with("allocate_at_submission", queue.at_submission)
         .with("seed", seed);
-    let metrics = span.metrics(queue.nr_requests).with("engine", span.engine());
+    while !writers.iter().all(|writer| writer.has_ended()) {
+        machine.sleep(LOOK_NS)?;
+    }
+    let offsets = machine.disks[0].disk.offsets();
+    let read = read_back(&machine, &files, file_bytes)?;
+    let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.nr_requests));
+    let metrics = metrics.with("engine", span.engine());
     let row = row("s1", variant.name, params, metrics, Fields::new());
-    Ok(Ran { row, samples, offsets: machine.disks[0].disk.offsets() })
+    Ok(Ran { row, samples, offsets })
+}
+
+/// Reads a part of each file that was written in the counted time, one file after the other, from the disks
+/// alone: what their layout costs a reader. Counts from before and after.
+fn read_back(machine: &Machine, files: &[(File, DiskFileId)], file_bytes: u64) -> Result<[Tally; 2], LabError> {
+    machine.run(machine.engine.drain(machine.devices[0]))?;
+    let failed = |error: engine::Error| LabError::Failed(error.to_string());
+    let from = machine.tally();
+    for written in files {
+        let file = machine.reopen(0, written);
+        let first = file_bytes / 4 / CALL_BYTES * CALL_BYTES;
+        let bytes = READ_BYTES_MAX.min(file_bytes / 2);
+        let reading = async {
+            let mut piece = vec![0; CALL_BYTES as usize];
+            for at in (first..first + bytes).step_by(CALL_BYTES as usize) {
+                machine.engine.read(&file, at, &mut piece).await?;
+            }
+            Ok::<(), engine::Error>(())
+        };
+        machine.run(reading)?.map_err(failed)?;
+    }
+    Ok([from, machine.tally()])
 }
 
 /// The case, for the experiment; the runs at 2048 requests of 64 KB come along for plots.
@@ -104,23 +139,36 @@ pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<(Vec<Row>, Ve
     let file_bytes = common.file_bytes.unwrap_or(if common.quick { 2_000_000_000 } else { 32_000_000_000 });
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
     let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];
-    let all = 4 * requests.len() * variants.len();
-    let (mut rows, mut plotted) = (Vec::new(), Vec::new());
+    let mut settings = Vec::new();
     for nr_requests in [2048, 128] {
         for request_kib in &requests {
             for cpu_ms_per_mb in [1.0, 2.5] {
-                for variant in variants {
-                    let name = variant.name;
-                    let what = format!("two-writers, {nr_requests} x {request_kib} KB, {cpu_ms_per_mb} ms/MB: {name}");
-                    watch.step(&what, rows.len() as f64 / all as f64);
-                    let queue = common.queue(nr_requests, *request_kib);
-                    let ran = run_one(variant, Setting { queue, cpu_ms_per_mb, file_bytes }, common.seed)?;
-                    watch.row(&ran.row);
-                    rows.push(ran.row.clone());
-                    if nr_requests == 2048 && *request_kib == requests[0] && cpu_ms_per_mb == 1.0 {
-                        plotted.push(ran);
-                    }
-                }
+                let queue = common.queue(nr_requests, *request_kib);
+                let cache_kib = common.cache_kib.unwrap_or(DISK_CACHE_KIB);
+                settings.push(Setting { queue, cache_kib, cpu_ms_per_mb, file_bytes });
+            }
+        }
+        // Where a sleep outlasts the queue, the disks' caches hide it: also without.
+        if nr_requests == 128 && common.cache_kib.is_none() {
+            let shortest = requests.iter().copied().min().unwrap_or(24);
+            let queue = common.queue(nr_requests, shortest);
+            settings.push(Setting { queue, cache_kib: 0, cpu_ms_per_mb: 1.0, file_bytes });
+        }
+    }
+    let all = settings.len() * variants.len();
+    let (mut rows, mut plotted) = (Vec::new(), Vec::new());
+    for setting in settings {
+        let Setting { queue, cache_kib, cpu_ms_per_mb, .. } = setting;
+        let (nr_requests, request_kib) = (queue.nr_requests, queue.request_kib);
+        for variant in variants {
+            let name = variant.name;
+            let what = format!("two-writers, {nr_requests} x {request_kib} KB, {cpu_ms_per_mb} ms/MB: {name}");
+            watch.step(&what, rows.len() as f64 / all as f64);
+            let ran = run_one(variant, setting, common.seed)?;
+            watch.row(&ran.row);
+            rows.push(ran.row.clone());
+            if nr_requests == 2048 && request_kib == requests[0] && cpu_ms_per_mb == 1.0 && cache_kib > 0 {
+                plotted.push(ran);
             }
         }
     }

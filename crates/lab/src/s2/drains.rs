@@ -44,8 +44,7 @@ impl Contents {
 
 /// Reads how many frames to drain.
 pub(super) fn read_count(text: &str) -> Result<u32, String> {
-    let count = text.parse().ok().filter(|count| (1..=FRAMES_MAX).contains(count));
-    count.ok_or_else(|| format!("'{text}' is not a number of frames from 1 to {FRAMES_MAX}"))
+    crate::options::number(1, FRAMES_MAX.into())(text).map(|count| count as u32)
 }
 
 type Drains = fn(Contents, u32) -> Drained;

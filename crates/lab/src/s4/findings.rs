@@ -1,16 +1,18 @@
 //! What s4 found, arranged: tables beside the published one, plots, and what to make of them.
 //!
 //! Owns: the arrangement and the words.
-//! Does not own: the figures.
+//! Does not own: the figures; what was measured (`measured`).
 //! Invariants: a sentence that names a figure takes it from the rows.
+
+mod measured;
 
 use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
 
-use super::measured::{Measured, Outcome};
 use super::plan::Plan;
 use super::published;
 use super::simulated::{Cell, VARIANTS};
 use crate::experiment::Findings;
+pub(super) use measured::add_measured;
 
 /// What a mean is taken of.
 type Metric = fn(&Cell) -> f64;
@@ -60,7 +62,8 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
 }
 
 fn means(plan: &Plan, cells: &[Cell]) -> Table {
-    let mut table = table(plan, "Mean of the records, MB/s, and how far from the published mean", "", Align::Left);
+    let distance = if plan.is_published { ", and how far from the published mean" } else { "" };
+    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "", Align::Left);
     let of = |centisecs: &u64| published::mean(*centisecs, &plan.records).filter(|_| plan.is_published);
     if plan.is_published {
         let row =
@@ -80,7 +83,8 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
 }
 
 fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
-    let caption = format!("{variant}, MB/s: ours, and the published cell behind it");
+    let behind = if plan.is_published { ": ours, and the published cell behind it" } else { "" };
+    let caption = format!("{variant}, MB/s{behind}");
     let mut table = table(plan, &caption, "record bytes", Align::Right);
     for &record in &plan.records {
         let row = plan.centisecs.iter().map(|&centisecs| {
@@ -204,39 +208,4 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             .to_owned(),
     );
     says
-}
-
-pub(super) fn add_measured(findings: &mut Findings, plan: &Plan, outcome: &Outcome) {
-    let columns = [
-        ("server", Align::Left),
-        ("centiseconds", Align::Right),
-        ("file", Align::Right),
-        ("MB/s", Align::Right),
-        ("mean COMMIT, ms", Align::Right),
-        ("against nfs-ganesha", Align::Right),
-    ];
-    let mut table = Table::new("Measured on this machine", &columns);
-    for measured in &outcome.copies {
-        let ganesha = outcome.copies.iter().find(|it| it.is_ganesha() && it.file_bytes == measured.file_bytes);
-        let gain = ganesha.filter(|_| !measured.is_ganesha());
-        table.row([
-            measured.server.to_owned(),
-            measured.centisecs.map_or("-".to_owned(), |centisecs| centisecs.to_string()),
-            report::units::data(measured.file_bytes),
-            format!("{:.2}", measured.rate_mb_per_s()),
-            format!("{:.0}", measured.commit_wait_ms()),
-            gain.map_or(String::new(), |it: &Measured| {
-                format!("{:+.1} %", (measured.rate_mb_per_s() / it.rate_mb_per_s() - 1.0) * 100.0)
-            }),
-        ]);
-    }
-    outcome.notes.iter().for_each(|note| table.note(note.as_str()));
-    findings.tables.push(table);
-    findings.says.push(format!(
-        "Measured: {} of link and {} of disk, both throttled by the kernel, so that these figures hardly depend on what \
-         else the machine does. The client is ours: it sends {} of WRITEs, then COMMITs and waits.",
-        report::units::rate(plan.link.bits_per_second / 8, std::time::Duration::from_secs(1)),
-        report::units::rate(plan.disk_bytes_per_s, std::time::Duration::from_secs(1)),
-        report::units::data(plan.window_bytes),
-    ));
 }

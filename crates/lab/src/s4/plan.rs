@@ -6,9 +6,10 @@
 
 use engine::settings::Knob;
 use simulator::LinkOptions;
-use simulator::catalogue::{DeviceChoice, Model, Unit};
+use simulator::catalogue::{DeviceChoice, Model};
 
 use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options;
 
 const LINK: OptionInfo = OptionInfo {
     name: "link",
@@ -50,10 +51,31 @@ const MEMORY: OptionInfo = OptionInfo {
     doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
 };
 
-pub(super) const OPTIONS: &[OptionInfo] = &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY];
+const SAMPLES: OptionInfo = OptionInfo {
+    name: "samples",
+    value: "NUMBER",
+    default: "3",
+    doc: "measured copies of each server; one with --quick",
+};
+const LIMITERS: OptionInfo = OptionInfo {
+    name: "limiters",
+    value: "auto|kernel|process",
+    default: "auto",
+    doc: "who slows disk and network down where it is measured: the kernel (needs root) or this process",
+};
 
-/// Most values in a list.
-const LIST_MAX: usize = 32;
+pub(super) const OPTIONS: &[OptionInfo] =
+    &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY, SAMPLES, LIMITERS];
+
+/// Who slows disk and network down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Limiters {
+    /// The kernel, or this process where that cannot be had.
+    Auto,
+    Kernel,
+    Process,
+}
+
 /// Bytes that the model disk takes in one command, and what a command costs beside them.
 const DISK: &str = "usb2-disk";
 
@@ -70,12 +92,15 @@ pub(super) struct Plan {
     /// `None`: as large as the record.
     pub(super) write_bytes: Option<u32>,
     pub(super) memory_bytes: u64,
+    /// Measured copies of each server.
+    pub(super) samples: u64,
+    pub(super) limiters: Limiters,
     /// What was measured for the seed, so that its figures may stand beside ours.
     pub(super) is_published: bool,
 }
 
 /// A quick run writes less, with one size of record.
-const QUICK: [(&OptionInfo, &str); 2] = [(&SIZE, "300MB"), (&RECORD, "32768")];
+const QUICK: [(&OptionInfo, &str); 3] = [(&SIZE, "300MB"), (&RECORD, "32768"), (&SAMPLES, "1")];
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
@@ -85,39 +110,71 @@ impl Plan {
             // What was given stands behind it, and counts.
             request.given.splice(0..0, quick);
         }
-        let disk_bytes_per_s = request.value(&DISK_RATE, |text| bytes(text, 1_000_000, 50_000_000))?;
+        let centisecs = Knob::BackgroundCentisecs.info();
+        let disk_bytes_per_s = request.value(&DISK_RATE, options::rate(1_000_000, 50_000_000))?;
         let disk = request.value(&DISK_RATE, |_| disk_of(disk_bytes_per_s))?;
         let plan = Self {
-            link: request
-                .value(&LINK, |text| LinkOptions::parse(&format!("rate={text}")).map_err(|e| e.to_string()))?,
+            link: request.value(&LINK, link)?,
             disk,
             disk_bytes_per_s,
-            file_bytes: request.value(&SIZE, |text| bytes(text, 4_096, 100_000_000_000))?,
-            window_bytes: request.value(&WINDOW, |text| bytes(text, 1_000_000, 100_000_000_000))?,
-            centisecs: list(&request, &CENTISECS, centisecs)?,
-            records: list(&request, &RECORD, |text| bytes(text, 512, 1 << 30).map(|bytes| bytes as u32))?,
+            file_bytes: request.value(&SIZE, options::size(4_096, 100_000_000_000))?,
+            window_bytes: request.value(&WINDOW, options::size(1_000_000, 100_000_000_000))?,
+            centisecs: request.list(&CENTISECS, options::number(centisecs.min, centisecs.max))?,
+            records: request.list(&RECORD, |text| options::size(512, 1 << 30)(text).map(|bytes| bytes as u32))?,
             write_bytes: request.value(&WRITE_SIZE, |text| match text {
                 "record" => Ok(None),
                 text => {
-                    bytes(text, 4_096, 1 << 20).map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
+                    let bytes = options::size(4_096, 1 << 20)(text).map_err(|why| why + ", or 'record'")?;
+                    Ok(Some(bytes as u32))
                 }
             })?,
             memory_bytes: request.value(&MEMORY, |text| {
                 // In whole frames.
                 let frame = frames::FRAME_BYTES as u64;
-                bytes(text, 16_000_000, 64_000_000_000).map(|bytes| bytes / frame * frame)
+                options::size(16_000_000, 64_000_000_000)(text).map(|bytes| bytes / frame * frame)
             })?,
+            samples: request.value(&SAMPLES, options::number(1, 20))?,
+            limiters: request.value(&LIMITERS, limiters)?,
             is_published: false,
         };
+        plan.check(&request)?;
         let seed = LinkOptions::default();
         let is_published = plan.link == seed
             && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000);
         Ok(Self { is_published, ..plan })
     }
 
+    /// Refuses what single values cannot be refused for.
+    fn check(&self, request: &Request) -> Result<(), LabError> {
+        if self.window_bytes > self.file_bytes {
+            let (window, file) = (report::units::data(self.window_bytes), report::units::data(self.file_bytes));
+            let why = format!("a window of {window} is more than the file has ({file}, --{})", SIZE.name);
+            return request.value(&WINDOW, |_| Err(why.clone()));
+        }
+        let rate_alone = LinkOptions { bits_per_second: self.link.bits_per_second, ..LinkOptions::default() };
+        if request.measured && self.link != rate_alone {
+            return request.value(&LINK, |_| Err("where it is measured a link has a rate and nothing else".to_owned()));
+        }
+        Ok(())
+    }
+
     /// Bytes of a WRITE on the wire for a program that writes such records.
     pub(super) fn write_bytes_for(&self, record_bytes: u32) -> u32 {
         self.write_bytes.unwrap_or(record_bytes.min(1 << 20))
+    }
+}
+
+fn link(text: &str) -> Result<LinkOptions, String> {
+    // The option's name stands before it already.
+    LinkOptions::parse(&format!("rate={text}")).map_err(|error| error.to_string().replacen("link: ", "", 1))
+}
+
+fn limiters(text: &str) -> Result<Limiters, String> {
+    match text {
+        "auto" => Ok(Limiters::Auto),
+        "kernel" => Ok(Limiters::Kernel),
+        "process" => Ok(Limiters::Process),
+        _ => Err(format!("'{text}' is none of auto, kernel, process")),
     }
 }
 
@@ -130,30 +187,6 @@ fn disk_of(bytes_per_s: u64) -> Result<Model, String> {
     let interface = command * 1_000_000_000 / bytes_ns;
     model.set("interface_bytes_per_second", &interface.to_string()).map_err(|error| error.to_string())?;
     Ok(model)
-}
-
-fn bytes(text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let allowed = || format!("it takes {} to {}, as 65536, 64KiB or 1GB", Unit::Bytes.show(min), Unit::Bytes.show(max));
-    Unit::Bytes.parse(text).filter(|bytes| (min..=max).contains(bytes)).ok_or_else(allowed)
-}
-
-fn centisecs(text: &str) -> Result<u64, String> {
-    let info = Knob::BackgroundCentisecs.info();
-    let allowed = || format!("it takes {} to {} {}", info.min, info.max, info.unit);
-    text.parse().ok().filter(|value| (info.min..=info.max).contains(value)).ok_or_else(allowed)
-}
-
-fn list<T: PartialEq>(
-    request: &Request,
-    option: &OptionInfo,
-    read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, LabError> {
-    let values = request.list(option, read)?;
-    let repeats = (1..values.len()).any(|at| values[..at].contains(&values[at]));
-    if values.len() > LIST_MAX || repeats {
-        return request.value(option, |_| Err(format!("at most {LIST_MAX} values, each once")));
-    }
-    Ok(values)
 }
 
 #[cfg(test)]

@@ -1,97 +1,126 @@
 //! The case `kernel`: `linux-6.1` in the simulator against the page cache of the kernel of this machine.
 //!
-//! One writer, 64 KiB at a time, as fast as it may for 45 s, then fsync; on ext4 behind a throttle. Once as
-//! the kernel comes, and once tuned: `strict_limit` and `max_bytes` of the device.
+//! One writer, 64 KiB at a time, as fast as it may for 45 s, then fsync; on ext4 behind a throttle. In three
+//! forms: tuned for the device (`strict_limit`, `max_bytes`), with the machine's limits in bytes, and as the
+//! kernel comes.
 //!
-//! Owns: the simulated machine that stands for this one, rows, tables and plots of this case.
-//! Does not own: the writer on the kernel's side (`plain_writer`), the policy.
-//! Invariants: the simulated machine may have as many dirty bytes as the kernel says that this one may.
+//! Owns: the simulated machine that stands for this one, what is compared.
+//! Does not own: the writer on the kernel's side (`plain_writer`), what of the machine is taken from there
+//! (`surroundings`), rows, tables and plots (`kernel_page`), the policy.
+//! Invariants: measured, the simulated machine differs from this one in nothing that is known but the law and
+//! the disk, which are what is compared.
 
 use std::sync::Arc;
 
-use report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 use simulator::catalogue;
 use simulator::simulation::{DeviceChoice, Simulation};
 use simulator::workload::{BlockSizes, Job, Workload};
 
-use super::compare::{Look, deviation};
-use super::plain_writer::{self, Written};
+use super::compare::Look;
+use super::kernel_page::{self, Compared};
+use super::plain_writer;
 use super::plan::{Rate, directory, model, rates};
-use super::{DIRTYABLE, MAX_BYTES, OTHERS_RATE, WRITER_SECONDS, simulated};
+use super::surroundings::{BEFORE_S, PIECE, Surroundings};
+use super::{DIRTYABLE, FORMS, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS, simulated};
 use crate::experiment::{Findings, LabError, Request, Watch};
+use crate::options;
 
 /// How far apart the two may be.
-const GOAL: f64 = 0.15;
+pub(super) const GOAL: f64 = 0.15;
+/// Least limit in bytes: what a writer dirties between two decisions is small beside it.
+const LIMIT_BYTES_MIN: u64 = 16 << 20;
+/// Most that a limit or a memory may have.
+const BYTES_MAX: u64 = 1_000_000_000_000;
 /// Seconds that do not count: memory fills.
-const FILLING_S: u64 = 10;
+pub(super) const FILLING_S: u64 = 10;
 /// Bytes of a write.
 pub(super) const BLOCK_BYTES: u64 = 64 << 10;
-/// How long others have written before the writer begins.
-const BEFORE_S: u64 = 10;
 /// Where their disk is in the simulation.
 const OTHERS: &str = "/others";
-/// `vm.dirty_ratio` of the policy and of a kernel that nobody tuned.
-const DIRTY_PERCENT: u64 = 20;
+/// What of dirtyable memory may be dirty: `vm.dirty_ratio` of 20 %, rounded as the kernel does.
+const DIRTY_OF_4096: u64 = 819;
+/// What others write between syncs: the kernel's flusher writes what it finds at once.
+const OTHERS_SYNC_EVERY: u64 = 16;
+/// Memory of the simulated machine where its limits do not follow from it.
+const MEMORY_BYTES: u64 = 22 << 30;
 
-/// One way to set the device up.
+/// One way to set the machine up.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub(super) name: &'static str,
     /// `max_bytes`, with `strict_limit`; 0: as the kernel comes.
     pub(super) max_bytes: u64,
+    /// `vm.dirty_bytes` and `vm.dirty_background_bytes`; `None`: as the machine has them.
+    pub(super) limit_bytes: Option<(u64, u64)>,
+}
+
+/// A side's run.
+pub(super) struct Written {
+    pub(super) looks: Vec<Look>,
+    /// Of the writes once memory had filled.
+    pub(super) p99_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) sync_ns: u64,
 }
 
 /// What is compared of a side.
-struct Figures {
-    accepted_mb_per_s: f64,
-    plateau_mb: f64,
-    p99_ms: f64,
-    sync_s: f64,
+pub(super) struct Figures {
+    pub(super) accepted_mb_per_s: f64,
+    pub(super) plateau_mb: f64,
+    pub(super) p99_ms: f64,
+    pub(super) sync_s: f64,
 }
 
 pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-    let number = |text: &str| text.parse::<u64>().ok().filter(|number| (11..=600).contains(number));
-    let wrong = || "not a number of seconds from 11 to 600".to_owned();
-    let seconds = request.value(&WRITER_SECONDS, |text| number(text).ok_or_else(wrong))?;
+    let seconds = request.value(&WRITER_SECONDS, options::number(11, 600))?;
     let seconds = if request.quick { seconds.min(20) } else { seconds };
-    let bytes = |text: &str| catalogue::Unit::Bytes.parse(text).ok_or_else(|| "not a size such as 50MB".to_owned());
-    let max_bytes = request.value(&MAX_BYTES, bytes)?;
-    let given_bytes = request.value(&DIRTYABLE, |text| if text.is_empty() { Ok(0) } else { bytes(text) })?;
-    let dirtyable_bytes = match (given_bytes, request.measured) {
-        (0, true) => plain_writer::dirty_threshold_bytes()? * 100 / DIRTY_PERCENT,
-        (0, false) => 22 << 30,
-        (bytes, _) => bytes,
-    };
-    let others = request.value(&OTHERS_RATE, |text| match catalogue::Unit::BytesPerSecond.parse(text) {
-        Some(rate) => Ok(rate),
-        None => Err("not a rate such as 20MB".to_owned()),
-    })?;
-    let tuned = Form { name: "kernel-tuned", max_bytes };
-    let forms = if request.quick { vec![tuned] } else { vec![tuned, Form { name: "kernel-default", max_bytes: 0 }] };
-    let (mut findings, mut table) = (Findings::default(), table());
+    let forms = forms(request)?;
+    let given = given(request, seconds)?;
     // The kernel's side takes minutes at each rate; the first is the one that is asked about.
     let rate = &rates(request)?[0];
+    let mut page = kernel_page::Page::new(rate, seconds);
     for (done, form) in forms.iter().enumerate() {
         let done = done as f64 / forms.len() as f64;
-        watch.step(&format!("{}, simulated", form.name), done);
-        let ours = simulate(form, rate, (seconds, others), dirtyable_bytes)?;
-        watch.row(&row(form, rate, seconds, dirtyable_bytes, &ours, Source::Simulated, None));
+        let mut surroundings = given.clone();
         let mut theirs = None;
         if request.measured {
-            watch.step(&format!("{}, measured: {seconds} s, then fsync", form.name), done + 0.05);
-            let written = plain_writer::run(form, rate, seconds, &directory(request))?;
-            watch.row(&row(form, rate, seconds, dirtyable_bytes, &written, Source::Measured, Some(&ours)));
+            watch.step(&format!("{}, measured: {seconds} s, then fsync", form.name), done);
+            let (written, found) = plain_writer::run(form, rate, seconds, &directory(request))?;
+            surroundings = found;
             theirs = Some(written);
         }
-        lines(&mut table, form, seconds, &ours, theirs.as_ref());
-        plots(&mut findings, form, rate, &ours, theirs.as_ref());
+        watch.step(&format!("{}, simulated", form.name), done + 0.9 / forms.len() as f64);
+        let ours = simulate(form, rate, seconds, &surroundings)?;
+        page.add(&Compared { form, surroundings: &surroundings, ours: &ours, theirs: theirs.as_ref() }, watch);
     }
-    table.note(format!(
-        "Accepted and dirty: means from second {FILLING_S} to {seconds}. An asterisk: more than 15 % apart."
-    ));
-    findings.tables.push(table);
-    findings.says = says();
-    Ok(findings)
+    Ok(page.findings())
+}
+
+fn forms(request: &Request) -> Result<Vec<Form>, LabError> {
+    let max_bytes = request.value(&MAX_BYTES, options::size(0, BYTES_MAX))?;
+    let limit_bytes = request.value(&LIMIT_BYTES, options::size(LIMIT_BYTES_MIN, BYTES_MAX))?;
+    let forms = request.list(&FORMS, |name| match name {
+        "tuned" => Ok(Form { name: "kernel-tuned", max_bytes, limit_bytes: None }),
+        "bytes" => Ok(Form { name: "kernel-bytes", max_bytes: 0, limit_bytes: Some((limit_bytes, limit_bytes / 2)) }),
+        "default" => Ok(Form { name: "kernel-default", max_bytes: 0, limit_bytes: None }),
+        _ => Err("none of 'tuned', 'bytes' and 'default'".to_owned()),
+    })?;
+    Ok(if request.quick { forms.into_iter().take(1).collect() } else { forms })
+}
+
+/// The machine of a run that is only simulated.
+fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
+    let dirtyable = options::or_nothing(options::size(0, BYTES_MAX));
+    let dirtyable = request.value(&DIRTYABLE, dirtyable)?.unwrap_or(MEMORY_BYTES);
+    let others = request.value(&OTHERS_RATE, options::rate(0, 10_000_000_000))?;
+    let hz = request.value(&TICKS, options::number(1, 1_000_000))?;
+    Ok(Surroundings {
+        dirty_limit_bytes: dirtyable / 4096 * DIRTY_OF_4096,
+        hz,
+        filling_bytes: Vec::new(),
+        others_bytes: vec![others; (BEFORE_S + seconds) as usize],
+        late_p99_ns: 0,
+    })
 }
 
 /// A writer, as fast as it may.
@@ -103,14 +132,37 @@ fn writer(name: &str, seconds: u64) -> Job {
     job
 }
 
+/// What the writer writes while memory fills, piece by piece, as fast as it did.
+fn filling(surroundings: &Surroundings) -> Vec<Job> {
+    let pieces = surroundings.filling_bytes.iter().enumerate().filter(|(_, bytes)| **bytes >= BLOCK_BYTES);
+    let piece_ns = PIECE.as_nanos() as u64;
+    let job = |(piece, bytes): (usize, &u64)| {
+        let mut job = writer(&format!("filling-{piece}"), 1);
+        (job.size, job.runtime_ns) = (*bytes / BLOCK_BYTES * BLOCK_BYTES, 0);
+        job.rate_bytes = [0, bytes * (1_000_000_000 / piece_ns)];
+        job.start_delay_ns = BEFORE_S * 1_000_000_000 + piece as u64 * piece_ns;
+        job
+    };
+    pieces.map(job).collect()
+}
+
+/// What others write to their disk, second by second.
+fn others(surroundings: &Surroundings) -> Vec<Job> {
+    let wrote = surroundings.others_bytes.iter().enumerate().filter(|(_, bytes)| **bytes >= BLOCK_BYTES);
+    let job = |(second, bytes): (usize, &u64)| {
+        let mut job = writer(&format!("others-{second}"), 1);
+        (job.directories, job.rate_bytes) = (vec![OTHERS.to_owned()], [0, *bytes]);
+        job.size = bytes.next_multiple_of(BLOCK_BYTES);
+        job.start_delay_ns = second as u64 * 1_000_000_000;
+        (job.fsync_every, job.end_fsync) = (OTHERS_SYNC_EVERY, true);
+        job
+    };
+    wrote.map(job).collect()
+}
+
 /// The writer, with others' writes to another disk before and meanwhile: a device's share of the limit is its
 /// part of what all have written lately, and a machine has a disk of its own.
-fn simulate(
-    form: &Form,
-    rate: &Rate,
-    (seconds, others): (u64, u64),
-    dirtyable_bytes: u64,
-) -> Result<Written, LabError> {
+fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings) -> Result<Written, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let mut model = model(rate)?;
     // The kernel's own writeback has blocks given out before it writes, and its requests wait inside the
@@ -122,20 +174,27 @@ fn simulate(
     let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
     let mut simulation = Simulation::new(simulated::SEED, device);
     simulation.cpus = simulated::CPUS;
-    simulation.policy = "linux-6.1".to_owned();
-    simulation.memory_bytes = dirtyable_bytes;
+    simulation.policy = format!("linux-6.1@{}", surroundings.hz);
+    simulation.memory_bytes = match form.limit_bytes {
+        Some(_) => MEMORY_BYTES,
+        None => surroundings.dirty_limit_bytes / DIRTY_OF_4096 * 4096,
+    };
     simulation.knobs = vec!["nr_requests=65536".to_owned()];
     if form.max_bytes > 0 {
         simulation.knobs.extend([format!("max_bytes={}", form.max_bytes), "strict_limit=1".to_owned()]);
     }
+    if let Some((bytes, background)) = form.limit_bytes {
+        simulation.knobs.extend([format!("dirty_bytes={bytes}"), format!("dirty_background_bytes={background}")]);
+    }
+    let (filling_ns, others) = (surroundings.filling().as_nanos() as u64, others(surroundings));
     let mut own = writer("writer", seconds);
     own.end_fsync = true;
-    simulation.workloads = vec![Workload::Job(own.clone())];
-    if others > 0 {
-        own.start_delay_ns = BEFORE_S * 1_000_000_000;
-        let mut theirs = writer("others", BEFORE_S + seconds);
-        (theirs.directories, theirs.rate_bytes) = (vec![OTHERS.to_owned()], [0, others]);
-        simulation.workloads = vec![Workload::Job(own), Workload::Job(theirs)];
+    own.start_delay_ns = BEFORE_S * 1_000_000_000 + filling_ns;
+    own.runtime_ns -= filling_ns;
+    let beside = !others.is_empty();
+    let jobs = std::iter::once(own).chain(filling(surroundings)).chain(others);
+    simulation.workloads = jobs.map(Workload::Job).collect();
+    if beside {
         let choice = catalogue::DeviceChoice { name: "sata-ssd".to_owned(), overrides: Vec::new() };
         let model = choice.model(None).map_err(|error| failed(&error))?;
         simulation.devices.push(DeviceChoice {
@@ -150,7 +209,7 @@ fn simulate(
     };
     let p99 = job.write.latency.percentiles_ns.iter().find(|(percentile, _)| *percentile >= 99.0);
     Ok(Written {
-        looks: since(simulated::looks(device), if others > 0 { BEFORE_S as f64 } else { 0.0 }),
+        looks: since(simulated::looks(device), BEFORE_S as f64),
         p99_ns: p99.map_or(0, |(_, ns)| *ns),
         max_ns: job.write.latency.max_ns,
         sync_ns: job.closing_sync.latency.max_ns,
@@ -169,7 +228,7 @@ fn accepted_at(looks: &[Look], at_s: f64) -> f64 {
 }
 
 /// Megabytes accepted in each second.
-fn by_second(written: &Written, seconds: u64) -> Vec<f64> {
+pub(super) fn by_second(written: &Written, seconds: u64) -> Vec<f64> {
     let each = |second: u64| {
         let (from, until) = (second as f64, (second + 1) as f64);
         (accepted_at(&written.looks, until) - accepted_at(&written.looks, from)) / 1e6
@@ -177,7 +236,7 @@ fn by_second(written: &Written, seconds: u64) -> Vec<f64> {
     (0..seconds).map(each).collect()
 }
 
-fn figures(written: &Written, seconds: u64) -> Figures {
+pub(super) fn figures(written: &Written, seconds: u64) -> Figures {
     let settled = by_second(written, seconds).split_off(FILLING_S as usize);
     let within = |look: &&Look| look.at_s >= FILLING_S as f64 && look.at_s <= seconds as f64;
     let dirty: Vec<f64> = written.looks.iter().filter(within).map(|look| look.dirty_bytes as f64).collect();
@@ -189,124 +248,14 @@ fn figures(written: &Written, seconds: u64) -> Figures {
     }
 }
 
-fn row(
-    form: &Form,
-    rate: &Rate,
-    seconds: u64,
-    dirtyable_bytes: u64,
-    written: &Written,
-    source: Source,
-    other: Option<&Written>,
-) -> Row {
-    let own = figures(written, seconds);
-    let rounded: Vec<f64> = by_second(written, seconds).iter().map(|mb| (mb * 10.0).round() / 10.0).collect();
-    let mut metrics = Fields::new()
-        .with("accepted_mb_per_s", own.accepted_mb_per_s)
-        .with("dirty_mb", own.plateau_mb)
-        .with("write_p99_ms", own.p99_ms)
-        .with("write_max_ms", written.max_ns as f64 / 1e6)
-        .with("sync_s", own.sync_s)
-        .with("accepted_mb_by_second", rounded);
-    if let Some(simulated) = other.map(|other| figures(other, seconds)) {
-        for (name, ours, theirs) in [
-            ("accepted_deviation_percent", simulated.accepted_mb_per_s, own.accepted_mb_per_s),
-            ("dirty_deviation_percent", simulated.plateau_mb, own.plateau_mb),
-            ("write_p99_deviation_percent", simulated.p99_ms, own.p99_ms),
-            ("sync_deviation_percent", simulated.sync_s, own.sync_s),
-        ] {
-            metrics.push(name, 100.0 * deviation(ours, theirs));
-        }
-    }
-    Row {
-        experiment: "throttled".to_owned(),
-        variant: form.name.to_owned(),
-        params: Fields::new()
-            .with("rate_bytes_per_s", rate.bytes_per_s)
-            .with("dirtyable_bytes", dirtyable_bytes)
-            .with("max_bytes", form.max_bytes)
-            .with("seconds", seconds),
-        metrics,
-        published: Fields::new(),
-        source,
-    }
+/// How far apart what was accepted in each second is, once memory has filled: the mean of the distances, as a
+/// share of the mean of the measured side.
+pub(super) fn apart_by_second(ours: &Written, theirs: &Written, seconds: u64) -> f64 {
+    let settled = |written| by_second(written, seconds).split_off(FILLING_S as usize);
+    let (ours, theirs) = (settled(ours), settled(theirs));
+    let apart: f64 = ours.iter().zip(&theirs).map(|(ours, theirs)| (ours - theirs).abs()).sum();
+    apart / theirs.iter().sum::<f64>().max(1e-9)
 }
 
-fn table() -> Table {
-    let right = Align::Right;
-    Table::new(
-        "linux-6.1 simulated, and the kernel of this machine",
-        &[
-            ("", Align::Left),
-            ("", Align::Left),
-            ("accepted MB/s", right),
-            ("dirty MB", right),
-            ("write p99 ms", right),
-            ("fsync s", right),
-        ],
-    )
-}
-
-fn lines(table: &mut Table, form: &Form, seconds: u64, ours: &Written, theirs: Option<&Written>) {
-    let line = |side: &str, figures: &Figures| {
-        [
-            form.name.to_owned(),
-            side.to_owned(),
-            format!("{:.1}", figures.accepted_mb_per_s),
-            format!("{:.1}", figures.plateau_mb),
-            format!("{:.1}", figures.p99_ms),
-            format!("{:.2}", figures.sync_s),
-        ]
-    };
-    let ours = figures(ours, seconds);
-    table.row(line("simulated", &ours));
-    let Some(theirs) = theirs.map(|theirs| figures(theirs, seconds)) else { return };
-    table.row(line("measured", &theirs));
-    let percent = |ours: f64, theirs: f64| {
-        let share = deviation(ours, theirs);
-        let text = format!("{:+.1} %", 100.0 * share);
-        if share.abs() > GOAL { Cell::flagged(text) } else { text.into() }
-    };
-    table.row(vec![
-        form.name.into(),
-        "deviation".into(),
-        percent(ours.accepted_mb_per_s, theirs.accepted_mb_per_s),
-        percent(ours.plateau_mb, theirs.plateau_mb),
-        percent(ours.p99_ms, theirs.p99_ms),
-        percent(ours.sync_s, theirs.sync_s),
-    ]);
-}
-
-fn plots(findings: &mut Findings, form: &Form, rate: &Rate, ours: &Written, theirs: Option<&Written>) {
-    let title = |what: &str| format!("{what}: {} at {}/s", form.name, rate.text);
-    let sides = [("simulated", Some(ours)), ("measured", theirs)];
-    let mut dirty =
-        Plot::new(title("Dirty bytes"), Axis::new("time", Quantity::Time), Axis::new("dirty", Quantity::Memory));
-    let mut accepted =
-        Plot::new(title("Accepted"), Axis::new("time", Quantity::Time), Axis::new("accepted", Quantity::Data));
-    for (name, written) in sides.iter().filter_map(|(name, written)| written.map(|written| (*name, written))) {
-        let points =
-            |of: &dyn Fn(&Look) -> u64| written.looks.iter().map(|look| (look.at_s, of(look) as f64)).collect();
-        dirty = dirty.with(Series::new(name, Shape::Line, points(&|look| look.dirty_bytes)));
-        accepted = accepted.with(Series::new(name, Shape::Line, points(&|look| look.accepted_bytes)));
-    }
-    findings.figures.push(dirty.into());
-    findings.figures.push(accepted.into());
-}
-
-fn says() -> Vec<String> {
-    [
-        "The writer is alone on the device and writes 64 KiB at a time as fast as it may; the simulated machine may \
-         have as many dirty bytes as this one's kernel says it may. Dirty bytes of the measured side are the \
-         device's own where debugfs tells them, else all of the machine's less those at the start.",
-        "Untuned, the first gigabytes go to memory as fast as the machine can find pages, and only then the law \
-         begins. That takes two seconds on a machine with memory to spare, and half a minute where clean pages have \
-         to be reclaimed on busy CPUs; the simulated machine has its memory free. What is compared after the \
-         first ten seconds is the law only if the measured machine had filled by then: look at the plots first.",
-        "The running kernel is not 6.1. Known to differ (from memory, not measured apart): since 6.2 the device's \
-         limits in bytes, which the simulated law has; since 6.13 the device's share is raised under strict_limit \
-         while it is small; since 6.16 ext4 writes in large folios, so a writer's account is settled in larger \
-         steps. The loop device is told apart by its own writeback being direct: its local throttle is not used.",
-    ]
-    .map(str::to_owned)
-    .to_vec()
-}
+#[cfg(test)]
+mod tests;

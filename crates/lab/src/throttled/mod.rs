@@ -9,10 +9,12 @@
 mod compare;
 mod jobs;
 mod kernel;
+mod kernel_page;
 mod plain_writer;
 mod plan;
 mod real;
 mod simulated;
+mod surroundings;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 
@@ -52,10 +54,37 @@ pub(super) const OTHERS_RATE: OptionInfo = OptionInfo {
     name: "others",
     value: "RATE",
     default: "0",
-    doc: "kernel: what others write to another disk of the simulated machine, before and meanwhile",
+    doc: "kernel: what others write to another disk of the simulated machine, before and meanwhile (measured: what \
+          they wrote)",
 };
-const OPTIONS: &[OptionInfo] =
-    &[CASE, RATES, JOB, MEMORY, DIRECTORY, WRITER_SECONDS, MAX_BYTES, DIRTYABLE, OTHERS_RATE];
+pub(super) const LIMIT_BYTES: OptionInfo = OptionInfo {
+    name: "limit-bytes",
+    value: "SIZE",
+    default: "400MB",
+    doc: "kernel: vm.dirty_bytes of the form in bytes; vm.dirty_background_bytes is half of it",
+};
+pub(super) const FORMS: OptionInfo = OptionInfo {
+    name: "forms",
+    value: "LIST",
+    default: "tuned,bytes,default",
+    doc: "kernel: tuned: strict_limit and max_bytes; bytes: limits in bytes; default: as the kernel comes",
+};
+pub(super) const TICKS: OptionInfo =
+    OptionInfo { name: "hz", value: "N", default: "1000", doc: "kernel: ticks a second (measured: this kernel's)" };
+const OPTIONS: &[OptionInfo] = &[
+    CASE,
+    RATES,
+    JOB,
+    MEMORY,
+    DIRECTORY,
+    WRITER_SECONDS,
+    MAX_BYTES,
+    DIRTYABLE,
+    OTHERS_RATE,
+    LIMIT_BYTES,
+    FORMS,
+    TICKS,
+];
 
 /// The experiment.
 pub(crate) struct Throttled;

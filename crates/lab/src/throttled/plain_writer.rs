@@ -1,8 +1,9 @@
 //! A writer on the kernel's own page cache, over a throttled disk of this machine.
 //!
-//! Owns: the writer, what the kernel says of dirty bytes meanwhile, the device's knobs in /sys.
+//! Owns: the writer, what the kernel says of dirty bytes meanwhile, the knobs of the device and of the machine.
 //! Does not own: the slow disk (`hardware`), what is compared.
-//! Invariants: the throttle is lifted after the sync, and with it what is left is written at once.
+//! Invariants: the kernel knows nothing of the device when the writer begins. The throttle is lifted after the
+//! sync, and with it what is left is written at once. Knobs are as before when the run is over.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -12,10 +13,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::compare::Look;
-use super::kernel::{BLOCK_BYTES, Form};
+use super::kernel::{BLOCK_BYTES, Form, Written};
 use super::plan::Rate;
+use super::surroundings::{Around, BEFORE_S, Surroundings, field, limit_and_written, tick_rate, warm_memory};
 use crate::experiment::LabError;
-use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
+use crate::hardware::{DirtyLimits, DiskRates, KernelDebug, SlowDisk, free_bytes};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What is left free on the file system that holds the image.
@@ -27,29 +29,31 @@ const SPARE_OF_IMAGE_BYTES: u64 = 200 << 20;
 /// Most writes whose times are kept: those of ten minutes at 1 GB/s.
 const WRITES_MAX: usize = 10_000_000;
 
-/// What a writer got.
-pub(super) struct Written {
-    pub(super) looks: Vec<Look>,
-    pub(super) p99_ns: u64,
-    pub(super) max_ns: u64,
-    pub(super) sync_ns: u64,
+/// What the writer got.
+struct Times {
+    looks: Vec<Look>,
+    /// When each write began, since the first, and how long it took.
+    times: Vec<(Duration, Duration)>,
+    sync_ns: u64,
+}
+
+impl Times {
+    /// Of the writes from an instant on, which is when memory has filled.
+    fn from(self, instant: Duration) -> Written {
+        let late = self.times.iter().filter(|(began, _)| *began >= instant);
+        let mut times_ns: Vec<u64> = late.map(|(_, took)| took.as_nanos() as u64).collect();
+        times_ns.sort_unstable();
+        Written {
+            looks: self.looks,
+            p99_ns: times_ns.get(times_ns.len() * 99 / 100).copied().unwrap_or(0),
+            max_ns: times_ns.last().copied().unwrap_or(0),
+            sync_ns: self.sync_ns,
+        }
+    }
 }
 
 fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
     LabError::Failed(format!("{what}: {error}"))
-}
-
-/// The first number on the line that begins with this.
-fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
-
-/// What the kernel lets be dirty on the whole machine, in bytes.
-pub(super) fn dirty_threshold_bytes() -> Result<u64, LabError> {
-    let text = fs::read_to_string("/proc/vmstat").map_err(|error| failed("/proc/vmstat", &error))?;
-    let pages = field(&text, "nr_dirty_threshold ");
-    pages.map(|pages| pages * 4096).ok_or_else(|| LabError::Failed("/proc/vmstat has no nr_dirty_threshold".to_owned()))
 }
 
 /// Where dirty bytes are looked up.
@@ -71,60 +75,99 @@ impl Dirty {
         path.filter(|path| path.exists()).map_or_else(|| Self::Machine(machine_dirty()), Self::Device)
     }
 
-    fn bytes(&self) -> u64 {
+    /// Dirty, and written since the device was there; the latter only if debugfs tells.
+    fn bytes(&self) -> (u64, Option<u64>) {
         match self {
-            Self::Machine(before) => machine_dirty().saturating_sub(*before),
+            Self::Machine(before) => (machine_dirty().saturating_sub(*before), None),
             Self::Device(path) => {
                 let text = fs::read_to_string(path).unwrap_or_default();
-                (field(&text, "BdiWriteback:").unwrap_or(0) + field(&text, "BdiReclaimable:").unwrap_or(0)) * 1024
+                let bytes = |name| field(&text, name).map(|kib| kib * 1024);
+                let dirty = bytes("BdiWriteback:").unwrap_or(0) + bytes("BdiReclaimable:").unwrap_or(0);
+                (dirty, bytes("BdiWritten:"))
             }
         }
     }
 }
 
 /// Writes for so many seconds, then syncs.
-pub(super) fn run(form: &Form, rate: &Rate, seconds: u64, directory: &Path) -> Result<Written, LabError> {
-    let filling = if form.max_bytes > 0 { form.max_bytes } else { dirty_threshold_bytes()? };
-    let image_bytes = (filling + 2 * seconds * rate.bytes_per_s + (256 << 20)).next_multiple_of(1 << 20);
+pub(super) fn run(
+    form: &Form,
+    rate: &Rate,
+    seconds: u64,
+    directory: &Path,
+) -> Result<(Written, Surroundings), LabError> {
+    let hz = tick_rate()?;
+    let set = |(bytes, background)| DirtyLimits::set(bytes, background);
+    let limits = form.limit_bytes.map(set).transpose().map_err(|error| failed("the machine's limits", &error))?;
+    let filling = if form.max_bytes > 0 { form.max_bytes } else { limit_and_written()?.0 };
+    let image_bytes = (filling + 3 * seconds * rate.bytes_per_s + (256 << 20)).next_multiple_of(1 << 20);
     let free = free_bytes(directory).map_err(|error| failed("free space", &error))?;
     if image_bytes > IMAGE_BYTES_MAX || image_bytes + SPARE_BYTES > free {
         let what = format!("the disk would need {image_bytes} bytes (at most {IMAGE_BYTES_MAX}, and {free} are free)");
         return Err(LabError::Failed(what));
     }
-    let disk = SlowDisk::new(directory, image_bytes, DiskRates::default()).map_err(|error| failed("disk", &error))?;
-    let limit = (form.max_bytes > 0).then_some(form.max_bytes);
-    disk.limit_dirty(limit).map_err(|error| failed("the device's limit", &error))?;
+    let disk = SlowDisk::fresh(directory, image_bytes, DiskRates::default()).map_err(|error| failed("disk", &error))?;
+    if form.max_bytes > 0 {
+        disk.limit_dirty(Some(form.max_bytes)).map_err(|error| failed("the device's limit", &error))?;
+    }
     let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(rate.bytes_per_s) };
     let path = disk.path().join("stream");
     let file = OpenOptions::new().write(true).create_new(true).open(&path);
     let file = file.map_err(|error| failed("the slow disk", &error))?;
     disk.settle().and_then(|()| disk.throttle(rates)).map_err(|error| failed("throttle", &error))?;
     let debug = KernelDebug::new(directory).ok();
-    let written = write(&file, seconds, &Dirty::of(&disk, debug.as_ref()), image_bytes);
+    let dirty = Dirty::of(&disk, debug.as_ref());
+    let written = write(&file, seconds, &dirty, image_bytes, filling);
     disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
-    written.map_err(|error| failed("the writer", &error))
+    drop(limits);
+    let (written, around) = written.map_err(|error| failed("the writer", &error))?;
+    let surroundings = Surroundings::of(&around, &written.looks, seconds, hz);
+    Ok((written.from(surroundings.filling()), surroundings))
 }
 
-fn write(file: &File, seconds: u64, dirty: &Dirty, bytes_max: u64) -> std::io::Result<Written> {
+/// Looks until it is over; times since it began.
+fn watch(dirty: &Dirty, accepted: &AtomicU64, over: &AtomicBool, began: Instant) -> (Vec<Look>, Vec<Around>) {
+    let (mut looks, mut around) = (Vec::new(), Vec::new());
+    while !over.load(Ordering::Relaxed) {
+        let at_s = began.elapsed().as_secs_f64();
+        let (dirty_bytes, own_bytes) = dirty.bytes();
+        looks.push(Look { at_s, dirty_bytes, accepted_bytes: accepted.load(Ordering::Relaxed) });
+        let found = limit_and_written();
+        let asleep = Instant::now();
+        thread::sleep(LOOK_EVERY);
+        let late_ns = asleep.elapsed().saturating_sub(LOOK_EVERY).as_nanos() as u64;
+        if let Ok((dirty_limit_bytes, all_bytes)) = found {
+            // Where the device's part is not known nothing can be said of others.
+            let others_bytes = own_bytes.map_or(0, |own_bytes| all_bytes.saturating_sub(own_bytes));
+            around.push(Around { at_s, dirty_limit_bytes, others_bytes, late_ns });
+        }
+    }
+    (looks, around)
+}
+
+fn write(
+    file: &File,
+    seconds: u64,
+    dirty: &Dirty,
+    bytes_max: u64,
+    filling: u64,
+) -> std::io::Result<(Times, Vec<Around>)> {
     let (accepted, over) = (AtomicU64::new(0), AtomicBool::new(false));
-    let start = Instant::now();
+    let began = Instant::now();
     thread::scope(|scope| {
-        let watcher = scope.spawn(|| {
-            let mut looks = Vec::new();
-            while !over.load(Ordering::Relaxed) {
-                let (dirty_bytes, accepted_bytes) = (dirty.bytes(), accepted.load(Ordering::Relaxed));
-                looks.push(Look { at_s: start.elapsed().as_secs_f64(), dirty_bytes, accepted_bytes });
-                thread::sleep(LOOK_EVERY);
-            }
-            looks
-        });
+        let watcher = scope.spawn(|| watch(dirty, &accepted, &over, began));
+        thread::sleep(Duration::from_secs(BEFORE_S));
+        warm_memory(filling);
+        let start = Instant::now();
         let result = stream(file, start, Duration::from_secs(seconds), bytes_max, &accepted);
         over.store(true, Ordering::Relaxed);
-        let looks = watcher.join().unwrap_or_default();
-        let (mut times_ns, sync_ns) = result?;
-        times_ns.sort_unstable();
-        let p99_ns = times_ns[(times_ns.len() * 99 / 100).min(times_ns.len() - 1)];
-        Ok(Written { looks, p99_ns, max_ns: times_ns[times_ns.len() - 1], sync_ns })
+        let (mut looks, mut around) = watcher.join().unwrap_or_default();
+        let (times, sync_ns) = result?;
+        let start_s = start.duration_since(began).as_secs_f64();
+        looks.iter_mut().for_each(|look| look.at_s -= start_s);
+        looks.retain(|look| look.at_s >= 0.0);
+        around.iter_mut().for_each(|around| around.at_s -= start_s);
+        Ok((Times { looks, times, sync_ns }, around))
     })
 }
 
@@ -134,16 +177,16 @@ fn stream(
     time: Duration,
     bytes_max: u64,
     accepted: &AtomicU64,
-) -> std::io::Result<(Vec<u64>, u64)> {
-    let (block, mut offset, mut times_ns) = (vec![0x5a; BLOCK_BYTES as usize], 0, Vec::new());
-    while start.elapsed() < time && offset < bytes_max - SPARE_OF_IMAGE_BYTES && times_ns.len() < WRITES_MAX {
+) -> std::io::Result<(Vec<(Duration, Duration)>, u64)> {
+    let (block, mut offset, mut times) = (vec![0x5a; BLOCK_BYTES as usize], 0, Vec::new());
+    while start.elapsed() < time && offset < bytes_max - SPARE_OF_IMAGE_BYTES && times.len() < WRITES_MAX {
         let began = Instant::now();
         file.write_all_at(&block, offset)?;
-        times_ns.push(began.elapsed().as_nanos() as u64);
+        times.push((began.duration_since(start), began.elapsed()));
         offset += BLOCK_BYTES;
         accepted.store(offset, Ordering::Relaxed);
     }
     let began = Instant::now();
     file.sync_all()?;
-    Ok((times_ns, began.elapsed().as_nanos() as u64))
+    Ok((times, began.elapsed().as_nanos() as u64))
 }

@@ -6,12 +6,13 @@
 
 use std::path::{Path, PathBuf};
 
-use simulator::catalogue::{DeviceChoice, Model, Unit};
+use simulator::catalogue::{DeviceChoice, Model};
 use simulator::workload::Job;
 use simulator::workload::fio::{self, Surroundings};
 
 use super::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
+use crate::options;
 
 /// A stream that syncs each MiB, random writes, four that read and write mixed, and a stream for 45 s that
 /// is synced at its end. In each the throttle is slower than all else on a machine that is busy otherwise.
@@ -22,6 +23,7 @@ const QUICK: &str = include_str!("quick.fio");
 const MEMORY_MIN: u64 = 16 << 20;
 const MEMORY_MAX: u64 = 8 << 30;
 const RATE_MIN: u64 = 100_000;
+const RATE_MAX: u64 = 10_000_000_000;
 
 /// Bytes a second, and how they were written.
 #[derive(Clone, Debug)]
@@ -79,17 +81,14 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
     Ok(Plan {
         groups,
         rates: rates(request)?,
-        memory_bytes: request.value(&MEMORY, |text| size(text, MEMORY_MIN, MEMORY_MAX))?,
+        memory_bytes: request.value(&MEMORY, options::size(MEMORY_MIN, MEMORY_MAX))?,
         directory: directory(request),
     })
 }
 
 pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
-    request.list(&RATES, |text| {
-        let wrong = || format!("'{text}' is not a rate such as 25MB or 5MiB, from {RATE_MIN} bytes a second");
-        let bytes_per_s = Unit::BytesPerSecond.parse(text).filter(|rate| *rate >= RATE_MIN).ok_or_else(wrong)?;
-        Ok(Rate { text: text.to_owned(), bytes_per_s })
-    })
+    let rate = options::rate(RATE_MIN, RATE_MAX);
+    request.list(&RATES, |text| Ok(Rate { text: text.to_owned(), bytes_per_s: rate(text)? }))
 }
 
 pub(super) fn directory(request: &Request) -> PathBuf {
@@ -97,11 +96,6 @@ pub(super) fn directory(request: &Request) -> PathBuf {
         "" => std::env::temp_dir(),
         path => Path::new(path).to_owned(),
     }
-}
-
-fn size(text: &str, min: u64, max: u64) -> Result<u64, String> {
-    let wrong = || format!("not a size such as 256MiB, from {min} to {max} bytes");
-    Unit::Bytes.parse(text).filter(|bytes| (min..=max).contains(bytes)).ok_or_else(wrong)
 }
 
 /// The catalogue's throttled disk at this rate.

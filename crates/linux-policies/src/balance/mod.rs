@@ -15,15 +15,22 @@
 //! doubling to 100, instead of waiting for congestion (from memory).
 //!
 //! **The reordering of seed S0** (kernel-facts, section 1.2) has no clip to the headroom, one copy of the
-//! tests, counts writeback through copies, and asks about background from what it has read. What the posts
-//! do not say about the first form is taken from the August one:
+//! tests, counts writeback through copies, and asks about background from what it has read. The first
+//! diff is in no archive that was at hand; what the seed's thread does not say about it is taken from the
+//! August one. August and September are as posted to linux-mm on 21 August and 4 September 2009:
 //! - `s0-july`: clears the flag only where the device has no more than its share, not on the other exits.
 //! - `s0-seed`: the same without that: the flag is cleared on every exit below the share.
-//! - `s0-august`: as the seed, but over the limit of all devices nobody leaves for being below the share.
+//! - `s0-august`: as the seed, but at the limit of all devices or over it nobody leaves, neither for being
+//!   below the share nor for having written; who has written a chunk begins the loop again, at once.
 //! - `s0-september`: over is: the device at its share or more, or all at the limit or more. Leaves when not
-//!   over, below the half-way mark, or when the chunk is written.
-//! - `s0-merged` (in 2.6.36, from memory): reads the dirty counters first and leaves at or below the
-//!   half-way mark before anything of the device is read; then as September, with "more than" for "or more".
+//!   over, below the half-way mark, or when the chunk is written; looks again before that.
+//! - `s0-merged` (in 2.6.36): reads the dirty counters first and leaves below the half-way mark before
+//!   anything of the device is read; then over is as in September; ends with the chunk, as the reviewer of
+//!   September's form had proposed. The 1 ms that doubles is left to 2.6.32.
+//!
+//! August's and September's code tests the device's dirty count before it has assigned it on a call's first
+//! pass, and reads the device's counters only if it is not 0. Here they are always read. What follows if what
+//! the variable happens to hold is 0 is the law without [`Part::DeviceTest`].
 //!
 //! All seven but 2.6.32 go with the pdflush pool (`pdflush`); the S0 variants differ from `linux-2.6.31` in
 //! nothing else. A writer is an open file. Real-time and "less throttled" writers are not modelled, nor are
@@ -32,14 +39,19 @@
 //! Owns: the decision. Does not own: the writing (the engine), the pool.
 //! Invariants: how often a shared counter is read on each path is exactly what the tables say.
 
+mod parts;
+
 use engine::throttle::{Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Then, View, WokenBy};
 
-use crate::jiffies::{HZ, ns};
+use crate::jiffies::TickRate;
 use crate::limits::{Limits, dirtyable_2009, limits_2009};
 use crate::proportions::floating::{self, shift_for};
 
+pub use parts::Part;
+use parts::Parts;
+
 /// Ticks of the longest wait between passes.
-const WAIT_TICKS: u64 = HZ / 10;
+const WAIT_TICKS: u64 = TickRate::DEFAULT.a_second() / 10;
 /// Most pages that a flusher writes of one file before the next (`MAX_WRITEBACK_PAGES`).
 pub(crate) const SLICE_PAGES: u64 = 1024;
 
@@ -58,9 +70,10 @@ pub(crate) enum Form {
 
 /// The law.
 pub(crate) struct Balance {
-    pub(crate) form: Form,
+    form: Form,
+    parts: Parts,
     /// What ends a wait for congestion.
-    pub(crate) woken_by: WokenBy,
+    woken_by: WokenBy,
 }
 
 /// What is remembered of a writer.
@@ -113,8 +126,23 @@ fn chunk_pages(pace: &Pace) -> u64 {
 }
 
 impl Balance {
-    fn before_s0(&self) -> bool {
-        matches!(self.form, Form::Rc1 | Form::Final | Form::V2_6_32)
+    pub(crate) fn new(form: Form, woken_by: WokenBy) -> Self {
+        Self { form, parts: Parts::of(form), woken_by }
+    }
+
+    /// With these parts there or not, whatever the form has.
+    pub(crate) fn changed(mut self, changes: &[(Part, bool)]) -> Self {
+        self.parts = changes.iter().fold(self.parts, |parts, (part, on)| parts.set(*part, *on));
+        self
+    }
+
+    fn has(&self, part: Part) -> bool {
+        self.parts.has(part)
+    }
+
+    /// Whether writeback through copies counts as writeback.
+    fn counts_copies(&self) -> bool {
+        matches!(self.form, Form::July | Form::Seed | Form::August | Form::September)
     }
 
     /// The device's share of a limit.
@@ -146,68 +174,70 @@ impl Balance {
 
     fn shares(&self, view: &View, limits: Limits, task: &mut Task, device: &mut Device, shared: &Shared) -> u64 {
         let mut share = Self::share(view, limits.dirty, device, shared);
-        if self.before_s0() {
+        if self.has(Part::Clip) {
             share = share.min(Self::headroom(view, limits.dirty));
         }
-        Self::share_of_task(share, limits.dirty, task, shared)
+        if self.has(Part::TaskShare) { Self::share_of_task(share, limits.dirty, task, shared) } else { share }
+    }
+
+    /// Reads what the device has.
+    fn look_at_device(&self, view: &View, pass: &mut Pass) {
+        if self.has(Part::DeviceTest) {
+            pass.own_reclaimable = view.device_reclaimable();
+            pass.own = pass.own_reclaimable + view.device_writeback();
+        }
     }
 
     /// One pass's reads, in the order of the form. The merged one stops short if nobody is to wait.
     fn look(&self, view: &View, task: &mut Task, device: &mut Device, shared: &Shared) -> Pass {
-        if self.form == Form::Merged {
+        let limits = Self::limits_now(view);
+        let of_all = |share| {
             let reclaimable = view.read(Global::Dirty) + view.read(Global::Unstable);
             let total = reclaimable + view.read(Global::Writeback);
-            let limits = Self::limits_now(view);
-            let mut pass = Pass { limits, share: 0, reclaimable, total, own_reclaimable: 0, own: 0 };
-            if total > limits.freerun() {
-                pass.share = self.shares(view, limits, task, device, shared);
-                pass.own_reclaimable = view.device_reclaimable();
-                pass.own = pass.own_reclaimable + view.device_writeback();
+            Pass { limits, share, reclaimable, total, own_reclaimable: 0, own: 0 }
+        };
+        let mut pass;
+        if self.form == Form::Merged {
+            pass = of_all(0);
+            if pass.below_midpoint() {
+                return pass;
             }
-            return pass;
-        }
-        let limits = Self::limits_now(view);
-        let share = self.shares(view, limits, task, device, shared);
-        let reclaimable = view.read(Global::Dirty) + view.read(Global::Unstable);
-        let mut total = reclaimable + view.read(Global::Writeback);
-        if !self.before_s0() {
-            total += view.read(Global::WritebackCopy);
-        }
-        let own_reclaimable = view.device_reclaimable();
-        let own = own_reclaimable + view.device_writeback();
-        Pass { limits, share, reclaimable, total, own_reclaimable, own }
-    }
-
-    /// Whether a pass ends the call before anything is written.
-    fn leaves(&self, pass: &Pass) -> bool {
-        match self.form {
-            Form::Rc1 | Form::Final | Form::V2_6_32 | Form::July | Form::Seed => {
-                pass.own <= pass.share || pass.below_midpoint()
-            }
-            Form::August => (pass.own <= pass.share && pass.total <= pass.limits.dirty) || pass.below_midpoint(),
-            Form::September | Form::Merged => !self.over(pass) || pass.below_midpoint(),
-        }
-    }
-
-    /// September's and the merged form's idea of being over.
-    fn over(&self, pass: &Pass) -> bool {
-        if self.form == Form::September {
-            pass.own >= pass.share || pass.total >= pass.limits.dirty
+            pass.share = self.shares(view, limits, task, device, shared);
         } else {
-            let midpoint = pass.total > pass.limits.freerun();
-            midpoint && (pass.own > pass.share || pass.total > pass.limits.dirty)
+            pass = of_all(self.shares(view, limits, task, device, shared));
         }
+        if self.counts_copies() {
+            pass.total += view.read(Global::WritebackCopy);
+        }
+        self.look_at_device(view, &mut pass);
+        pass
+    }
+
+    /// Whether the device has more than its share, or all more than the limit where the form asks that.
+    fn over(&self, pass: &Pass) -> bool {
+        let over_share = pass.own > pass.share || self.has(Part::AtShare) && pass.own == pass.share;
+        over_share || self.has(Part::LimitOfAll) && pass.total >= pass.limits.dirty
+    }
+
+    /// Whether a pass ends the call before anything is written in it.
+    fn leaves(&self, view: &View, pass: &Pass, pace: &Pace) -> bool {
+        let held = self.has(Part::HoldsOverLimit) && pass.total >= pass.limits.dirty;
+        let has_written = self.has(Part::RoundAfterWriting) && view.task.written >= chunk_pages(pace) && !held;
+        !self.over(pass) || pass.below_midpoint() || has_written
     }
 
     /// The way out: the flag, and background writeback.
     fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Decision {
         pace.exceeded &= match self.form {
-            Form::July => !(in_test && pass.own <= pass.share),
-            Form::September | Form::Merged => self.over(pass),
+            _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),
+            Form::September => self.over(pass),
+            // Below the half-way mark nothing new is known: what an earlier pass found stands.
+            Form::Merged if pass.below_midpoint() => view.task.pass > 0,
+            Form::Merged => self.over(pass),
             _ => pass.own >= pass.share,
         };
-        if !view.device().flushing {
-            let reclaimable = match self.before_s0() {
+        if !(self.has(Part::QuietWhileFlushing) && view.device().flushing) {
+            let reclaimable = match self.has(Part::TailReads) {
                 true => view.read(Global::Dirty) + view.read(Global::Unstable),
                 false => pass.reclaimable,
             };
@@ -224,23 +254,29 @@ impl Balance {
         } else {
             (WAIT_TICKS, PauseCause::Congestion, self.woken_by)
         };
-        Decision::Pause(Pause { ns: ns(ticks), cause, woken_by, then: Then::Decide })
+        Decision::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
     }
 
-    /// What follows once the writer has written.
-    fn after_writing(&self, view: &View, pass: Pass, memory: Memory<'_, Self>) -> Decision {
+    /// What follows once the writer has written; `None` if the loop begins again at once.
+    fn after_writing(&self, view: &View, pass: Pass, memory: &mut Memory<'_, Self>) -> Option<Decision> {
         let Memory { task, device, shared, pace } = memory;
         let mut pass = pass;
-        if self.before_s0() {
+        if self.has(Part::LookAfterWriting) {
             pass.limits = Self::limits_now(view);
             pass.share = self.shares(view, pass.limits, task, device, shared);
-            pass.own_reclaimable = view.device_reclaimable();
-            pass.own = pass.own_reclaimable + view.device_writeback();
+            self.look_at_device(view, &mut pass);
             if pass.own <= pass.share {
-                return self.leave(view, &pass, false, pace);
+                return Some(self.leave(view, &pass, false, pace));
             }
         }
-        if view.task.written >= chunk_pages(pace) { self.leave(view, &pass, false, pace) } else { self.wait(task) }
+        let chunk = chunk_pages(pace);
+        // August asks about this pass's writing, the others about the call's.
+        let written = if self.has(Part::HoldsOverLimit) { view.task.written_last } else { view.task.written };
+        match written >= chunk {
+            true if self.has(Part::RoundAfterWriting) => None,
+            true => Some(self.leave(view, &pass, false, pace)),
+            false => Some(self.wait(task)),
+        }
     }
 }
 
@@ -262,6 +298,10 @@ impl Law for Balance {
         }
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        TickRate::DEFAULT.ns(WAIT_TICKS)
+    }
+
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).clamp(16, 1024);
         Pace { task_pages: u64::MAX, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
@@ -275,22 +315,28 @@ impl Law for Balance {
             shared.dirties.add(&mut task.dirties, pace.unpaid_pages, floating::WHOLE, shift_for(limits.dirty));
             pace.unpaid_pages = 0;
         }
-        if let Some(pass) = task.wrote.take() {
-            return self.after_writing(view, pass, Memory { task, device, shared, pace });
+        let mut memory: Memory<'_, Self> = Memory { task, device, shared, pace };
+        if let Some(pass) = memory.task.wrote.take()
+            && let Some(decision) = self.after_writing(view, pass, &mut memory)
+        {
+            return decision;
         }
+        let Memory { task, device, shared, pace } = memory;
         let mut pass = self.look(view, task, device, shared);
-        if self.leaves(&pass) {
+        if self.leaves(view, &pass, pace) {
             return self.leave(view, &pass, true, pace);
         }
-        pace.exceeded = true;
+        pace.exceeded = self.has(Part::Flag);
         let enough = if self.form == Form::Rc1 { 0 } else { pass.share };
         if pass.own_reclaimable > enough {
             task.wrote = Some(pass);
             return Decision::WriteBack { pages: chunk_pages(pace) };
         }
-        if self.before_s0() && pass.own_reclaimable > 0 {
-            pass.own_reclaimable = view.device_reclaimable();
-            pass.own = pass.own_reclaimable + view.device_writeback();
+        if self.has(Part::RoundAfterWriting) {
+            return self.wait(task);
+        }
+        if self.has(Part::LookAfterWriting) && pass.own_reclaimable > 0 {
+            self.look_at_device(view, &mut pass);
         }
         if view.task.written >= chunk_pages(pace) {
             return self.leave(view, &pass, false, pace);
@@ -315,7 +361,8 @@ impl Law for Balance {
 
     fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {
         let limits = Self::limits_now(view);
-        LimitPages { dirty: Self::share(view, limits.dirty, device, shared), background: limits.background }
+        let dirty = Self::share(view, limits.dirty, device, shared);
+        LimitPages { dirty, background: limits.background, bandwidth: None }
     }
 }
 

@@ -9,7 +9,7 @@
 //! Owns: the estimate and its average. Does not own: when it is updated.
 //! Invariants: the average is never 0.
 
-use crate::jiffies::{HZ, log2, pow2ceil};
+use crate::jiffies::{log2, pow2ceil};
 
 /// 100 MiB a second in pages.
 pub(crate) const START: u64 = 25_600;
@@ -28,16 +28,16 @@ impl Default for Bandwidth {
 }
 
 impl Bandwidth {
-    /// `written` pages in `elapsed` ticks, at least 1.
-    pub(crate) fn update(&mut self, elapsed: u64, written: u64) {
-        let period = pow2ceil(3 * HZ);
+    /// `written` pages in `elapsed` ticks, at least 1, of `hz` a second.
+    pub(crate) fn update(&mut self, hz: u64, elapsed: u64, written: u64) {
+        let period = pow2ceil(3 * hz);
         let old = self.now;
         if elapsed > period {
-            self.now = written * HZ / elapsed;
+            self.now = written * hz / elapsed;
             self.average = self.now.max(1);
             return;
         }
-        self.now = (written * HZ + old * (period - elapsed)) >> log2(period);
+        self.now = (written * hz + old * (period - elapsed)) >> log2(period);
         if self.average > old && old >= self.now {
             self.average -= (self.average - old) >> 3;
         } else if self.average < old && old <= self.now {

@@ -7,8 +7,6 @@
 //! Owns: the limit. Does not own: the threshold.
 //! Invariants: it is never below the threshold.
 
-use super::UPDATE_TICKS;
-
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HardLimit {
     limit: u64,
@@ -21,9 +19,9 @@ impl HardLimit {
         self.limit.max(thresh)
     }
 
-    /// Follows the threshold if 200 ms have passed.
-    pub(crate) fn update(&mut self, thresh: u64, dirty: u64, now: u64) {
-        if now.saturating_sub(self.updated) < UPDATE_TICKS {
+    /// Follows the threshold if so many ticks have passed, those of 200 ms.
+    pub(crate) fn update(&mut self, thresh: u64, dirty: u64, now: u64, every: u64) {
+        if now.saturating_sub(self.updated) < every {
             return;
         }
         self.updated = now;

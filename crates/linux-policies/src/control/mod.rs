@@ -17,7 +17,7 @@
 //! throttle of loop devices and servers. A writer is an open file.
 //!
 //! Owns: the decision, the updates. Does not own: the formulas, which have modules of their own.
-//! Invariants: a writer sleeps at most 200 ms at a time. Who gets through with a rate above 0 has slept once.
+//! Invariants: a writer sleeps at most 200 ms at a time, and a tick. Who gets through with a rate above 0 has slept once.
 
 mod bandwidth;
 mod hard_limit;
@@ -31,12 +31,10 @@ use self::bandwidth::Bandwidth;
 use self::hard_limit::HardLimit;
 use self::position::{NeverZero, Position};
 use self::rate::{Observed, RateLimit};
-use crate::jiffies::{HZ, jiffies, log2, ns};
+use crate::jiffies::{TickRate, log2};
 use crate::limits::{Limits, dirtyable_modern, limits_6_1, limits_2012};
 use crate::proportions::flexible;
 
-/// Ticks between updates of the estimates.
-const UPDATE_TICKS: u64 = HZ / 5;
 /// Pages of a new writer until the first question.
 const TASK_PAGES: u64 = 32;
 /// 100 % in the unit in which shares are kept.
@@ -51,7 +49,11 @@ pub(crate) enum Era {
 }
 
 /// The law.
-pub(crate) struct Control(pub(crate) Era);
+pub(crate) struct Control {
+    pub(crate) era: Era,
+    /// Pauses are whole ticks, rounded down: the fewer a second, the more a writer gets through.
+    pub(crate) ticks: TickRate,
+}
 
 /// What is remembered of a writer, in ticks and pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,30 +96,30 @@ impl Control {
     /// Reads the shared counters: three for the limits; two more, in 3.6 three.
     fn now(&self, view: &View) -> Now {
         let mut reclaimable = view.read(Global::Dirty);
-        if self.0 == Era::V3_6 {
+        if self.era == Era::V3_6 {
             reclaimable += view.read(Global::Unstable);
         }
         let dirty = reclaimable + view.read(Global::Writeback);
-        Now { ticks: jiffies(view.now), limits: self.limits_now(view), reclaimable, dirty }
+        Now { ticks: self.ticks.at(view.now), limits: self.limits_now(view), reclaimable, dirty }
     }
 
     fn limits_now(&self, view: &View) -> Limits {
         let dirtyable = dirtyable_modern(view);
-        match self.0 {
+        match self.era {
             Era::V3_6 => limits_2012(dirtyable, &view.knobs),
             Era::V6_1 => limits_6_1(dirtyable, &view.knobs),
         }
     }
 
     fn strict(&self, view: &View) -> bool {
-        self.0 == Era::V6_1 && view.knobs.strict_limit
+        self.era == Era::V6_1 && view.knobs.strict_limit
     }
 
     /// The device's share of a limit: its fraction of what no minimum claims, plus its own minimum, at
     /// most its maximum. Minimum and maximum are kept in millionths; in bytes they are taken of the limit.
     fn share(&self, view: &View, of: u64, limits: Limits, device: &mut Device, shared: &mut Shared) -> u64 {
         let knobs = &view.knobs;
-        let scaled = |bytes: u64, ratio: u64| match (self.0, bytes) {
+        let scaled = |bytes: u64, ratio: u64| match (self.era, bytes) {
             (Era::V3_6, _) | (_, 0) => ratio * (ALL / 100),
             (Era::V6_1, bytes) => (bytes / PAGE_BYTES * ALL / limits.dirty.max(1)).min(ALL),
         };
@@ -149,19 +151,20 @@ impl Control {
             device_dirty,
             bandwidth: device.bandwidth.average,
             strict: self.strict(view),
-            never_zero: if self.0 == Era::V3_6 { NeverZero::PlusOne } else { NeverZero::LastBit },
+            never_zero: if self.era == Era::V3_6 { NeverZero::PlusOne } else { NeverZero::LastBit },
         }
     }
 
     /// Updates the estimates if 200 ms have passed. With a position the rates too.
-    fn update(now: &Now, view: &View, position: Option<&Position>, device: &mut Device, shared: &mut Shared) {
+    fn update(&self, now: &Now, view: &View, position: Option<&Position>, device: &mut Device, shared: &mut Shared) {
+        let hz = self.ticks.a_second();
         let elapsed = now.ticks.saturating_sub(device.updated);
-        if elapsed < UPDATE_TICKS {
+        if elapsed < hz / 5 {
             return;
         }
         let (dirtied, written) = (view.device().dirtied, view.device().written);
         if let Some(position) = position {
-            shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks);
+            shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks, hz / 5);
             let (dirty, setpoint) = match position.strict {
                 false => (position.dirty, position.setpoint()),
                 true if position.device_dirty < 8 => (position.device_dirty, position.device_dirty + 1),
@@ -169,30 +172,43 @@ impl Control {
             };
             device.rate.update(&Observed {
                 factor: position.factor(),
-                dirty_rate: dirtied.saturating_sub(device.dirtied) * HZ / elapsed,
+                dirty_rate: dirtied.saturating_sub(device.dirtied) * hz / elapsed,
                 bandwidth: device.bandwidth.average,
                 dirty,
                 setpoint,
             });
         }
-        device.bandwidth.update(elapsed, written.saturating_sub(device.written));
+        device.bandwidth.update(hz, elapsed, written.saturating_sub(device.written));
         (device.updated, device.dirtied, device.written) = (now.ticks, dirtied, written);
+    }
+
+    /// How long a sleep of so many ticks is. Since Linux 4.8 the timer wheel rounds up, so that no timer is early:
+    /// the sleeper wakes as the tick after the last begins, up to a tick late, which the next pause makes good
+    /// (from memory of `calc_index` in kernel/time/timer.c; traced: after a pause `think` is a tick).
+    fn sleep_ns(&self, view: &View, pause: u64) -> u64 {
+        match self.era {
+            Era::V3_6 => self.ticks.ns(pause),
+            Era::V6_1 => self.ticks.until(view.now, self.ticks.at(view.now) + pause + 1),
+        }
     }
 
     /// Idle time is not counted: after more than a second without a write under way the estimates start
     /// from here.
-    fn skip_idle(view: &View, device: &mut Device) {
-        let now = jiffies(view.now);
-        if now.saturating_sub(device.updated) > HZ && view.device().writeback == 0 {
+    fn skip_idle(&self, view: &View, device: &mut Device) {
+        let now = self.ticks.at(view.now);
+        if now.saturating_sub(device.updated) > self.ticks.a_second() && view.device().writeback == 0 {
             (device.updated, device.dirtied, device.written) = (now, view.device().dirtied, view.device().written);
         }
     }
 
-    /// Seed S4: more than the device writes in the time set.
-    fn over_time(&self, view: &View, device: &Device) -> bool {
+    /// Seed S4: what the device writes in the time set, if one is.
+    fn time_pages(&self, view: &View, device: &Device) -> Option<u64> {
         let centisecs = view.knobs.background_centisecs;
-        let pages = device.bandwidth.average * centisecs / 100;
-        self.0 == Era::V3_6 && centisecs > 0 && view.device().reclaimable > pages
+        (self.era == Era::V3_6 && centisecs > 0).then(|| device.bandwidth.average * centisecs / 100)
+    }
+
+    fn over_time(&self, view: &View, device: &Device) -> bool {
+        self.time_pages(view, device).is_some_and(|pages| view.device().reclaimable > pages)
     }
 
     fn start_background_if_over(&self, view: &View, now: &Now, device: &Device, pace: &mut Pace) {
@@ -204,16 +220,16 @@ impl Control {
 
 /// What a writer's account says at a rate.
 fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
-    let Plan { task_rate, max_pause, min_pause, poll_pages } = *plan;
+    let Plan { hz, task_rate, max_pause, min_pause, poll_pages } = *plan;
     let mut now = now;
-    let pause = if let Some(period) = (HZ * view.task.dirtied).checked_div(task_rate) {
+    let pause = if let Some(period) = (hz * view.task.dirtied).checked_div(task_rate) {
         let mut pause = period as i64;
         if task.paused_when > 0 {
             pause -= now as i64 - task.paused_when as i64;
         }
         if pause < min_pause as i64 {
             // Credit is kept, but no more than a second of it.
-            if pause < -(HZ as i64) {
+            if pause < -(hz as i64) {
                 task.paused_when = now;
                 pace.unpaid_pages = 0;
             } else if period > 0 {
@@ -240,6 +256,8 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
 
 /// What a writer's pause follows from, in ticks and pages.
 struct Plan {
+    /// Ticks a second.
+    hz: u64,
     task_rate: u64,
     max_pause: u64,
     min_pause: u64,
@@ -252,10 +270,16 @@ impl Law for Control {
     type Shared = Shared;
 
     fn name(&self) -> &'static str {
-        match self.0 {
+        match self.era {
             Era::V3_6 => "linux-3.6",
             Era::V6_1 => "linux-6.1",
         }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        let ticks = self.ticks.a_second() / 5;
+        // To the tick after the last: see `sleep_ns`.
+        self.ticks.ns(if self.era == Era::V6_1 { ticks + 1 } else { ticks })
     }
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
@@ -265,7 +289,7 @@ impl Law for Control {
 
     fn decide(&self, view: &View, memory: Memory<'_, Self>) -> Decision {
         let Memory { task, device, shared, pace } = memory;
-        let now = self.now(view);
+        let (now, hz) = (self.now(view), self.ticks.a_second());
         let limits = now.limits;
         pace.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
         let strict = self.strict(view);
@@ -294,12 +318,12 @@ impl Law for Control {
         let position = self.position(view, &now, device_dirty, device, shared);
         device.exceeded = device_dirty > position.share && (now.dirty > limits.dirty || strict);
         pace.exceeded = device.exceeded;
-        Self::update(&now, view, Some(&position), device, shared);
+        self.update(&now, view, Some(&position), device, shared);
         let task_rate = (device.rate.limit * position.factor()) >> 10;
-        let max_pause = pauses::max_pause(HZ, device.bandwidth.average, device_dirty);
+        let max_pause = pauses::max_pause(hz, device.bandwidth.average, device_dirty);
         let (min_pause, poll_pages) =
-            pauses::min_pause(HZ, device.bandwidth.average, device.rate.limit, task_rate, max_pause);
-        let plan = Plan { task_rate, max_pause, min_pause, poll_pages };
+            pauses::min_pause(hz, device.bandwidth.average, device.rate.limit, task_rate, max_pause);
+        let plan = Plan { hz, task_rate, max_pause, min_pause, poll_pages };
         let Some(pause) = sleep(view, now.ticks, task, pace, &plan) else {
             return Decision::Continue;
         };
@@ -312,15 +336,19 @@ impl Law for Control {
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
         let then = if enough { Then::Return } else { Then::Decide };
-        Decision::Pause(Pause { ns: ns(pause.max(1)), cause, woken_by: WokenBy::Time, then })
+        Decision::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
     }
 
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
         let largest = flexible::WHOLE * view.knobs.max_ratio / 100;
         shared.completions.add(&mut device.completions, pages, largest, view.now);
-        let now =
-            Now { ticks: jiffies(view.now), limits: Limits { dirty: 0, background: 0 }, reclaimable: 0, dirty: 0 };
-        Self::update(&now, view, None, device, shared);
+        let now = Now {
+            ticks: self.ticks.at(view.now),
+            limits: Limits { dirty: 0, background: 0 },
+            reclaimable: 0,
+            dirty: 0,
+        };
+        self.update(&now, view, None, device, shared);
     }
 
     fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
@@ -330,7 +358,7 @@ impl Law for Control {
     }
 
     fn slice_pages(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
-        Self::skip_idle(view, device);
+        self.skip_idle(view, device);
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
         pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX)
     }
@@ -339,7 +367,8 @@ impl Law for Control {
         let limits = self.limits_now(view);
         let dirty =
             if self.strict(view) { self.share(view, limits.dirty, limits, device, shared) } else { limits.dirty };
-        LimitPages { dirty, background: limits.background }
+        let background = limits.background.min(self.time_pages(view, device).unwrap_or(u64::MAX));
+        LimitPages { dirty, background, bandwidth: Some(device.bandwidth.average) }
     }
 }
 

@@ -24,7 +24,7 @@ struct Kept {
 
 impl Kept {
     fn new(era: Era) -> Self {
-        let law = Control(era);
+        let law = Control { era, ticks: TickRate::DEFAULT };
         let pace = Law::start(&law, 1_000_000, 1);
         Self { law, task: Task::default(), device: Device::default(), shared: Shared::default(), pace }
     }
@@ -68,19 +68,56 @@ fn background_writeback_is_asked_for_above_its_threshold() {
 
 #[test]
 fn a_throttled_writer_sleeps_once_for_its_pages() {
-    // At the setpoint the factor is 1023 and the rate 25,600: 256 pages are 10 ms.
+    // At the setpoint the factor is 1023 and the rate 25,600: 256 pages are 10 ms, and the timer is a tick late.
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
-    let pause = Pause { ns: 10 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
     assert_eq!(decision, Decision::Pause(pause));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
     // It came back 4 ms after the pause: they count as slept, 6 are left, the shortest.
     let decision = kept.decide(&view(114, 175_000, device, 256));
-    assert_eq!(decision, Decision::Pause(Pause { ns: 6 * MS, ..pause }));
+    assert_eq!(decision, Decision::Pause(Pause { ns: 7 * MS, ..pause }));
     // 7 ms after: 3 are not worth a sleep, and are kept as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
     assert_eq!((decision, kept.task.paused_when), (Decision::Continue, 130));
+}
+
+/// 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is 1 ms,
+/// to 8 where it is 4 ms. So with 250 ticks a second more gets through. Since 4.8 a sleep ends as a tick begins,
+/// the one after the last.
+#[test]
+fn pauses_are_whole_ticks() {
+    let table = [
+        (Era::V6_1, 1000, 100_000, 11_000, 110),
+        (Era::V6_1, 1000, 100_400, 10_600, 110),
+        (Era::V6_1, 250, 100_000, 12_000, 27),
+        (Era::V6_1, 250, 103_000, 9000, 27),
+        (Era::V6_1, 100, 100_000, 20_000, 11),
+        (Era::V3_6, 1000, 100_400, 10_000, 110),
+    ];
+    for (era, hz, at_us, pause_us, ends) in table {
+        let mut kept = Kept::owning(era);
+        kept.law.ticks = TickRate::built(hz).unwrap();
+        let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
+        let mut view = view(0, 175_000, device, 270);
+        view.now = Nanos(at_us * 1000);
+        let Decision::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
+    }
+}
+
+#[test]
+fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
+    for hz in TickRate::BUILT {
+        let mut kept = Kept::owning(Era::V6_1);
+        kept.law.ticks = TickRate::built(hz).unwrap();
+        for (ms, updated) in [(190, false), (200, true)] {
+            let Kept { law, device, shared, .. } = &mut kept;
+            law.wrote(&view(ms, 0, DeviceCounts { written: 1280, ..DeviceCounts::default() }, 0), 0, device, shared);
+            assert_eq!(device.bandwidth != Bandwidth::default(), updated, "{hz} ticks a second, {ms} ms");
+        }
+    }
 }
 
 #[test]
@@ -88,7 +125,7 @@ fn debt_is_bounded_by_the_longest_pause() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let Decision::Pause(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
-    assert_eq!(pause.ns, 200 * MS);
+    assert_eq!(pause.ns, 201 * MS);
     assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
 
@@ -97,7 +134,7 @@ fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
     let Decision::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
-    assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 200 * MS));
+    assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 201 * MS));
     // So little on the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
     let Decision::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
@@ -191,7 +228,10 @@ fn background_by_time_by_table() {
             kept.decide(&view);
             assert_eq!(kept.pace.start_background, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
-            assert!(!Control(Era::V6_1).over_background(&view, device, shared), "it was never merged");
+            assert!(
+                !Control { era: Era::V6_1, ticks: TickRate::DEFAULT }.over_background(&view, device, shared),
+                "it was never merged"
+            );
         }
     }
 }

@@ -70,6 +70,10 @@ pub(crate) fn torn(
     })
 }
 
+/// The log is looked through for what shares a chunk with changes that get durable if those are at least
+/// one in so many: a cache that gives up its oldest write each time does not go through all of it.
+const LOOKED_THROUGH_FOR: u64 = 8;
+
 pub(crate) struct DiskFile {
     pub(crate) live: Image,
     pub(crate) durable: Image,
@@ -125,10 +129,11 @@ impl DiskFile {
     /// Makes all changes before number `end` durable.
     pub(crate) fn make_durable(&mut self, end: u64) {
         let count = end.saturating_sub(self.log_start).min(self.log.len() as u64);
+        let few = count < self.log.len() as u64 / LOOKED_THROUGH_FOR;
         let synced: Vec<Change> = self.log.drain(..count as usize).collect();
         self.log_start += count;
         self.volatile_bytes -= synced.iter().map(Change::written_bytes).sum::<u64>();
-        if synced.iter().chain(&self.log).any(|change| change.adds_to().is_none()) {
+        if few || synced.iter().chain(&self.log).any(|change| change.adds_to().is_none()) {
             return synced.iter().for_each(|change| change.apply(&mut self.durable));
         }
         // A chunk that nothing after the sync has changed is by now what it is in the live image: shared

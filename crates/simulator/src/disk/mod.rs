@@ -12,6 +12,7 @@
 //! request that breaks the contract of `engine::Request`, or whose memory changes while it is being
 //! written, fails the world's run with a message.
 
+mod changing;
 mod fault;
 mod fault_script;
 
@@ -32,6 +33,7 @@ use engine::{Backing, Device, DeviceError, Limits, Operation, Request};
 use crate::simulation::OffsetSample;
 use crate::world::{Shared, World};
 
+use changing::Changing;
 use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
@@ -41,7 +43,7 @@ use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 pub use layout::Allocation;
 pub(crate) use layout::Layout;
 use service::Service;
-use state::{Ended, Outcome, Pending, Phase, State, conflict, is_data};
+use state::{Ended, Outcome, Pending, Phase, State, is_data};
 pub use statistics::DiskFigures;
 use timing::{AnyOrder, Event, Timing};
 
@@ -160,6 +162,7 @@ impl Disk {
             cached: VecDeque::new(),
             cached_bytes: 0,
             pending: BTreeMap::new(),
+            changing: Changing::default(),
             requests: 0,
             gates: Gates::default(),
             service: Service::new(timing, layout),
@@ -375,6 +378,7 @@ impl Disk {
             let mut state = self.lock();
             let state = &mut *state;
             let mut lost = std::mem::take(&mut state.pending);
+            state.changing.clear();
             for pending in lost.values_mut() {
                 state.apply(pending, &self.options, false);
             }
@@ -415,6 +419,7 @@ impl Disk {
             let mut state = self.lock();
             let state = &mut *state;
             let orphans = std::mem::take(&mut state.pending);
+            state.changing.clear();
             let ended: Vec<Ended> = orphans.into_values().map(|pending| state.end(pending, &self.options)).collect();
             state.data_in_flight = 0;
             state.gates.clear();
@@ -492,6 +497,7 @@ impl Disk {
                     Event::Ended(id) => {
                         let Some(pending) = state.pending.remove(&id) else { continue };
                         let file = pending.file;
+                        state.changing.ended(file, pending.operation, self.options.block_bytes.into());
                         ended.push((id, self.end(state, pending, now_ns)));
                         state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id));
                     }
@@ -570,9 +576,8 @@ impl Disk {
         {
             return Some("a punch is whole pages".to_owned());
         }
-        let other =
-            state.pending.values().find(|other| other.file == file && conflict(other.operation, operation, block))?;
-        Some(format!("{:?} of the same bytes is in flight", other.operation))
+        let other = state.changing.conflict(file, operation, block)?;
+        Some(format!("{other:?} of the same bytes is in flight"))
     }
 }
 
@@ -615,6 +620,7 @@ impl Device for Disk {
         }
         let phase = pending.phase;
         state.pending.insert(id, pending);
+        state.changing.begins(file, operation, self.options.block_bytes.into());
         let in_flight = state.pending.len() as u64;
         state.service.in_flight(now_ns, in_flight);
         match phase {

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 
+use super::changing::Changing;
 use super::fault::{FaultWhat, Faults};
 use super::file::{Change, DiskFile, torn};
 use super::gate::Gates;
@@ -81,6 +82,8 @@ pub(super) struct State {
     pub(super) cached: VecDeque<(u64, u64, u64)>,
     pub(super) cached_bytes: u64,
     pub(super) pending: BTreeMap<u64, Pending>,
+    /// What of the files those in `pending` change.
+    pub(super) changing: Changing,
     pub(super) requests: u64,
     pub(super) gates: Gates,
     pub(super) service: Service,
@@ -101,19 +104,6 @@ fn piece_bytes(kept_bytes: u64) -> u64 {
 
 pub(super) fn is_data(operation: Operation) -> bool {
     matches!(operation, Operation::Read { .. } | Operation::Write { .. })
-}
-
-/// Whether the order of two requests of one file, which is open while both are in flight, matters to
-/// what the file will hold.
-pub(super) fn conflict(first: Operation, second: Operation, block: u64) -> bool {
-    let touched = |operation| match operation {
-        Operation::Write { offset, len } => Some((offset, (offset + u64::from(len)).next_multiple_of(block))),
-        Operation::SetSize { size } => Some((size, u64::MAX)),
-        Operation::Punch { offset, len } => Some((offset, offset + len)),
-        _ => None,
-    };
-    let (Some(first), Some(second)) = (touched(first), touched(second)) else { return false };
-    first.0 < second.1 && second.0 < first.1
 }
 
 impl Pending {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use engine::Engine;
-use engine::settings::{Knob, Settings};
+use engine::settings::{Knob, Settings, Shares};
 use frames::Frames;
 
 use super::run::RunOptions;
@@ -15,13 +15,12 @@ use super::text::{CpuSpec, DeviceSpec, Scenario};
 use crate::catalogue::DeviceChoice;
 use crate::{Conservation, CpuOptions, Disk, DiskOptions, SimPlatform, Slice, World, WorldOptions};
 
-/// The longest pause that a kernel's law may ask for: a fifth of a second (Linux 6.1,
-/// mm/page-writeback.c, `MAX_PAUSE`; the waits for congestion before it are of 100 ms).
-const PAUSE_NS_MAX: u64 = 200_000_000;
-/// How much later than it is due a writer may go on: others have the CPU.
-const LATE_NS: u64 = 50_000_000;
+/// How many steps of others may come before one that is due.
+const STEPS_FIRST: u64 = 5_000;
 /// With slices, how many others may come first.
 const OTHERS_FIRST: u64 = 64;
+/// With CPUs, what calls at an instant may take from them first.
+const CALLS_NS: u64 = 50_000_000;
 
 /// The world, with nothing in it.
 pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
@@ -48,11 +47,12 @@ pub(super) fn engine(world: &World, scenario: &Scenario) -> Result<Arc<Engine<Si
     if let Some(policy) = &policy {
         policy.prepare(&mut settings).map_err(|error| error.to_string())?;
     }
+    let shares = Shares { memory_bytes: scenario.frames * 4096, by_law: policy.is_some() };
     for (name, value) in &scenario.knobs {
         let knob = Knob::named(name).map_err(|error| error.to_string())?;
         let before = settings.get(knob);
         settings.set(knob, *value).map_err(|error| error.to_string())?;
-        if settings.background_is_below_limit(policy.is_some()).is_err() {
+        if settings.background_is_below_limit(shares).is_err() {
             // Two draws contradict each other: the second is refused, as by a running engine.
             settings.set(knob, before).map_err(|error| error.to_string())?;
         }
@@ -67,8 +67,10 @@ pub(super) fn engine(world: &World, scenario: &Scenario) -> Result<Arc<Engine<Si
 
 /// What holds at any time of this machine's engine.
 pub(super) fn conservation(scenario: &Scenario) -> Conservation {
-    let late_ns = LATE_NS + scenario.cpus.map_or(0, |cpus| OTHERS_FIRST * cpus.slice_ns);
-    Conservation { pause_ns_max: scenario.policy.as_ref().map(|_| PAUSE_NS_MAX + late_ns), ..Conservation::default() }
+    // Steps that take no time let nobody be late: then a pause ends when it is to end.
+    let late_ns =
+        STEPS_FIRST * scenario.step_ns + scenario.cpus.map_or(0, |cpus| OTHERS_FIRST * cpus.slice_ns + CALLS_NS);
+    Conservation { pause_late_ns_max: Some(late_ns), ..Conservation::default() }
 }
 
 /// A disk.

@@ -4,10 +4,16 @@
 //! Does not own: the policies (`engine`, `linux-policies`).
 //! Invariants: each run has policies of its own, so that estimates begin afresh; the user's knobs come last.
 
-use engine::settings::Settings;
+use engine::settings::{Knob, Settings, Shares};
 use engine::throttle::Policies;
 
 use super::{Simulation, SimulationError};
+
+/// What only kernels' laws look at.
+const OF_KERNELS: &[Knob] = &[Knob::MinRatio, Knob::MaxRatio, Knob::MinBytes, Knob::MaxBytes, Knob::StrictLimit];
+
+/// What else there is.
+const WITH_TICKS: &str = "the last two also with ticks a second, as linux-6.1@250: 100, 250, 300 or 1000";
 
 /// The name of the engine's own policies.
 pub const OWN_POLICY: &str = "afflux";
@@ -27,7 +33,8 @@ impl Simulation {
         if self.policy != OWN_POLICY {
             let unknown = |_| {
                 let names: Vec<&str> = self::policies().iter().map(|(name, _)| *name).collect();
-                let what = format!("there is no policy '{}'; there are {}", self.policy, names.join(", "));
+                let what =
+                    format!("there is no policy '{}'; there are {} ({WITH_TICKS})", self.policy, names.join(", "));
                 SimulationError::Description(what)
             };
             let policy = linux_policies::policy(&self.policy).map_err(unknown)?;
@@ -37,6 +44,19 @@ impl Simulation {
         for knob in &self.knobs {
             settings.set_text(knob)?;
         }
+        let shares = Shares { memory_bytes: self.memory_bytes, by_law: policies.is_some() };
+        settings.background_is_below_limit(shares)?;
         Ok((settings, policies))
+    }
+
+    /// Names of the knobs that are set and that the policy does not have: they change nothing.
+    pub fn ignored_knobs(&self) -> Vec<&'static str> {
+        let kernel = linux_policies::policy(&self.policy).ok();
+        let ignored = |knob: Knob| match &kernel {
+            Some(kernel) => kernel.ignores(knob),
+            None => OF_KERNELS.contains(&knob),
+        };
+        let knobs = self.knobs.iter().filter_map(|text| Settings::new().parse(text).ok());
+        knobs.filter(|(knob, _)| ignored(*knob)).map(|(knob, _)| knob.info().name).collect()
     }
 }

@@ -118,6 +118,10 @@ impl Platform for SimPlatform {
         self.shared.preempt(true)
     }
 
+    fn between_requests(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.shared.preempt(true)
+    }
+
     fn local(&self) -> &Local {
         self.look();
         self.shared.clock.local()

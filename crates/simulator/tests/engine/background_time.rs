@@ -24,7 +24,7 @@ fn writing_starts_above_the_set_time_of_bandwidth_and_stops_at_it() {
         // So that the bandwidth is known.
         here.write(&file, 0, 4 << 20, 1).await.unwrap();
         here.sync(&file).await.unwrap();
-        let measured = here.engine.status().devices[0].write_bandwidth.unwrap();
+        let measured = here.engine.status().devices[0].write_bandwidth_bytes_per_s.unwrap();
         assert!((9_500_000..10_500_000).contains(&measured), "{measured}");
         here.write(&file, 0, 8 << 20, 2).await.unwrap();
         here.write(&other, 0, 8 << 20, 2).await.unwrap();
@@ -34,6 +34,15 @@ fn writing_starts_above_the_set_time_of_bandwidth_and_stops_at_it() {
         // 0.5 s of 10 MB/s are 5 MB; it acts without anybody writing, and stops there.
         for (centisecs, bytes) in [(50, 5_000_000), (10, 1_000_000), (0, 1_000_000)] {
             here.engine.set_device_knob(device, Knob::BackgroundCentisecs, centisecs).unwrap();
+            let status = here.engine.status().devices[0].clone();
+            if centisecs > 0 {
+                let speed = status.write_bandwidth_bytes_per_s.unwrap();
+                let expected = speed / PAGE as u64 * centisecs / 100 * PAGE as u64;
+                assert_eq!(status.background_threshold_bytes, expected, "what decides is what is shown");
+                assert_eq!(here.engine.device_knobs(device), [(Knob::BackgroundCentisecs, centisecs)]);
+            } else {
+                assert!(status.background_threshold_bytes > 20 << 20, "{status:?}");
+            }
             here.sleep(SECOND).await;
             assert!(left(0).abs_diff(bytes) < 400_000, "{centisecs}: {} bytes are left", left(0));
         }
@@ -67,7 +76,7 @@ fn a_device_of_which_nothing_is_known_is_written_to_at_once() {
         lab.here.write(&file, 0, 64 * PAGE, 1).await.unwrap();
         lab.here.sleep(SECOND).await;
         let device = lab.here.engine.status().devices[0].clone();
-        assert!(device.written_bytes > 0 && device.write_bandwidth.is_some(), "{device:?}");
+        assert!(device.written_bytes > 0 && device.write_bandwidth_bytes_per_s.is_some(), "{device:?}");
     });
 }
 

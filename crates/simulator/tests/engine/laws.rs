@@ -27,6 +27,10 @@ impl Law for Always {
         "always"
     }
 
+    fn pause_ns_max(&self) -> u64 {
+        SECOND
+    }
+
     fn start(&self, _: u64, _: u64) -> Pace {
         Pace { task_pages: self.pages, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
     }
@@ -57,7 +61,7 @@ impl Law for Always {
     }
 
     fn limits(&self, _: &View, _: &mut u64, _: &mut u64) -> LimitPages {
-        LimitPages { dirty: 77, background: 7 }
+        LimitPages { dirty: 77, background: 7, bandwidth: Some(6400) }
     }
 }
 
@@ -91,7 +95,68 @@ fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_coun
     let row = device.pauses[0];
     assert_eq!((row.cause, row.count, row.waiting), (PauseCause::Rate, 10, 0));
     assert_eq!((row.ns, lab.count(Counter::ThrottleNs)), (10 * row.longest_ns, row.ns));
-    assert_eq!(device.dirty_limit_bytes, 77 * 4096, "the limit shown is the law's");
+    let shown = (device.dirty_limit_bytes, device.background_threshold_bytes, device.write_bandwidth_bytes_per_s);
+    assert_eq!(shown, (77 * 4096, 7 * 4096, Some(26_214_400)), "what is shown is the law's");
+}
+
+#[test]
+fn a_write_that_is_not_due_looks_at_nothing_that_devices_share() {
+    let law = lab(1 << 40, Decision::Continue, 16_384, 2);
+    let parts = Lab::with_policies(1, 16_384, &vec![DiskOptions::default(); 2], &[], Policies::default());
+    for (name, lab) in [("a law", law), ("equal parts", parts)] {
+        let files = [lab.file(0, 0, 0), lab.file(1, 0, 0)];
+        let write = async |page: usize| {
+            for file in &files {
+                lab.here.write(file, (page * PAGE) as u64, PAGE, 1).await.unwrap();
+            }
+        };
+        lab.run(async {
+            write(0).await;
+            // The flushers hear of their first file, and look.
+            lab.here.sleep(SECOND / 100).await;
+            let looks = lab.here.engine.shared_looks();
+            assert!(looks > 0, "this build counts");
+            // A 16th of what the guard allows, half-way between 50 and 100 percent, is divided among the two:
+            // 384 pages each.
+            for page in 1..=383 {
+                write(page).await;
+            }
+            assert_eq!(lab.here.engine.shared_looks(), looks, "{name}");
+            if name == "a law" {
+                write(384).await;
+                assert_eq!(lab.here.engine.shared_looks(), looks + 2, "each looked at the other");
+            }
+        });
+    }
+}
+
+#[test]
+fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_three_times() {
+    const PAGES: usize = 2_000;
+    for name in linux_policies::NAMES {
+        let policies = linux_policies::policy(name).unwrap().policies;
+        let knobs = ["dirty_ratio=20", "dirty_background_ratio=10"];
+        let lab = Lab::with_policies(1, 65_536, &[DiskOptions::default()], &knobs, policies);
+        let file = lab.file(0, 0, 0);
+        lab.run(async {
+            lab.here.write(&file, (PAGES * PAGE) as u64, PAGE, 1).await.unwrap();
+            // The flusher hears of its first file.
+            lab.here.sleep(SECOND / 100).await;
+            let looks = lab.here.engine.shared_looks();
+            for page in 0..PAGES {
+                lab.here.write(&file, (page * PAGE) as u64, PAGE, 1).await.unwrap();
+            }
+            // Before position control one in ratelimit_pages: 65,536 / 32, at most 1,024. Since then after 32 pages
+            // and then 2 to the power of half the logarithm of what is left of 13,107 pages: 64.
+            let calls = match *name {
+                "linux-3.6" | "linux-6.1" => 1 + (PAGES as u64 + 1 - 32) / 64,
+                _ => (PAGES as u64 + 1) / 1024,
+            };
+            assert_eq!(lab.count(Counter::BalanceCalls), calls, "{name}");
+            // At the sums of what is dirty and under writeback, and at the law's memory of all devices.
+            assert_eq!(lab.here.engine.shared_looks() - looks, 3 * calls, "{name}");
+        });
+    }
 }
 
 #[test]

@@ -51,6 +51,24 @@ fn a_changed_expiry_acts_at_once() {
 }
 
 #[test]
+fn what_was_synced_and_dirtied_anew_is_as_old_as_it_is() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        // Expires after 30 s.
+        lab.here.write(&file, 0, PAGE, 1).await.unwrap();
+        lab.here.sleep(SECOND).await;
+        lab.here.sync(&file).await.unwrap();
+        lab.here.sleep(26 * SECOND).await;
+        lab.here.write(&file, 0, PAGE, 2).await.unwrap();
+        lab.here.sleep(25 * SECOND).await;
+        assert!(!file.file.is_clean(), "27 s before there was something dirty, and it is long written");
+        lab.here.sleep(10 * SECOND).await;
+        assert!(file.file.is_clean());
+    });
+}
+
+#[test]
 fn a_page_under_writeback_is_stable() {
     for seed in 0..20 {
         let options = DiskOptions { bytes_per_second: 1_000_000, ..DiskOptions::default() };

@@ -46,6 +46,26 @@ fn loom_one_change_wakes_the_waiters_of_two_queues() {
 }
 
 #[test]
+fn loom_a_waiter_who_leaves_takes_nobodys_wake_up() {
+    sync::model(|| {
+        let world = Arc::new((WaitQueue::new(), AtomicBool::new(false)));
+        let ready = |world: &(WaitQueue, AtomicBool)| world.1.load(Ordering::Relaxed).then_some(());
+        let leaver = Arc::clone(&world);
+        let leaver = thread::spawn(move || {
+            let mut until = Box::pin(leaver.0.until(|| ready(&leaver)));
+            let _ = until.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        });
+        let stayer = Arc::clone(&world);
+        let stayer = thread::spawn(move || block_on(stayer.0.until(|| ready(&stayer))));
+        world.1.store(true, Ordering::Relaxed);
+        world.0.wake_all();
+        leaver.join().unwrap();
+        stayer.join().unwrap();
+        assert_eq!((world.0.waiting.load(Ordering::Relaxed), sync::lock(&world.0.wakers).len()), (0, 0));
+    });
+}
+
+#[test]
 fn loom_a_raised_signal_is_seen() {
     sync::model(|| {
         let world = Arc::new((Signal::new(), AtomicU64::new(0)));

@@ -81,6 +81,26 @@ fn more_than_the_limit_is_let_through_alone() {
 }
 
 #[test]
+fn a_limit_with_room_follows_what_is_used_while_nobody_waits() {
+    let permits = Permits::<()>::new(100);
+    permits.set_room(10);
+    assert!(permits.try_take(90), "the limit that was set holds until something is given back");
+    permits.give_back(60);
+    assert!(!permits.try_take(11), "30 are used, and room is for 10");
+    assert!(permits.try_take(10));
+    assert!(permits.try_take_within(70, 30), "a new limit says what there is");
+    assert!(!permits.try_take_within(70, 1));
+    let count = Arc::new(Count::default());
+    let mut waiting = Box::pin(permits.take(30));
+    assert!(poll(waiting.as_mut(), &count).is_pending());
+    permits.set_limit(100);
+    assert_eq!(poll(waiting.as_mut(), &count), Poll::Ready(Ok(())));
+    permits.give_back(50);
+    assert_eq!(permits.used(), 50);
+    assert!(permits.try_take(10) && !permits.try_take(1), "and room above that again");
+}
+
+#[test]
 fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
     let permits = Permits::<u8>::new(1);
     assert!(permits.try_take(1));
@@ -120,4 +140,58 @@ fn a_raised_signal_is_taken_once() {
     signal.raise();
     assert_eq!(woken(&count), 1);
     assert!(poll(again.as_mut(), &count).is_ready());
+}
+
+#[test]
+fn who_stops_waiting_leaves_nothing_behind() {
+    let (queue, answer, signal) = (WaitQueue::new(), Answer::<()>::new(), Signal::new());
+    for _ in 0..100 {
+        // A task each: the next one's waker is not this one's.
+        let count = Arc::new(Count::default());
+        assert!(poll(Box::pin(queue.until(|| None::<()>)).as_mut(), &count).is_pending());
+        assert!(poll(Box::pin(answer.wait()).as_mut(), &count).is_pending());
+        assert!(poll(Box::pin(signal.wait_or(std::future::pending())).as_mut(), &count).is_pending());
+        assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker of a task that went away");
+    }
+    assert_eq!(sync::lock(&queue.wakers).len(), 0);
+    assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
+    assert_eq!(sync::lock(&answer.0).wakers.len(), 0);
+}
+
+#[test]
+fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
+    // Who of five leaves, in every combination.
+    for leaving in 0..32_u32 {
+        let queue = WaitQueue::new();
+        let counts: Vec<_> = (0..5).map(|_| Arc::new(Count::default())).collect();
+        let mut waiting: Vec<_> = counts.iter().map(|_| Some(Box::pin(queue.until(|| None::<()>)))).collect();
+        for (waiter, count) in waiting.iter_mut().zip(&counts) {
+            assert!(poll(waiter.as_mut().unwrap().as_mut(), count).is_pending());
+        }
+        for (at, waiter) in waiting.iter_mut().enumerate() {
+            if leaving & 1 << at != 0 {
+                *waiter = None;
+            }
+        }
+        // Asked again it keeps its place.
+        for (waiter, count) in waiting.iter_mut().zip(&counts) {
+            assert!(waiter.as_mut().is_none_or(|waiter| poll(waiter.as_mut(), count).is_pending()));
+        }
+        let tickets: Vec<u64> = {
+            let wakers = sync::lock(&queue.wakers);
+            wakers.first.iter().chain(&wakers.more).map(|place| place.ticket).collect()
+        };
+        let expected: Vec<u64> = (0..5).filter(|at| leaving & 1 << at == 0).map(|at| at + 1).collect();
+        assert_eq!(tickets, expected);
+        queue.wake_all();
+        let left = |at: usize| u32::from(leaving & 1 << at == 0);
+        assert!(counts.iter().enumerate().all(|(at, count)| woken(count) == left(at)), "{leaving:b}");
+        // Who was woken and leaves takes nobody else's place.
+        let late = Arc::new(Count::default());
+        let mut later = Box::pin(queue.until(|| None::<()>));
+        assert!(poll(later.as_mut(), &late).is_pending());
+        drop(waiting);
+        queue.wake_all();
+        assert_eq!(woken(&late), 1);
+    }
 }

@@ -2,9 +2,9 @@ use super::*;
 
 const ONE: Size = Size { disks: 1, warm_s: 4, counted_s: 4 };
 
-fn ran(variant: &Variant, size: Size, batch: u64) -> Row {
-    let queue = Queue { nr_requests: 128, request_kib: 64, batch, at_submission: false };
-    run_one(variant, size, Setting { queue, disk_rate: DISK_RATE }, 1).unwrap()
+fn ran(variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes: u64) -> Row {
+    let queue = Queue { nr_requests: 128, request_kib, batch, at_submission: false };
+    run_one(variant, size, Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes }, 1).unwrap()
 }
 
 fn of(row: &Row, name: &str) -> f64 {
@@ -12,8 +12,24 @@ fn of(row: &Row, name: &str) -> f64 {
 }
 
 #[test]
+fn where_a_queue_holds_a_disks_share_the_test_on_the_share_costs_throughput() {
+    let run = |variant, memory_bytes| ran(variant, Size::QUICK, 32, 512, memory_bytes);
+    let [rc1, rc2, flushers] =
+        [&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS].map(|variant| run(variant, 2 << 30));
+    let all = format!("{rc1}\n{rc2}\n{flushers}");
+    assert!(of(&rc2, "throughput_mb_per_s") < 0.95 * of(&rc1, "throughput_mb_per_s"), "{all}");
+    // A slice of 4 MiB is 238 a GB; pdflush leaves a file whenever its queue is congested.
+    assert!(of(&flushers, "file_switches_per_gb") < 2.0 * 238.0, "{all}");
+    assert!(of(&rc2, "file_switches_per_gb") > 2.0 * of(&flushers, "file_switches_per_gb"), "{all}");
+    assert!(of(&rc2, "pdflush_share") > 0.3 && of(&rc1, "pdflush_share") < 0.05, "{all}");
+    // With four times the memory a disk's share is twice what its queue holds.
+    let [rc1, rc2] = [&Variant::RC1, &Variant::PDFLUSH].map(|variant| run(variant, 8 << 30));
+    assert!(of(&rc2, "throughput_mb_per_s") > 0.95 * of(&rc1, "throughput_mb_per_s"), "{rc1}\n{rc2}");
+}
+
+#[test]
 fn flushers_change_files_less_than_writers_that_write_themselves() {
-    let [rc1, flushers] = [&Variant::RC1, &Variant::FLUSHERS].map(|variant| ran(variant, Size::QUICK, 1));
+    let [rc1, flushers] = [&Variant::RC1, &Variant::FLUSHERS].map(|variant| ran(variant, Size::QUICK, 1, 64, 8 << 30));
     assert!(of(&rc1, "file_switches_per_gb") > 3.0 * of(&flushers, "file_switches_per_gb"), "{rc1}\n{flushers}");
     assert!(of(&rc1, "throughput_mb_per_s") < of(&flushers, "throughput_mb_per_s"), "{rc1}\n{flushers}");
     assert!(of(&rc1, "pdflush_share") < 0.05 && of(&rc1, "submitters") > of(&flushers, "submitters"), "{rc1}");
@@ -21,12 +37,12 @@ fn flushers_change_files_less_than_writers_that_write_themselves() {
 
 #[test]
 fn requests_in_a_row_keep_files_together() {
-    let [single, batched] = [1, 32].map(|batch| ran(&Variant::RC1, ONE, batch));
+    let [single, batched] = [1, 32].map(|batch| ran(&Variant::RC1, ONE, batch, 64, 8 << 30));
     assert!(of(&single, "file_switches_per_gb") > 5.0 * of(&batched, "file_switches_per_gb"), "{single}\n{batched}");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_row() {
-    let [first, second] = [0; 2].map(|_| ran(&Variant::PDFLUSH, ONE, 32));
+    let [first, second] = [0; 2].map(|_| ran(&Variant::PDFLUSH, ONE, 32, 64, 8 << 30));
     assert_eq!(first, second);
 }

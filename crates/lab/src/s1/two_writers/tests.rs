@@ -1,15 +1,39 @@
 use super::*;
 
+fn ran(variant: &Variant, queue: Queue, cache_kib: u64) -> Ran {
+    let setting = Setting { queue, cache_kib, cpu_ms_per_mb: 1.0, file_bytes: 2_000_000_000 };
+    run_one(variant, setting, 1).unwrap()
+}
+
+fn of(ran: &Ran, name: &str) -> f64 {
+    ran.row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap()
+}
+
+#[test]
+fn a_long_queue_loses_nothing_to_polling_but_fullness() {
+    let queue = Queue { nr_requests: 2048, request_kib: 64, batch: 32, at_submission: false };
+    let [polled, blocked] = [&Variant::PLAIN, &Variant::FLUSHERS].map(|variant| ran(variant, queue, DISK_CACHE_KIB));
+    assert!(polled.samples.len() > PLOTTED && !polled.offsets.is_empty());
+    let rates = [&polled, &blocked].map(|ran| of(ran, "throughput_mb_per_s"));
+    assert!((rates[0] / rates[1] - 1.0).abs() < 0.02, "{rates:?}");
+    let fullness = [&polled, &blocked].map(|ran| of(ran, "queue_fullness_mean"));
+    assert!(fullness[0] < 0.9 && fullness[1] > 0.95, "{fullness:?}");
+}
+
 #[test]
 fn writers_over_their_share_write_while_the_pool_sleeps() {
-    // 113 requests of 24 KB last 7 ms at 410 MB/s; a sleep lasts 100. A pool alone would starve the disks.
+    // A queue that lasts 7 ms, a sleep of 100, and no cache in the disks: the pool alone gets 7 % of their rate.
     let queue = Queue { nr_requests: 128, request_kib: 24, batch: 32, at_submission: false };
-    let speed = |variant| {
-        let setting = Setting { queue, cpu_ms_per_mb: 1.0, file_bytes: 1_000_000_000 };
-        let ran = run_one(variant, setting, 1).unwrap();
-        assert!(ran.samples.len() > PLOTTED && !ran.offsets.is_empty());
-        ran.row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap()
-    };
-    let (plain, blocking) = (speed(&Variant::PLAIN), speed(&Variant::FLUSHERS));
-    assert!((plain / blocking - 1.0).abs() < 0.05, "{plain} {blocking}");
+    let [polled, blocked] = [&Variant::PLAIN, &Variant::FLUSHERS].map(|variant| ran(variant, queue, 0));
+    assert!(of(&polled, "pdflush_share") < 0.5, "{}", polled.row);
+    let rates = [&polled, &blocked].map(|ran| of(ran, "throughput_mb_per_s"));
+    assert!(rates[0] > 0.6 * rates[1] && rates[0] < 0.95 * rates[1], "{rates:?}");
+}
+
+#[test]
+fn what_was_submitted_interleaved_costs_a_reader() {
+    let queue = |at_submission| Queue { nr_requests: 128, request_kib: 24, batch: 1, at_submission };
+    let [chunks, pieces] = [false, true].map(|it| ran(&Variant::PDFLUSH, queue(it), DISK_CACHE_KIB));
+    let rates = [&chunks, &pieces].map(|ran| of(ran, "read_mb_per_s"));
+    assert!(rates[1] < 0.9 * rates[0], "{rates:?}");
 }

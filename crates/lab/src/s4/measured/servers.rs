@@ -36,9 +36,17 @@ impl Drop for Process {
 }
 
 /// What our server is started with.
-pub(super) struct Settings {
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Knobs {
     pub(super) centisecs: u64,
     pub(super) memory_bytes: u64,
+}
+
+impl Knobs {
+    /// As under a kernel: a tenth of the memory, whatever the devices' parts of the limit are.
+    pub(super) fn background_bytes(&self) -> u64 {
+        self.memory_bytes / 10
+    }
 }
 
 /// Our server.
@@ -46,28 +54,30 @@ pub(super) struct Running {
     _process: Process,
     /// The name under which it serves the directory.
     pub(super) export: String,
+    /// Where it can be asked.
+    pub(super) control: PathBuf,
 }
 
 impl Running {
     /// NFS and MOUNT.
     pub(super) const PORT: u16 = 20_490;
 
-    /// Starts this program as `serve`, with these settings or none, and waits until it is ready.
+    /// Starts this program as `serve`, with these knobs or none, and waits until it is ready.
     pub(super) fn afflux(
         network: &SlowNetwork,
         scratch: &Path,
         export: &Path,
-        settings: Option<Settings>,
+        knobs: Option<Knobs>,
     ) -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
         let mut command = network.on_server(&program.to_string_lossy());
-        command.arg("serve").arg(export).args(["--json", "--control"]).arg(scratch.join("control"));
+        let control = scratch.join("control");
+        command.arg("serve").arg(export).args(["--json", "--control"]).arg(&control);
         command.args(["--listen", &format!("{}:{}", SlowNetwork::SERVER_ADDRESS, Self::PORT)]);
-        if let Some(Settings { centisecs, memory_bytes }) = settings {
-            command.args(["--cache", &memory_bytes.to_string()]);
-            // As under a kernel: a tenth of the memory, whatever the devices' parts of the limit are.
-            command.args(["--set", &format!("dirty_background_bytes={}", memory_bytes / 10)]);
-            command.args(["--set", &format!("dirty_background_centisecs={centisecs}")]);
+        if let Some(knobs) = knobs {
+            command.args(["--cache", &knobs.memory_bytes.to_string()]);
+            command.args(["--set", &format!("dirty_background_bytes={}", knobs.background_bytes())]);
+            command.args(["--set", &format!("dirty_background_centisecs={}", knobs.centisecs)]);
         }
         for name in ["XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME"] {
             command.env(name, scratch);
@@ -82,7 +92,7 @@ impl Running {
         }
         let ready: serde_json::Value = serde_json::from_str(&ready).unwrap_or_default();
         let export = ready["serving"][0]["export"].as_str().ok_or("the server does not say what it serves")?;
-        Ok(Self { _process: process, export: export.to_owned() })
+        Ok(Self { _process: process, export: export.to_owned(), control })
     }
 }
 

@@ -35,6 +35,9 @@ fn what_the_options_change() {
     assert_eq!((plan.link.bits_per_second, plan.link.delay_ns), (1_000_000_000, 1_000_000));
     assert_eq!((plan.write_bytes_for(4096), plan.write_bytes_for(10 << 20)), (4096, 1 << 20));
     assert!(!plan.is_published, "the seed had another link");
+    let measured = |text| Plan::read(&Request { measured: true, ..given(&[("link", text)]) });
+    assert!(measured("1Gbit").is_ok());
+    assert!(measured("1Gbit,delay=1ms").unwrap_err().to_string().contains("a rate and nothing else"));
     let slower = Plan::read(&given(&[("disk-rate", "12.5MB")])).unwrap();
     assert_eq!(slower.disk.get("interface_bytes_per_second"), 12_759_594);
 }
@@ -42,20 +45,27 @@ fn what_the_options_change() {
 #[test]
 fn what_is_wrong_is_named_with_what_is_allowed() {
     for (name, value, words) in [
+        ("link", "0", "--link 0: rate=0: it takes 1 kbit to 1000 Gbit"),
         ("link", "fast", "it takes 1 kbit to 1000 Gbit"),
         ("link", "100Mbit,speed=1", "there is no \"speed\""),
-        ("disk-rate", "0", "1 MB to 50 MB"),
-        ("disk-rate", "1GB", "1 MB to 50 MB"),
+        ("disk-rate", "0", "1 MB/s to 50 MB/s"),
+        ("disk-rate", "1GB", "1 MB/s to 50 MB/s"),
         ("size", "", "100 GB"),
+        ("size", "0", "4 KiB to 100 GB"),
         ("size", "12", "4 KiB to 100 GB"),
         ("client-window", "1kB", "1 MB to 100 GB"),
-        ("centisecs", "100,often", "0 to 360000 centiseconds"),
-        ("centisecs", "360001", "0 to 360000 centiseconds"),
-        ("centisecs", "-1", "0 to 360000 centiseconds"),
+        ("centisecs", "100,often", "0 to 360000"),
+        ("centisecs", "360001", "0 to 360000"),
+        ("centisecs", "-5", "'-5' is not a number from 0 to 360000"),
+        ("centisecs", "", "0 to 360000"),
         ("centisecs", "100,0,100", "each once"),
         ("record", "4096,", "512 bytes to 1 GiB"),
+        ("record", "0", "512 bytes to 1 GiB"),
         ("record", "2GiB", "512 bytes to 1 GiB"),
         ("write-size", "2MiB", "or 'record'"),
+        ("client-window", "2GB", "a window of 2.00 GB is more than the file has (1.00 GB, --size)"),
+        ("samples", "0", "1 to 20"),
+        ("limiters", "none", "auto, kernel, process"),
         ("memory", "1MB", "16 MB to 64 GB"),
     ] {
         let error = Plan::read(&given(&[(name, value)])).unwrap_err().to_string();

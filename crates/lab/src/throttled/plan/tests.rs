@@ -26,9 +26,13 @@ fn jobs_run_together_up_to_a_stonewall() {
 #[test]
 fn what_cannot_be_run_says_why() {
     let error = |name: &str, value: &str| plan(&given(name, value)).map(drop).unwrap_err().to_string();
-    assert!(error("rates", "25MB,fast").contains("'fast' is not a rate such as 25MB"), "{}", error("rates", "fast"));
-    assert!(error("rates", "5").contains("from 100000 bytes a second"));
-    assert!(error("memory", "1KiB").contains("not a size such as 256MiB"));
+    assert!(
+        error("rates", "25MB,fast").contains("'fast' is not a rate from 100 kB/s to 10 GB/s"),
+        "{}",
+        error("rates", "fast")
+    );
+    assert!(error("rates", "5").contains("from 100 kB/s"));
+    assert!(error("memory", "1KiB").contains("not a size from 16 MiB to 8 GiB"));
     assert!(error("job", "/no/such.fio").contains("/no/such.fio cannot be read"));
 }
 

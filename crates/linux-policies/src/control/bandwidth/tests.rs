@@ -3,7 +3,7 @@ use super::*;
 fn steps(rate: u64, count: usize) -> Vec<(u64, u64)> {
     let mut bandwidth = Bandwidth::default();
     let step = |_| {
-        bandwidth.update(200, rate / 5);
+        bandwidth.update(1000, 200, rate / 5);
         (bandwidth.now, bandwidth.average)
     };
     (0..count).map(step).collect()
@@ -30,8 +30,8 @@ fn a_fast_device_by_table() {
 #[test]
 fn after_a_long_time_only_the_last_counts() {
     let mut bandwidth = Bandwidth::default();
-    bandwidth.update(5000, 20_000);
+    bandwidth.update(1000, 5000, 20_000);
     assert_eq!(bandwidth, Bandwidth { now: 4000, average: 4000 });
-    bandwidth.update(5000, 0);
+    bandwidth.update(1000, 5000, 0);
     assert_eq!(bandwidth, Bandwidth { now: 0, average: 1 });
 }

@@ -1,0 +1,104 @@
+//! What all devices together have dirty, kept so that writers to different devices do not meet.
+//!
+//! Owns: the sums, in as many parts as cache lines; how many devices there are, and what that makes an equal
+//! part; who waits for the guard of a law.
+//! Does not own: what a device has (`writeback::device`), the limits' formulas.
+//! Invariants: a device changes its own part only. A sum reads each part once; parts may change meanwhile.
+
+use std::sync::atomic::{AtomicU64, Ordering, fence};
+
+use crate::rare::Looks;
+use crate::writeback::device::DeviceId;
+
+/// Devices with a part of their own; more share them.
+const PARTS: usize = 16;
+
+/// Pages that all devices together have.
+#[derive(Default)]
+pub(crate) struct DirtyTotals {
+    parts: [Part; PARTS],
+    devices: AtomicU64,
+    /// One device's equal part of the limit.
+    pub(super) part_pages: AtomicU64,
+    /// Writers that wait for the guard above a law.
+    waiting: AtomicU64,
+    pub(crate) looks: Looks,
+}
+
+/// Two lines: the CPU fetches the second with the first.
+#[derive(Default)]
+#[repr(align(128))]
+struct Part {
+    /// Dirty or under writeback, or charged to become so.
+    held: AtomicU64,
+    /// Under writeback.
+    writeback: AtomicU64,
+}
+
+impl DirtyTotals {
+    fn part(&self, device: DeviceId) -> &Part {
+        &self.parts[device.0 as usize % PARTS]
+    }
+
+    pub(super) fn hold(&self, device: DeviceId, pages: u64) {
+        self.part(device).held.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(super) fn let_go(&self, device: DeviceId, pages: u64) {
+        self.part(device).held.fetch_sub(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn writeback_begins(&self, device: DeviceId, pages: u64) {
+        self.part(device).writeback.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn writeback_ends(&self, device: DeviceId, pages: u64) {
+        self.part(device).writeback.fetch_sub(pages, Ordering::Relaxed);
+    }
+
+    fn sum(&self, of: impl Fn(&Part) -> &AtomicU64) -> u64 {
+        self.looks.note();
+        let used = (self.devices() as usize).min(PARTS);
+        self.parts[..used].iter().map(|part| of(part).load(Ordering::Relaxed)).sum()
+    }
+
+    /// Dirty or under writeback, or charged to become so.
+    pub(crate) fn held(&self) -> u64 {
+        self.sum(|part| &part.held)
+    }
+
+    /// Under writeback.
+    pub(crate) fn writeback(&self) -> u64 {
+        self.sum(|part| &part.writeback)
+    }
+
+    pub(super) fn devices(&self) -> u64 {
+        self.devices.load(Ordering::Relaxed)
+    }
+
+    /// There are so many devices now, each with this equal part of the limit.
+    pub(super) fn divide(&self, devices: u64, part_pages: u64) {
+        self.devices.store(devices, Ordering::Relaxed);
+        self.part_pages.store(part_pages, Ordering::Relaxed);
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    /// A writer begins to wait; it looks at the guard once more after this, and is told of changes later.
+    pub(crate) fn waits(&self) -> Waits<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        Waits(self)
+    }
+}
+
+/// A writer waits while this lives.
+pub(crate) struct Waits<'a>(&'a DirtyTotals);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,164 @@
+//! A link with a bit rate where no network may be set up: a relay of TCP connections that lets bytes
+//! through at the rate at which an Ethernet of that bit rate carries them.
+//!
+//! Owns: the listener, the relayed connections, a bucket of tokens for each direction.
+//! Does not own: what is connected.
+//! Invariants: no more passes in a direction than its rate and one burst; at most [`CONNECTIONS_MAX`] at
+//! once; what is relayed is not looked into, and ends when either side ends.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::HardwareError;
+
+/// Connections relayed at once; more are closed.
+const CONNECTIONS_MAX: usize = 16;
+/// What may pass without a wait after a pause, and the most that is taken at a time. As in `slow_network`.
+const BURST_BYTES: usize = 16 << 10;
+/// What of a full frame is TCP's payload, and what of it counts at the rate: an MTU of 1,500 bytes less 52
+/// of headers, and with 14 of Ethernet, as `tbf` counts.
+const FRAME_PAYLOAD_BYTES: u64 = 1448;
+const FRAME_BYTES: u64 = 1514;
+
+/// A slow way to a server on this machine.
+pub struct LimitedRelay {
+    address: SocketAddr,
+    over: Arc<AtomicBool>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl LimitedRelay {
+    /// Relays what connects to [`LimitedRelay::address`] to `server`, each direction at `bits_per_s`.
+    ///
+    /// # Errors
+    /// When there is no port or thread to be had.
+    pub fn new(server: SocketAddr, bits_per_s: u64) -> Result<Self, HardwareError> {
+        let failed = |error: std::io::Error| HardwareError { what: format!("the relay of the slow network: {error}") };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (ends, buckets) = (Arc::clone(&over), [Bucket::new(bits_per_s), Bucket::new(bits_per_s)]);
+        let accept = move || accept(&listener, server, &buckets, &ends);
+        let accepting = std::thread::Builder::new().name("afflux-relay".to_owned()).spawn(accept).map_err(failed)?;
+        Ok(Self { address, over, accepting: Some(accepting) })
+    }
+
+    /// Where clients connect.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Drop for LimitedRelay {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        // It waits for a connection: this is the last.
+        let woken = TcpStream::connect(self.address);
+        if let (Ok(_), Some(accepting)) = (woken, self.accepting.take()) {
+            let _ = accepting.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, server: SocketAddr, buckets: &[Arc<Bucket>; 2], over: &AtomicBool) {
+    let open = Arc::new(AtomicUsize::new(0));
+    while let Ok((client, _)) = listener.accept() {
+        if over.load(Ordering::Acquire) {
+            return;
+        }
+        if open.load(Ordering::Relaxed) < CONNECTIONS_MAX {
+            // A server that refuses is seen by the client as a connection that ends.
+            let _ = relay(client, server, buckets, &open);
+        }
+    }
+}
+
+/// Starts the two directions of a connection, a thread each.
+fn relay(
+    client: TcpStream,
+    server: SocketAddr,
+    buckets: &[Arc<Bucket>; 2],
+    open: &Arc<AtomicUsize>,
+) -> std::io::Result<()> {
+    let server = TcpStream::connect(server)?;
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let directions = [(client.try_clone()?, server.try_clone()?), (server, client)];
+    let counted = Arc::new(Counted::new(open));
+    for ((from, to), bucket) in directions.into_iter().zip(buckets) {
+        let (bucket, counted) = (Arc::clone(bucket), Arc::clone(&counted));
+        std::thread::Builder::new().name("afflux-relay".to_owned()).spawn(move || {
+            pass(from, to, &bucket);
+            drop(counted);
+        })?;
+    }
+    Ok(())
+}
+
+/// Passes bytes until either side ends; then both end.
+fn pass(mut from: TcpStream, mut to: TcpStream, bucket: &Bucket) {
+    let mut piece = [0; BURST_BYTES];
+    loop {
+        let read = match from.read(&mut piece) {
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        bucket.take(read);
+        if to.write_all(&piece[..read]).is_err() {
+            break;
+        }
+    }
+    let _ = to.shutdown(Shutdown::Write);
+    let _ = from.shutdown(Shutdown::Read);
+}
+
+/// Counts a connection while it lives.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A direction's tokens, kept as the time at which all that was taken will have passed.
+pub(super) struct Bucket {
+    bits_per_s: u64,
+    passed_at: Mutex<Instant>,
+}
+
+impl Bucket {
+    pub(super) fn new(bits_per_s: u64) -> Arc<Self> {
+        Arc::new(Self { bits_per_s: bits_per_s.max(1), passed_at: Mutex::new(Instant::now()) })
+    }
+
+    /// How long so much payload is on the wire.
+    pub(super) fn time(&self, payload_bytes: usize) -> Duration {
+        let bits = payload_bytes as u64 * 8 * FRAME_BYTES / FRAME_PAYLOAD_BYTES;
+        Duration::from_secs_f64(bits as f64 / self.bits_per_s as f64)
+    }
+
+    /// Takes tokens; waits until they are there.
+    fn take(&self, payload_bytes: usize) {
+        std::thread::sleep(self.due(payload_bytes, Instant::now()).saturating_duration_since(Instant::now()));
+    }
+
+    /// When tokens taken at `now` are there. What was not used before counts up to a burst.
+    pub(super) fn due(&self, payload_bytes: usize, now: Instant) -> Instant {
+        let mut passed_at = self.passed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let earliest = now.checked_sub(self.time(BURST_BYTES)).unwrap_or(now);
+        *passed_at = (*passed_at).max(earliest) + self.time(payload_bytes);
+        *passed_at
+    }
+}

@@ -1,0 +1,167 @@
+//! What s0 runs: its options, and the cells that they come to.
+//!
+//! Owns: the options, the order of the runs.
+//! Does not own: a run (`mapped_writes`), the changes (`parts`).
+//! Invariants: what cannot be used is refused with what can.
+
+use super::mapped_writes::{MEMORY_MIB, Rig, Variant};
+use super::parts::{self, AS_IT_IS, Change};
+use super::published::SPEEDS;
+use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options;
+
+/// The base, then the forms of the patch in the order of time.
+pub(super) const VARIANTS: [&str; 6] = ["linux-2.6.31", "s0-july", "s0-seed", "s0-august", "s0-september", "s0-merged"];
+
+pub(super) const VARIANT: OptionInfo = OptionInfo {
+    name: "variant",
+    value: "LIST",
+    default: "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
+    doc: "Which laws, separated by commas",
+};
+pub(super) const SIZE_MIB: OptionInfo = OptionInfo {
+    name: "size-mib",
+    value: "LIST",
+    default: "",
+    doc: "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
+};
+pub(super) const RUNS: OptionInfo = OptionInfo {
+    name: "runs",
+    value: "NUMBER",
+    default: "",
+    doc: "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped",
+};
+
+pub(super) const CASE: OptionInfo = OptionInfo {
+    name: "case",
+    value: "LIST",
+    default: "",
+    doc: "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
+          others: beside dirty pages for another disk; reads: counter reads by path (all; with --quick speeds,reads)",
+};
+pub(super) const MEMORY: OptionInfo = OptionInfo {
+    name: "memory-mib",
+    value: "NUMBER",
+    default: "",
+    doc: "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty",
+};
+
+/// What is run, beside what is always.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Case {
+    Speeds,
+    Parts,
+    Near,
+    Others,
+    Reads,
+}
+
+impl Case {
+    const NAMES: [(&'static str, Self); 5] = [
+        ("speeds", Self::Speeds),
+        ("parts", Self::Parts),
+        ("near", Self::Near),
+        ("others", Self::Others),
+        ("reads", Self::Reads),
+    ];
+
+    fn read(text: &str) -> Result<Self, String> {
+        let found = Self::NAMES.into_iter().find(|(name, _)| *name == text);
+        found.map(|(_, case)| case).ok_or_else(|| {
+            let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
+            format!("there is no case '{text}'; there are {}", names.join(", "))
+        })
+    }
+}
+
+/// What is run.
+pub(super) struct Plan {
+    cases: Vec<Case>,
+    pub(super) variants: Vec<&'static str>,
+    sizes_mib: Vec<u64>,
+    runs: u64,
+    /// Of each change: less is enough, they are many.
+    runs_of_change: u64,
+    rig: Rig,
+}
+
+fn variant(text: &str) -> Result<&'static str, String> {
+    let found = VARIANTS.into_iter().find(|name| *name == text);
+    found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", VARIANT.default))
+}
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let sizes: &[u64] = if request.quick { &[400, 600, 900] } else { &SPEEDS.map(|line| line.0) };
+        let given = |option| !request.text(option).is_empty();
+        let sizes_mib = match given(&SIZE_MIB) {
+            true => request.list(&SIZE_MIB, options::number(1, 2000))?,
+            false => sizes.to_vec(),
+        };
+        let runs = match given(&RUNS) {
+            true => request.value(&RUNS, options::number(3, 100))?,
+            false if request.quick => 3,
+            false => 10,
+        };
+        let memory_mib = match given(&MEMORY) {
+            true => request.value(&MEMORY, options::number(1300, 16_000))?,
+            false => MEMORY_MIB,
+        };
+        let cases = match given(&CASE) {
+            true => request.list(&CASE, Case::read)?,
+            false if request.quick => vec![Case::Speeds, Case::Reads],
+            false => Case::NAMES.map(|(_, case)| case).to_vec(),
+        };
+        let variants = request.list(&VARIANT, variant)?;
+        let rig = Rig { memory_mib, ..Rig::WHOLE };
+        Ok(Self { cases, variants, sizes_mib, runs, runs_of_change: runs.min(5), rig })
+    }
+}
+
+/// A cell that is still to be run.
+pub(super) struct Planned {
+    pub(super) case: Case,
+    pub(super) change: Change,
+    pub(super) rig: Rig,
+    pub(super) size_mib: u64,
+    pub(super) runs: u64,
+}
+
+impl Plan {
+    pub(super) fn has(&self, case: Case) -> bool {
+        self.cases.contains(&case)
+    }
+
+    /// All cells, in the order in which they are run.
+    pub(super) fn cells(&self) -> Vec<Planned> {
+        let mut cells = Vec::new();
+        let mut add = |case, change, rig, size_mib, runs| {
+            if self.has(case) {
+                cells.push(Planned { case, change, rig, size_mib, runs });
+            }
+        };
+        for size_mib in self.sizes_mib.iter().copied() {
+            for name in self.variants.iter().copied() {
+                let change = Change { label: AS_IT_IS, variant: Variant::named(name) };
+                add(Case::Speeds, change, self.rig, size_mib, self.runs);
+            }
+            add(Case::Speeds, parts::UNASSIGNED, self.rig, size_mib, self.runs);
+        }
+        for size_mib in parts::SIZES_MIB {
+            for change in parts::CHANGES {
+                add(Case::Parts, change, self.rig, size_mib, self.runs_of_change);
+            }
+        }
+        for size_mib in parts::near_mib() {
+            for change in parts::NEAR {
+                add(Case::Near, change, self.rig, size_mib, self.runs_of_change);
+            }
+        }
+        for others_mib in parts::OTHERS_MIB {
+            for change in parts::BESIDE_OTHERS {
+                add(Case::Others, change, Rig { others_mib, ..self.rig }, 600, self.runs_of_change);
+            }
+        }
+        cells
+    }
+}

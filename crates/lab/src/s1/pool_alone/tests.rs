@@ -1,0 +1,33 @@
+use super::*;
+
+fn speeds(nr_requests: u64, request_kib: u64, cache_kib: u64) -> (f64, f64) {
+    let queue = Queue { nr_requests, request_kib, batch: 32, at_submission: false };
+    let speed = |variant: &Variant| {
+        let row = run_one(variant, queue, cache_kib, 40_000, 1).unwrap();
+        let share = row.metrics.get("pdflush_share").and_then(serde_json::Value::as_f64).unwrap();
+        assert_eq!(share, if variant.name == Variant::PLAIN.name { 1.0 } else { 0.0 }, "nobody else writes");
+        row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap()
+    };
+    (speed(&Variant::PLAIN), speed(&Variant::FLUSHERS))
+}
+
+#[test]
+fn a_sleep_longer_than_queue_and_caches_last_starves_the_disks() {
+    // 113 requests of 24 KiB last 7 ms.
+    let (plain, blocking) = speeds(128, 24, 0);
+    assert!(plain < 0.15 * blocking, "{plain} {blocking}");
+}
+
+#[test]
+fn the_disks_caches_hide_a_sleep() {
+    // Five times 8 MiB last 100 ms.
+    let (plain, blocking) = speeds(128, 24, DISK_CACHE_KIB);
+    assert!(plain > 0.8 * blocking, "{plain} {blocking}");
+}
+
+#[test]
+fn a_long_queue_needs_no_cache() {
+    // 1,793 requests of 64 KiB last 290 ms.
+    let (plain, blocking) = speeds(2048, 64, 0);
+    assert!(plain > 0.97 * blocking, "{plain} {blocking}");
+}

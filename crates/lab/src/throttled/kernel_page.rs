@@ -1,0 +1,207 @@
+//! Rows, table and plots of the case `kernel`.
+//!
+//! Owns: how the two sides are shown beside each other, what is said of them.
+//! Does not own: the runs, the figures (`kernel`).
+//! Invariants: what is more than the goal apart carries a mark.
+
+use report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
+
+use super::compare::{Look, deviation};
+use super::kernel::{FILLING_S, Figures, Form, GOAL, Written, apart_by_second, by_second, figures};
+use super::plan::Rate;
+use super::surroundings::{BEFORE_S, Surroundings};
+use crate::experiment::{Findings, Watch};
+
+/// Both sides of a form.
+pub(super) struct Compared<'a> {
+    pub(super) form: &'a Form,
+    pub(super) surroundings: &'a Surroundings,
+    pub(super) ours: &'a Written,
+    pub(super) theirs: Option<&'a Written>,
+}
+
+/// What comes out, as it grows.
+pub(super) struct Page<'a> {
+    rate: &'a Rate,
+    seconds: u64,
+    table: Table,
+    findings: Findings,
+}
+
+fn tenths(values: Vec<f64>) -> Vec<f64> {
+    values.into_iter().map(|value| (value * 10.0).round() / 10.0).collect()
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(rate: &'a Rate, seconds: u64) -> Self {
+        let right = Align::Right;
+        let table = Table::new(
+            "linux-6.1 simulated, and the kernel of this machine",
+            &[
+                ("", Align::Left),
+                ("", Align::Left),
+                ("accepted MB/s", right),
+                ("by second", right),
+                ("dirty MB", right),
+                ("write p99 ms", right),
+                ("fsync s", right),
+            ],
+        );
+        Self { rate, seconds, table, findings: Findings::default() }
+    }
+
+    pub(super) fn add(&mut self, compared: &Compared<'_>, watch: &mut dyn Watch) {
+        watch.row(&self.row(compared, compared.ours, Source::Simulated));
+        if let Some(theirs) = compared.theirs {
+            watch.row(&self.row(compared, theirs, Source::Measured));
+        }
+        self.lines(compared);
+        self.plots(compared);
+    }
+
+    pub(super) fn findings(mut self) -> Findings {
+        self.table.note(format!(
+            "Accepted and dirty: means from second {FILLING_S} to {}. By second: how far apart what was accepted in \
+             each of these seconds is, in the mean. An asterisk: more than 15 % apart.",
+            self.seconds
+        ));
+        self.findings.tables.push(self.table);
+        self.findings.says = says();
+        self.findings
+    }
+
+    fn row(&self, compared: &Compared<'_>, written: &Written, source: Source) -> Row {
+        let Compared { form, surroundings, .. } = compared;
+        let own = figures(written, self.seconds);
+        let mut metrics = Fields::new()
+            .with("accepted_mb_per_s", own.accepted_mb_per_s)
+            .with("dirty_mb", own.plateau_mb)
+            .with("write_p99_ms", own.p99_ms)
+            .with("write_max_ms", written.max_ns as f64 / 1e6)
+            .with("sync_s", own.sync_s)
+            .with("accepted_mb_by_second", tenths(by_second(written, self.seconds)));
+        if matches!(source, Source::Measured) {
+            let simulated = figures(compared.ours, self.seconds);
+            for (name, ours, theirs) in [
+                ("accepted_deviation_percent", simulated.accepted_mb_per_s, own.accepted_mb_per_s),
+                ("dirty_deviation_percent", simulated.plateau_mb, own.plateau_mb),
+                ("write_p99_deviation_percent", simulated.p99_ms, own.p99_ms),
+                ("sync_deviation_percent", simulated.sync_s, own.sync_s),
+            ] {
+                metrics.push(name, 100.0 * deviation(ours, theirs));
+            }
+            let apart = apart_by_second(compared.ours, written, self.seconds);
+            metrics.push("accepted_by_second_apart_percent", 100.0 * apart);
+            let others = surroundings.others_bytes.iter().map(|bytes| *bytes as f64 / 1e6).collect();
+            metrics.push("others_mb_by_second", tenths(others));
+        }
+        let (limit_bytes, background_bytes) = form.limit_bytes.unwrap_or_default();
+        Row {
+            experiment: "throttled".to_owned(),
+            variant: form.name.to_owned(),
+            params: Fields::new()
+                .with("rate_bytes_per_s", self.rate.bytes_per_s)
+                .with("max_bytes", form.max_bytes)
+                .with("dirty_bytes", limit_bytes)
+                .with("dirty_background_bytes", background_bytes)
+                .with("seconds", self.seconds)
+                .with("before_s", BEFORE_S)
+                .with("dirty_limit_bytes", surroundings.dirty_limit_bytes)
+                .with("hz", surroundings.hz)
+                .with("filling_s", surroundings.filling().as_secs_f64())
+                .with("others_bytes_per_s", surroundings.others_bytes_per_s())
+                .with("late_p99_ms", surroundings.late_p99_ns as f64 / 1e6),
+            metrics,
+            published: Fields::new(),
+            source,
+        }
+    }
+
+    fn lines(&mut self, compared: &Compared<'_>) {
+        let name = compared.form.name;
+        let line = |side: &str, figures: &Figures| {
+            [
+                name.to_owned(),
+                side.to_owned(),
+                format!("{:.1}", figures.accepted_mb_per_s),
+                String::new(),
+                format!("{:.1}", figures.plateau_mb),
+                format!("{:.1}", figures.p99_ms),
+                format!("{:.2}", figures.sync_s),
+            ]
+        };
+        let ours = figures(compared.ours, self.seconds);
+        self.table.row(line("simulated", &ours));
+        let Some(written) = compared.theirs else { return };
+        let theirs = figures(written, self.seconds);
+        self.table.row(line("measured", &theirs));
+        let marked = |share: f64, text: String| if share.abs() > GOAL { Cell::flagged(text) } else { text.into() };
+        let percent = |ours: f64, theirs: f64| {
+            let share = deviation(ours, theirs);
+            marked(share, format!("{:+.1} %", 100.0 * share))
+        };
+        let apart = apart_by_second(compared.ours, written, self.seconds);
+        self.table.row(vec![
+            name.into(),
+            "deviation".into(),
+            percent(ours.accepted_mb_per_s, theirs.accepted_mb_per_s),
+            marked(apart, format!("{:.1} %", 100.0 * apart)),
+            percent(ours.plateau_mb, theirs.plateau_mb),
+            percent(ours.p99_ms, theirs.p99_ms),
+            percent(ours.sync_s, theirs.sync_s),
+        ]);
+        let Surroundings { dirty_limit_bytes, hz, .. } = compared.surroundings;
+        let filling = match compared.surroundings.filling().as_secs_f64() {
+            0.0 => String::new(),
+            seconds => format!(", memory filled in {seconds:.1} s"),
+        };
+        self.table.note(format!(
+            "{name}, taken from the measured machine: {} MB may be dirty, {hz} ticks a second, others wrote {:.1} MB/s \
+             to other disks{filling}. Who slept there ran again up to {:.1} ms late (99th percentile).",
+            dirty_limit_bytes / 1_000_000,
+            compared.surroundings.others_bytes_per_s() as f64 / 1e6,
+            compared.surroundings.late_p99_ns as f64 / 1e6
+        ));
+    }
+
+    fn plots(&mut self, compared: &Compared<'_>) {
+        let title = |what: &str| format!("{what}: {} at {}/s", compared.form.name, self.rate.text);
+        let sides = [("simulated", Some(compared.ours)), ("measured", compared.theirs)];
+        let seconds = || Axis::new("time", Quantity::Time);
+        let mut dirty = Plot::new(title("Dirty bytes"), seconds(), Axis::new("dirty", Quantity::Memory));
+        let mut accepted = Plot::new(title("Accepted"), seconds(), Axis::new("accepted", Quantity::Data));
+        for (name, written) in sides.iter().filter_map(|(name, written)| written.map(|written| (*name, written))) {
+            let points =
+                |of: &dyn Fn(&Look) -> u64| written.looks.iter().map(|look| (look.at_s, of(look) as f64)).collect();
+            dirty = dirty.with(Series::new(name, Shape::Line, points(&|look| look.dirty_bytes)));
+            accepted = accepted.with(Series::new(name, Shape::Line, points(&|look| look.accepted_bytes)));
+        }
+        self.findings.figures.push(dirty.into());
+        self.findings.figures.push(accepted.into());
+    }
+}
+
+fn says() -> Vec<String> {
+    [
+        "The writer is alone on the device and writes 64 KiB at a time as fast as it may. The simulated side takes \
+         from the measured one what is no part of the law: what the machine lets be dirty, the kernel's ticks, how \
+         fast writes go while nobody is throttled, and what others write to other disks in each second, because a \
+         device's share of the limit is its part of all that was written lately.",
+        "The device is one that the kernel has not seen before. What it learns of a device, its bandwidth, its rate \
+         limit and its share, stays with the device's number, and a rate limit below the setpoint moves only when \
+         all that it follows lies above it: a loop device that was throttled before starts with the limit that it \
+         had then, and takes half a minute more to fill the same memory.",
+        "Pauses are whole ticks, cut down, so a writer gets through more than the rate that the law computes, the more \
+         the fewer ticks and the fewer pages at a time: a tenth more in a trace with 250 ticks a second and 208 pages, \
+         45 % more with 48 pages, as on a device that was throttled before.",
+        "A sleeper of the simulated machine has a CPU when it wakes. On a machine with more to do than CPUs it waits \
+         for one, which is in the 99th percentile of a write: how late sleepers ran is said above.",
+        "The running kernel is not 6.1. Known to differ: the device's limits in bytes, since 6.2, which the simulated \
+         law has; a small share is raised to a hundredth of what is left of the limit under strict_limit, and to an \
+         eighth otherwise, where 6.1 does only the latter and only for the position (since 6.14, from the patch); \
+         ext4 writes in large folios (since 6.16, from memory), so a writer's account is settled in steps of up to a \
+         write. The writer is no loop device's thread, so the local throttle of these plays no part.",
+    ]
+    .map(str::to_owned)
+    .to_vec()
+}

@@ -1,0 +1,159 @@
+//! What a machine is like around the writer: what the simulated side of the case `kernel` takes from the measured one.
+//!
+//! Owns: what of a machine is no part of the law and yet decides: how much may be dirty, how fast memory fills,
+//! what others write to other devices meanwhile, how long a tick is.
+//! Does not own: the simulation (`kernel`), the run that it is measured in (`plain_writer`).
+//! Invariants: nothing here says what the writer got once it was throttled.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::compare::Look;
+use crate::experiment::LabError;
+
+/// How long others are watched before the writer begins: of what was written so long ago a device's share keeps
+/// 1/256. Gigabytes may just have been written when the run begins.
+pub(super) const BEFORE_S: u64 = 24;
+/// A piece of the time in which memory fills.
+pub(super) const PIECE: Duration = Duration::from_millis(200);
+/// Pages of the kernel.
+const PAGE_BYTES: u64 = 4096;
+/// What kernels for x86 are built with.
+const TICK_RATES: [u64; 4] = [100, 250, 300, 1000];
+/// How long ticks are counted.
+const COUNTING: Duration = Duration::from_secs(1);
+
+/// A machine around the writer.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    /// What the kernel let be dirty, in the mean over the run.
+    pub(super) dirty_limit_bytes: u64,
+    /// Ticks a second.
+    pub(super) hz: u64,
+    /// What was accepted in each [`PIECE`] until writers were nearly throttled; none: memory filled in an instant.
+    pub(super) filling_bytes: Vec<u64>,
+    /// What others wrote to other devices in each second, from [`BEFORE_S`] before the writer on.
+    pub(super) others_bytes: Vec<u64>,
+    /// How late who slept meanwhile ran again, at the 99th percentile: more than ticks is for want of a CPU, which
+    /// the simulated machine has.
+    pub(super) late_p99_ns: u64,
+}
+
+/// The machine at an instant.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) at_s: f64,
+    pub(super) dirty_limit_bytes: u64,
+    /// Written since the start by all devices but the writer's.
+    pub(super) others_bytes: u64,
+    /// How late who looked ran again after this.
+    pub(super) late_ns: u64,
+}
+
+impl Surroundings {
+    /// Of a machine that was looked at from [`BEFORE_S`] seconds before 0 on, and of a writer that wrote for
+    /// so many seconds.
+    pub(super) fn of(around: &[Around], looks: &[Look], seconds: u64, hz: u64) -> Self {
+        let during = || around.iter().filter(|around| (0.0..=seconds as f64).contains(&around.at_s));
+        let count = during().count();
+        let limits: u64 = during().map(|around| around.dirty_limit_bytes).sum();
+        let dirty_limit_bytes = limits / count.max(1) as u64;
+        let mut late_ns: Vec<u64> = during().map(|around| around.late_ns).collect();
+        late_ns.sort_unstable();
+        let written = |at_s: f64| {
+            let after = around.partition_point(|around| around.at_s <= at_s);
+            around.get(after.saturating_sub(1)).map_or(0, |around| around.others_bytes)
+        };
+        let before = BEFORE_S as f64;
+        let second = |second: u64| {
+            let from_s = second as f64 - before;
+            written(from_s + 1.0).saturating_sub(written(from_s))
+        };
+        Self {
+            dirty_limit_bytes,
+            hz,
+            filling_bytes: filling(looks, dirty_limit_bytes),
+            others_bytes: (0..BEFORE_S + seconds).map(second).collect(),
+            late_p99_ns: late_ns.get(count * 99 / 100).copied().unwrap_or(0),
+        }
+    }
+
+    /// How long memory filled.
+    pub(super) fn filling(&self) -> Duration {
+        PIECE * self.filling_bytes.len() as u32
+    }
+
+    /// What others wrote while the writer did, a second.
+    pub(super) fn others_bytes_per_s(&self) -> u64 {
+        let during = self.others_bytes.get(BEFORE_S as usize..).unwrap_or_default();
+        during.iter().sum::<u64>() / during.len().max(1) as u64
+    }
+}
+
+/// What was accepted in each piece of the time until nearly as much was dirty as may be before anybody is
+/// throttled, which is at three quarters of the limit.
+fn filling(looks: &[Look], dirty_limit_bytes: u64) -> Vec<u64> {
+    let Some(filled) = looks.iter().find(|look| look.dirty_bytes > dirty_limit_bytes / 100 * 73) else {
+        return Vec::new();
+    };
+    let accepted = |at_s: f64| {
+        let after = looks.partition_point(|look| look.at_s <= at_s + 1e-6);
+        after.checked_sub(1).map_or(0, |at| looks[at].accepted_bytes)
+    };
+    let pieces = (filled.at_s / PIECE.as_secs_f64()) as u64;
+    let piece = |piece: u64| {
+        let from_s = piece as f64 * PIECE.as_secs_f64();
+        accepted(from_s + PIECE.as_secs_f64()) - accepted(from_s)
+    };
+    (0..pieces).map(piece).collect()
+}
+
+/// The first number on the line that begins with this.
+pub(super) fn field(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
+    line.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What the kernel lets be dirty on the whole machine and what it wrote since it started, in bytes.
+pub(super) fn limit_and_written() -> Result<(u64, u64), LabError> {
+    let text = fs::read_to_string("/proc/vmstat");
+    let text = text.map_err(|error| LabError::Failed(format!("/proc/vmstat: {error}")))?;
+    let bytes = |name: &str| {
+        let pages = field(&text, name);
+        pages.map(|pages| pages * PAGE_BYTES).ok_or_else(|| LabError::Failed(format!("/proc/vmstat has no {name}")))
+    };
+    Ok((bytes("nr_dirty_threshold ")?, bytes("nr_written ")?))
+}
+
+/// Ticks a second of this machine's kernel, counted for a second.
+pub(super) fn tick_rate() -> Result<u64, LabError> {
+    let ticks = || {
+        let text = fs::read_to_string("/proc/timer_list").unwrap_or_default();
+        field(&text, "jiffies:")
+    };
+    let unknown = || LabError::Failed("/proc/timer_list does not tell ticks".to_owned());
+    let (start, first) = (Instant::now(), ticks().ok_or_else(unknown)?);
+    thread::sleep(COUNTING);
+    let counted = ticks().ok_or_else(unknown)?.saturating_sub(first) as f64 / start.elapsed().as_secs_f64();
+    let nearest = TICK_RATES.into_iter().min_by_key(|rate| (*rate as f64 - counted).abs() as u64);
+    nearest.ok_or_else(unknown)
+}
+
+/// Has the kernel find so much memory and touch it, and gives it back at once. Memory that was not used for a
+/// while costs a virtual machine a fault of its host a page, and finding it takes reclaim; both are no part of
+/// what is compared. Nothing happens where less than twice as much is to be had.
+pub(super) fn warm_memory(bytes: u64) {
+    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    if field(&text, "MemAvailable:").unwrap_or(0) * 1024 < 2 * bytes {
+        return;
+    }
+    let mut memory = vec![0_u8; bytes as usize];
+    for page in memory.chunks_mut(PAGE_BYTES as usize) {
+        page[0] = 1;
+    }
+    std::hint::black_box(&memory);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,209 @@
+//! Two writers on two devices, against one alone: what devices share must not slow them down.
+//!
+//! Each writer dirties pages of its own file on a device of its own, which completes writes at once, and has
+//! them written between rounds, outside of what is measured. Prints nanoseconds of wall clock a page: the median
+//! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, and by a law that lets
+//! everybody through and is asked every so many pages. Options: `--quick`; `--count CASE N`: N rounds of one
+//! case on one thread, for callgrind; `--list` names the cases.
+#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
+
+use std::sync::{Arc, Barrier};
+use std::time::Instant;
+
+use engine::settings::Settings;
+use engine::throttle::{Decision, Law, LimitPages, Memory, Pace, Policies, Throttle, View};
+use engine::{Backing, Device, Engine, File, Limits, Request};
+use frames::Frames;
+use platform_linux::{IoChoice, LinuxPlatform, Reactors};
+
+const PAGE: usize = 4096;
+/// Of a round: less than the guard above a law lets a device take, so that nobody waits.
+const PAGES: usize = 16_384;
+
+/// Completes everything at once.
+struct AtOnce(Limits);
+
+impl Device for AtOnce {
+    fn limits(&self) -> &Limits {
+        &self.0
+    }
+
+    fn submit(&self, request: Request) {
+        request.complete(Ok(()));
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        u64::MAX
+    }
+}
+
+/// Lets everybody through; asked every so many pages.
+struct Every(u64);
+
+impl Law for Every {
+    type Task = ();
+    type Device = ();
+    type Shared = u64;
+
+    fn name(&self) -> &'static str {
+        "every"
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        0
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace { task_pages: self.0, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
+    }
+
+    fn decide(&self, _: &View, memory: Memory<'_, Self>) -> Decision {
+        *memory.shared += memory.pace.unpaid_pages;
+        memory.pace.unpaid_pages = 0;
+        Decision::Continue
+    }
+
+    fn wrote(&self, _: &View, pages: u64, _: &mut (), shared: &mut u64) {
+        *shared += pages;
+    }
+
+    fn over_background(&self, _: &View, _: &mut (), _: &mut u64) -> bool {
+        false
+    }
+
+    fn slice_pages(&self, _: &View, _: &mut (), _: &mut u64) -> u64 {
+        1024
+    }
+
+    fn limits(&self, _: &View, _: &mut (), _: &mut u64) -> LimitPages {
+        LimitPages::default()
+    }
+}
+
+struct Case {
+    name: &'static str,
+    /// How often a law is asked; 0 is equal parts.
+    every: u64,
+    call_pages: usize,
+}
+
+const CASES: &[Case] = &[
+    Case { name: "parts-4k", every: 0, call_pages: 1 },
+    Case { name: "parts-64k", every: 0, call_pages: 16 },
+    Case { name: "law-4k-never", every: 1 << 40, call_pages: 1 },
+    Case { name: "law-64k-never", every: 1 << 40, call_pages: 16 },
+    Case { name: "law-4k-every-64", every: 64, call_pages: 1 },
+    Case { name: "law-4k-every-8", every: 8, call_pages: 1 },
+];
+
+struct Rig {
+    platform: LinuxPlatform,
+    engine: Arc<Engine<LinuxPlatform>>,
+    files: [File; 2],
+    call_pages: usize,
+}
+
+impl Rig {
+    fn new(platform: &LinuxPlatform, case: &Case) -> Self {
+        let throttle = if case.every == 0 { Throttle::EqualParts } else { Throttle::Law(Arc::new(Every(case.every))) };
+        let mut settings = Settings::new();
+        for knob in ["dirty_ratio=90", "dirty_background_ratio=89", "dirty_expire_centisecs=360000"] {
+            settings.set_text(knob).unwrap();
+        }
+        let frames = Frames::new(512 << 20).unwrap();
+        let policies = Policies { throttle, ..Policies::default() };
+        let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
+        let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false };
+        let files = [0; 2].map(|_| {
+            let device = engine.add_device("at once", Arc::new(AtOnce(limits.clone())));
+            engine.open(device, Backing::new(Arc::new(())), 0)
+        });
+        let rig = Self { platform: platform.clone(), engine, files, call_pages: case.call_pages };
+        rig.files.iter().for_each(|file| {
+            rig.write(file);
+        });
+        rig.clean();
+        rig
+    }
+
+    fn clean(&self) {
+        for file in &self.files {
+            self.platform.block_on(self.engine.sync(file, 0..u64::MAX)).unwrap();
+        }
+    }
+
+    /// Dirties all pages of the file; nanoseconds a page.
+    fn write(&self, file: &File) -> f64 {
+        let piece = vec![7; self.call_pages * PAGE];
+        let began = Instant::now();
+        self.platform.block_on(async {
+            for at in (0..PAGES * PAGE).step_by(piece.len()) {
+                self.engine.write(file, at as u64, &piece).await.unwrap();
+            }
+        });
+        began.elapsed().as_nanos() as f64 / PAGES as f64
+    }
+
+    /// Both at once; the mean of the two.
+    fn write_both(&self) -> f64 {
+        let barrier = Barrier::new(2);
+        std::thread::scope(|scope| {
+            let [one, other] = [&self.files[0], &self.files[1]].map(|file| {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    barrier.wait();
+                    self.write(file)
+                })
+            });
+            f64::midpoint(one.join().unwrap(), other.join().unwrap())
+        })
+    }
+
+    fn end(self) {
+        self.files.iter().for_each(|file| self.engine.discard(file));
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();
+    let platform = reactors.platform();
+    if words.iter().any(|word| word == "--list") {
+        CASES.iter().for_each(|case| println!("{}", case.name));
+        return;
+    }
+    if let Some(at) = words.iter().position(|word| word == "--count") {
+        let case = CASES.iter().find(|case| case.name == words[at + 1]).unwrap();
+        let rig = Rig::new(&platform, case);
+        for _ in 0..words[at + 2].parse::<u32>().unwrap() {
+            rig.write(&rig.files[0]);
+            rig.clean();
+        }
+        rig.end();
+        return;
+    }
+    let rounds = if words.iter().any(|word| word == "--quick") { 5 } else { 41 };
+    println!("{:<18} {:>14} {:>14} {:>8}", "case", "one, ns/page", "two, ns/page", "ratio");
+    for case in CASES {
+        let rig = Rig::new(&platform, case);
+        let measured: Vec<(f64, f64)> = (0..rounds)
+            .map(|_| {
+                let one = rig.write(&rig.files[0]);
+                rig.clean();
+                let two = rig.write_both();
+                rig.clean();
+                (one, two)
+            })
+            .collect();
+        let one = median(measured.iter().map(|(one, _)| *one).collect());
+        let two = median(measured.iter().map(|(_, two)| *two).collect());
+        let ratio = median(measured.iter().map(|(one, two)| two / one).collect());
+        println!("{:<18} {one:>14.1} {two:>14.1} {ratio:>8.3}", case.name);
+        rig.end();
+    }
+}
