@@ -82,7 +82,6 @@ fn run_one(args: &LabRun) -> Outcome {
 }
 
 /// What was asked for, wherever on the line it stood.
-#[derive(Debug, PartialEq)]
 struct Asked {
     json: bool,
     html: Option<std::path::PathBuf>,
