@@ -51,7 +51,7 @@ fn show_list(args: &LabList) -> Outcome {
 
 fn run_one(args: &LabRun) -> Outcome {
     let experiment = lab::experiment(&args.name).map_err(|error| Failure::wrong_use(error.to_string()))?;
-    let mut args = Asked { html: args.html.clone(), json: args.json, ..Asked::read(args)? };
+    let mut args = Asked::read(args)?;
     let request = Request { quick: args.quick, measured: args.measured, given: std::mem::take(&mut args.given) };
     request.check(experiment).map_err(|error| Failure::wrong_use(error.to_string()))?;
     if request.measured && !experiment.can_measure() {
@@ -82,7 +82,6 @@ fn run_one(args: &LabRun) -> Outcome {
 }
 
 /// What was asked for, wherever on the line it stood.
-#[derive(Default)]
 struct Asked {
     json: bool,
     html: Option<std::path::PathBuf>,
@@ -93,31 +92,41 @@ struct Asked {
 
 impl Asked {
     fn read(args: &LabRun) -> Outcome<Self> {
-        let mut asked = Self { quick: args.quick, measured: args.measured, ..Self::default() };
+        let LabRun { json, quick, measured, .. } = *args;
+        let mut asked = Self { json, html: args.html.clone(), quick, measured, given: Vec::new() };
         let mut words = args.options.iter();
         while let Some(word) = words.next() {
-            let Some(name) = word.strip_prefix("--") else {
+            let Some(text) = word.strip_prefix("--") else {
                 return Err(Failure::wrong_use(format!("'{word}' is not --OPTION VALUE")));
             };
+            let (name, given) = match text.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (text, None),
+            };
+            if let Some(switch) = asked.switch(name) {
+                if let Some(value) = given {
+                    return Err(Failure::wrong_use(format!("--{name} takes no value, and '{value}' was given")));
+                }
+                *switch = true;
+                continue;
+            }
+            let value = given.or_else(|| words.next().cloned());
+            let value = value.ok_or_else(|| Failure::wrong_use(format!("--{name} needs a value")))?;
             match name {
-                "quick" => asked.quick = true,
-                "measured" => asked.measured = true,
-                "json" | "html" => {
-                    return Err(Failure::wrong_use(format!("--{name} goes before the experiment's own options")));
-                }
-                _ => {
-                    let (name, value) = match name.split_once('=') {
-                        Some((name, value)) => (name, value.to_owned()),
-                        None => match words.next() {
-                            Some(value) => (name, value.clone()),
-                            None => return Err(Failure::wrong_use(format!("--{name} needs a value"))),
-                        },
-                    };
-                    asked.given.push((name.to_owned(), value));
-                }
+                "html" => asked.html = Some(value.into()),
+                _ => asked.given.push((name.to_owned(), value)),
             }
         }
         Ok(asked)
+    }
+
+    fn switch(&mut self, name: &str) -> Option<&mut bool> {
+        match name {
+            "json" => Some(&mut self.json),
+            "quick" => Some(&mut self.quick),
+            "measured" => Some(&mut self.measured),
+            _ => None,
+        }
     }
 }
 

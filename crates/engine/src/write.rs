@@ -163,7 +163,7 @@ impl<P: Platform> Engine<P> {
             }
             let cause = if self.cache().ruling.is_some() { PauseCause::MemoryGuard } else { PauseCause::DevicePart };
             let _noted = NotedPause::begins(self, device, cause, u64::MAX);
-            let _waits = self.cache().dirty.waits();
+            let waits = self.cache().dirty.waits();
             let mut take = pin!(device.budget.take(pages));
             poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
@@ -171,6 +171,7 @@ impl<P: Platform> Engine<P> {
                     // Not before it is in the queue: the flusher asks who waits.
                     device.flusher.raise();
                     // Nor this: what others gave back until now was told to nobody.
+                    waits.is_queued();
                     refresh_guard(self.cache(), device);
                 }
                 granted

@@ -16,5 +16,7 @@ fn options_of_the_experiment_are_pairs() {
     assert_eq!(read.given, pairs);
     assert!(asked(&["--link"]).err().unwrap().contains("--link needs a value"));
     assert!(asked(&["link"]).err().unwrap().contains("'link' is not --OPTION VALUE"));
-    assert!(asked(&["--json"]).err().unwrap().contains("before"));
+    let read = asked(&["--link", "100Mbit", "--json", "--html", "pages", "--measured"]).unwrap();
+    assert!(read.json && read.measured && read.html == Some("pages".into()) && read.given.len() == 1);
+    assert!(asked(&["--json=1"]).err().unwrap().contains("--json takes no value, and '1' was given"));
 }

@@ -102,8 +102,13 @@ fn a_threshold_in_time_is_shown_in_bytes_with_the_speed_that_it_comes_from() {
     assert_eq!(device()["background_threshold_bytes"], 0, "of a device of which nothing is known");
     let mut client = Client::mount(&server);
     let root = client.root();
-    client.write_file(&root, "a", &Bytes::new(1).vec(4 << 20));
-    let device = device();
+    // A speed is known once the device was busy for long enough, which on a fast one takes some writing.
+    let bytes = Bytes::new(1).vec(4 << 20);
+    let known = (0..1000).find_map(|turn| {
+        client.write_file(&root, &format!("{}", turn % 4), &bytes);
+        Some(device()).filter(|device| device["write_bandwidth_bytes_per_s"].is_u64())
+    });
+    let device = known.expect("a speed after 4 GB");
     let (speed, threshold) = (&device["write_bandwidth_bytes_per_s"], &device["background_threshold_bytes"]);
     let (speed, threshold) = (speed.as_u64().unwrap(), threshold.as_u64().unwrap());
     assert_eq!(threshold, (speed / 4096 / 100 * 4096).min(3_354_624), "{device}");

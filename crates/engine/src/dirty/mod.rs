@@ -13,7 +13,7 @@
 mod totals;
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
+use std::sync::atomic::Ordering;
 
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::settings::Knob;
@@ -162,9 +162,7 @@ pub(crate) fn uncharge(cache: &Cache, device: &DeviceState, pages: u64) {
         return;
     }
     give_back(device, pages);
-    // Whoever begins to wait after this question looks at what was given back.
-    fence(Ordering::SeqCst);
-    if cache.ruling.is_some() && cache.dirty.waiting() > 0 {
+    if cache.ruling.is_some() && cache.dirty.anybody_waits() {
         // What the others may have depends on it.
         let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
         for other in devices.iter().filter(|other| other.budget.waiting() > 0) {

@@ -4,10 +4,11 @@
 //! part; who waits for the guard of a law.
 //! Does not own: what a device has (`writeback::device`), the limits' formulas.
 //! Invariants: a device changes its own part only. A sum reads each part once; parts may change meanwhile.
-
-use std::sync::atomic::{AtomicU64, Ordering, fence};
+//! Of one who gives pages back and one who begins to wait for them, one sees the other: each writes what the
+//! other reads, and there is a fence in between.
 
 use crate::rare::Looks;
+use crate::sync::atomic::{AtomicU64, Ordering, fence};
 use crate::writeback::device::DeviceId;
 
 /// Devices with a part of their own; more share them.
@@ -82,14 +83,15 @@ impl DirtyTotals {
         self.part_pages.store(part_pages, Ordering::Relaxed);
     }
 
-    pub(super) fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Relaxed)
+    /// After pages were given back: whether anybody may wait for them, and has to be told.
+    pub(super) fn anybody_waits(&self) -> bool {
+        fence(Ordering::SeqCst);
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// A writer begins to wait; it looks at the guard once more after this, and is told of changes later.
+    /// A writer begins to wait.
     pub(crate) fn waits(&self) -> Waits<'_> {
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        fence(Ordering::SeqCst);
         Waits(self)
     }
 }
@@ -97,8 +99,19 @@ impl DirtyTotals {
 /// A writer waits while this lives.
 pub(crate) struct Waits<'a>(&'a DirtyTotals);
 
+impl Waits<'_> {
+    /// It is in its device's queue now. What was given back before this is seen by who looks after it; of what
+    /// is given back later it is told.
+    pub(crate) fn is_queued(&self) {
+        fence(Ordering::SeqCst);
+    }
+}
+
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
+
+#[cfg(all(test, loom))]
+mod loom_models;
