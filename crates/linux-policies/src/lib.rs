@@ -15,4 +15,4 @@ mod proportions;
 mod registry;
 
 pub use balance::Part;
-pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, policy, policy_changed, policy_with};
+pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, WITH_TICKS, policy, policy_changed, policy_with};

@@ -29,6 +29,9 @@ pub const NAMES: &[&str] = &[
     "linux-6.1",
 ];
 
+/// What may follow a name, in words.
+pub const WITH_TICKS: &str = "linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a second";
+
 /// What ends a wait for congestion in the policies of 2.6.31.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CongestionWaits {
@@ -41,11 +44,7 @@ pub enum CongestionWaits {
 
 /// There is no such policy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no policy '{name}'; there are: {} (linux-3.6 and linux-6.1 also with @100, @250, @300 or @1000: ticks a \
-     second)",
-    NAMES.join(", ")
-)]
+#[error("there is no policy '{name}'; there are: {} ({WITH_TICKS})", NAMES.join(", "))]
 pub struct UnknownPolicy {
     /// What was asked for.
     pub name: String,

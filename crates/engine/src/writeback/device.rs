@@ -364,6 +364,7 @@ impl DeviceState {
                 let mut state = lock(&file.state);
                 if state.dirtied_at > expired_before {
                     state.queued = false;
+                    // That instant will do for now: a pause that has ended since is found at the next look.
                     requeue(&file, &mut state, expired_before);
                     continue;
                 }

@@ -13,6 +13,12 @@ pub(super) const SPEEDS: [(u64, [f64; 2], [f64; 2]); 6] = [
     (900, [124.875, 0.99], [125.5, 9.62]),
 ];
 
+/// By how many percent the patch was faster at a size of the table.
+pub(super) fn gain(size_mib: u64) -> Option<f64> {
+    let line = SPEEDS.iter().find(|line| line.0 == size_mib)?;
+    Some((line.2[0] / line.1[0] - 1.0) * 100.0)
+}
+
 /// A line of perf stat: what, 2.6.31-rc4, patched, and what can be said of it here.
 pub(super) const PERF: [(&str, f64, f64, &str); 10] = [
     ("task-clock ms", 2387.447419, 2116.794967, "not modelled: a page costs the same in all variants"),

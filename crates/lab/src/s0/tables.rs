@@ -5,7 +5,7 @@
 
 use report::{Align, Cell as Text, Table};
 
-use super::published::SPEEDS;
+use super::published::{self, SPEEDS};
 use super::{Case, Cell, parts};
 
 pub(super) const BASE: &str = "linux-2.6.31";
@@ -54,9 +54,7 @@ fn speeds(cells: &[Cell]) -> Table {
         let line = SPEEDS.iter().find(|line| line.0 == cell.size_mib);
         let (published, published_gain) = match (line, cell.name()) {
             (Some(line), BASE) => (Some(line.1), None),
-            (Some(line), "s0-july" | parts::UNASSIGNED_NAME) => {
-                (Some(line.2), Some((line.2[0] / line.1[0] - 1.0) * 100.0))
-            }
+            (Some(line), "s0-july" | parts::UNASSIGNED_NAME) => (Some(line.2), published::gain(line.0)),
             _ => (None, None),
         };
         let speed = |[mean, sd]: [f64; 2]| format!("{mean:.1} ({sd:.2})");
@@ -94,7 +92,8 @@ fn changes(cells: &[Cell]) -> Table {
         }
         table.row(row);
     }
-    table.note("Gain: against linux-2.6.31 as it is. Published: +4.1 %, +21.2 % and +11.2 %.");
+    let published = parts::SIZES_MIB.map(|size_mib| text_of(published::gain(size_mib))).join(", ");
+    table.note(format!("Gain: against {BASE} as it is. Published: {published}."));
     table
 }
 

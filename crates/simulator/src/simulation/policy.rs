@@ -6,14 +6,12 @@
 
 use engine::settings::{Knob, Settings, Shares};
 use engine::throttle::Policies;
+use linux_policies::WITH_TICKS;
 
 use super::{Simulation, SimulationError};
 
 /// What only kernels' laws look at.
 const OF_KERNELS: &[Knob] = &[Knob::MinRatio, Knob::MaxRatio, Knob::MinBytes, Knob::MaxBytes, Knob::StrictLimit];
-
-/// What else there is.
-const WITH_TICKS: &str = "the last two also with ticks a second, as linux-6.1@250: 100, 250, 300 or 1000";
 
 /// The name of the engine's own policies.
 pub const OWN_POLICY: &str = "afflux";
