@@ -14,17 +14,16 @@ use frames::Frames;
 
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::memory::FrameMemory;
-use crate::cache::wait::{Answer, lock};
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::counters::{Counter, Local};
-use crate::dirty::apply_limits;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
+use crate::policy::{AnyPolicy, EqualParts, InForce};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::{Knob, KnobError, Settings, Shares};
-use crate::throttle::{Driver, Kept, LimitPages, Policies, Ruling, Throttle};
+use crate::wait::{Answer, lock};
 use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
-use crate::writeback::driver::FlushOf;
+use crate::writeback::driver::{Driver, FlushOf};
 use crate::writeback::flusher::flush_device;
 
 /// Files that are flushed at the same time.
@@ -90,6 +89,29 @@ impl File {
     }
 }
 
+/// What an engine is made with; for one engine only, since a driver keeps state.
+#[derive(Clone)]
+pub struct Policies {
+    /// How writers are throttled, and what is written in the background.
+    pub policy: Arc<dyn AnyPolicy>,
+    /// Who does background writeback.
+    pub driver: Driver,
+}
+
+impl Policies {
+    /// What ratios are shares of, with so much memory.
+    pub fn shares(&self, memory_bytes: u64) -> Shares {
+        Shares { memory_bytes, background: self.policy.needs().background_share }
+    }
+}
+
+impl Default for Policies {
+    /// Each device has an equal part of the dirty limit, and a flusher.
+    fn default() -> Self {
+        Self { policy: Arc::new(EqualParts), driver: Driver::default() }
+    }
+}
+
 /// How the engine is doing.
 #[derive(Clone, Debug)]
 pub struct EngineStatus {
@@ -126,11 +148,7 @@ impl<P: Platform> Engine<P> {
     /// As [`Engine::new`].
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
         assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
-        let ruling = match policies.throttle {
-            Throttle::EqualParts => None,
-            Throttle::Law(law) => Some(Ruling::new(law)),
-        };
-        let cache = Arc::new(Cache::new(frames, settings, ruling));
+        let cache = Arc::new(Cache::new(frames, settings, InForce::new(policies.policy)));
         let engine = Arc::new(Self { platform, cache, driver: policies.driver });
         if let Driver::Own(driver) = &engine.driver {
             driver.start(Arc::new(FlushOf(Arc::clone(&engine))));
@@ -169,12 +187,12 @@ impl<P: Platform> Engine<P> {
         let added = {
             let mut devices = self.cache.devices();
             let id = DeviceId(devices.len() as u32);
-            let memory: Kept = self.cache.ruling.as_ref().map_or(Box::new(()), |ruling| ruling.law.new_device());
+            let memory = self.cache.policy.new_device();
             let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.cache.dirty), memory));
             devices.push(Arc::clone(&added));
             added
         };
-        apply_limits(&self.cache);
+        self.divide();
         let id = added.id;
         self.platform.spawn("flusher", flush_device(Arc::clone(self), added));
         id
@@ -203,7 +221,7 @@ impl<P: Platform> Engine<P> {
 
     fn shares(&self) -> Shares {
         let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES;
-        Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
+        Shares { memory_bytes, background: self.cache.policy.needs().background_share }
     }
 
     /// The knobs that have a value of their own for the device.
@@ -212,8 +230,7 @@ impl<P: Platform> Engine<P> {
     }
 
     fn knobs_changed(&self) {
-        apply_limits(&self.cache);
-        for device in self.devices() {
+        for device in self.divide() {
             device.flusher.raise();
         }
     }
@@ -278,15 +295,9 @@ impl<P: Platform> Engine<P> {
     pub fn status(&self) -> EngineStatus {
         let now = self.platform.now();
         let status = |device: &Arc<DeviceState>| {
-            let mut status = device.status(&self.cache, now);
-            if let Some(limits) = self.law_limits(device) {
-                let LimitPages { dirty, background, bandwidth } = limits;
-                let bytes = |pages: u64| pages.saturating_mul(PAGE_BYTES);
-                status.dirty_limit_bytes = bytes(dirty);
-                status.background_threshold_bytes = bytes(background);
-                status.write_bandwidth_bytes_per_s = bandwidth.map(bytes).or(status.write_bandwidth_bytes_per_s);
-            }
-            status
+            let limits =
+                self.ask_policy(device, |policy, view, own, shared| policy.limits(view, &mut **own, &mut **shared));
+            device.status(limits, now)
         };
         let devices: Vec<_> = self.devices().iter().map(status).collect();
         EngineStatus {
@@ -346,22 +357,12 @@ impl<P: Platform> Engine<P> {
         file.device.let_be(file)
     }
 
-    /// Wakes the flusher if what is dirty has passed its threshold. A law says so itself when it is asked.
+    /// Wakes the flusher if what is dirty and not in flight has passed the threshold that the policy set.
     pub(crate) fn wake_flusher_if_over(&self, device: &DeviceState) {
-        if self.cache.ruling.is_some() {
-            return;
-        }
-        let time = device.background_time_pages(&self.cache.settings);
-        let over_time = time.is_some_and(|pages| device.reclaimable_pages() > pages);
-        if over_time || device.budget.used() > device.background_pages(&self.cache) {
+        let above = device.admission.wake_above_pages();
+        if above < u64::MAX && device.reclaimable_pages() > above {
             device.flusher.raise();
         }
-    }
-
-    /// Whether the law in force wants background writeback of the device.
-    pub(crate) fn is_over_background(&self, device: &DeviceState) -> bool {
-        self.ask_law(device, |law, view, own, shared| law.over_background(view, &mut **own, &mut **shared))
-            .unwrap_or_else(|| device.reclaimable_pages() > device.background_pages(&self.cache))
     }
 }
 

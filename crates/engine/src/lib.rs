@@ -13,6 +13,7 @@ mod engine;
 pub mod error;
 mod page;
 pub mod platform;
+pub mod policy;
 pub mod rare;
 mod read;
 mod readahead;
@@ -21,17 +22,19 @@ mod request;
 mod reshape;
 pub mod settings;
 mod sync;
-pub mod throttle;
+mod throttle;
+mod units;
+mod wait;
 mod write;
 mod writeback;
 
 pub use cache::{Census, PinnedPages};
-pub use engine::{Engine, EngineStatus, File};
+pub use engine::{Engine, EngineStatus, File, Policies};
 pub use error::{DeviceError, Error};
 pub use platform::{Backing, Device, Limits, Nanos, Platform, WallNanos};
 pub use request::{Operation, Request};
 pub use writeback::device::{DeviceId, DeviceStatus};
-pub use writeback::driver::{Boxed, Flush, FlushDriver, PutBack, RunEnd, Taken};
+pub use writeback::driver::{Boxed, Driver, Flush, FlushDriver, PutBack, RunEnd, Taken};
 
 /// The largest size a file can have: 2^63 - 1, what a host's signed offsets can name.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

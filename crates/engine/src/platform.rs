@@ -21,6 +21,8 @@ impl Nanos {
     pub const MILLISECOND: u64 = 1_000_000;
     /// One second.
     pub const SECOND: u64 = 1_000_000_000;
+    /// The end of time.
+    pub const NEVER: Self = Self(u64::MAX);
 
     /// This instant moved `ns` later; stops at the end of time.
     #[must_use]

@@ -214,8 +214,7 @@ impl<P: Platform> Engine<P> {
     /// How often what all devices share was looked at so far: the list of devices, the sums of what they
     /// have, a law's memory of all of them; 0 in a build without the feature `rare-paths`.
     pub fn shared_looks(&self) -> u64 {
-        let ruling = self.cache().ruling.as_ref().map_or(0, |ruling| ruling.looks.count());
-        self.cache().dirty.looks.count() + ruling
+        self.cache().dirty.looks.count() + self.cache().policy.looks.count()
     }
 
     /// Lets others run, if that is forced.

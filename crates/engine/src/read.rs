@@ -16,7 +16,6 @@ use crate::FILE_BYTES_MAX;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::hit::InPage;
 use crate::cache::memory::{FrameMemory, Piece, Pieces};
-use crate::cache::wait::{Answer, Changed, lock};
 use crate::cache::{PAGE_BYTES, PinnedPages};
 use crate::counters::Counter;
 use crate::engine::{Engine, File};
@@ -27,6 +26,7 @@ use crate::rare::Rare;
 use crate::reclaim::evict::Spare;
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
+use crate::wait::{Answer, Changed, lock};
 use crate::writeback::complete::requeue;
 use crate::writeback::device::DeviceState;
 
@@ -228,9 +228,7 @@ impl<P: Platform> Engine<P> {
             (ahead, tried, (absent.end - pages.start).clamp(1, tried))
         };
         let demanded = (pages.end - pages.start).min(count).min(u64::from(self.cache().frames.total() / 16).max(1));
-        if file.device.reading.take(demanded).await.is_err() {
-            return Ok(());
-        }
+        file.device.reading.take(demanded).await;
         let mut room = ReadRoom { device: Arc::clone(&file.device), pages: demanded };
         let mut spare = self.take_frames(demanded as usize).await;
         if count > demanded && file.device.reading.try_take(count - demanded) {
@@ -238,9 +236,7 @@ impl<P: Platform> Engine<P> {
             spare.grow(count as usize, Effort::NoRetry);
         }
         self.rare_yield().await;
-        if file.device.slots.take(1).await.is_err() {
-            return Ok(());
-        }
+        file.device.slots.take(1).await;
         let answer = Answer::new();
         let filled = pages.start..pages.start + spare.len() as u64;
         if !self.start_fill(file, filled.clone(), &mut spare, room, Some(&answer)) {
@@ -384,14 +380,10 @@ impl<P: Platform> Engine<P> {
 
     /// Reads what a page lacks into a side frame, merges it, and waits for that.
     async fn merge(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) -> Result<(), Error> {
-        if file.device.reading.take(1).await.is_err() {
-            return Ok(());
-        }
+        file.device.reading.take(1).await;
         let room = ReadRoom { device: Arc::clone(&file.device), pages: 1 };
         let mut spare = self.take_frames(1).await;
-        if file.device.slots.take(1).await.is_err() {
-            return Ok(());
-        }
+        file.device.slots.take(1).await;
         let answer = Answer::new();
         let side = {
             let mut state = lock(&file.state);

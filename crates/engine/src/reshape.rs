@@ -19,7 +19,6 @@ use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::hit::InPage;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
 use crate::dirty::uncharge;
 use crate::engine::{Engine, File};
@@ -29,6 +28,7 @@ use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::reclaim::evict::Spare;
 use crate::request::Operation;
+use crate::wait::{Answer, lock};
 use crate::writeback::complete::owe_flush;
 
 /// When to look again whether a copy into a page has ended.
@@ -126,7 +126,7 @@ impl<P: Platform> Engine<P> {
     }
 
     async fn reshape_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
-        file.reshaping.take(1).await?;
+        file.reshaping.take(1).await;
         let _turn = Turn(file);
         match shape {
             Shape::Size(size) => {
@@ -342,9 +342,7 @@ impl<P: Platform> Engine<P> {
     /// false. Waits for what is in flight of the file.
     pub async fn invalidate(self: &Arc<Self>, file: &File, size: u64, seen: u64) -> bool {
         let file = &file.0;
-        if file.reshaping.take(1).await.is_err() {
-            return false;
-        }
+        file.reshaping.take(1).await;
         let _turn = Turn(file);
         let _hold = self.hold(file).await;
         let mut state = lock(&file.state);

@@ -9,28 +9,20 @@
 mod page;
 mod space;
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 
 use self::page::Means;
 use crate::cache::PAGE_BYTES;
 use crate::cache::file::FileInner;
 use crate::cache::hit::InPage;
-use crate::cache::wait::lock;
 use crate::counters::Counter;
-use crate::dirty::{Charge, refresh_guard, try_take_anew};
 use crate::engine::{Engine, File};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::read::check_range;
 use crate::reclaim::evict::Spare;
-use crate::throttle::PauseCause;
-use crate::throttle::balance::NotedPause;
-
-/// Most bytes that are charged and written at a time.
-const PIECE_BYTES: usize = 256 << 10;
+use crate::wait::lock;
 
 /// Why a piece stopped before its end.
 enum Stop {
@@ -90,17 +82,9 @@ impl<P: Platform> Engine<P> {
         done
     }
 
-    /// How much is charged at a time: less when the limit is small, or the writer's allowance nearly
-    /// used up, so that it is not overrun.
     fn piece_bytes(&self, file: &FileInner) -> usize {
-        if self.cache().rare.strikes(Rare::SmallPiece) {
-            return PAGE_BYTES as usize;
-        }
-        let mut pages = crate::dirty::limit_pages(self.cache()) / 4;
-        if self.cache().ruling.is_some() {
-            pages = pages.min(self.allowance_pages(file));
-        }
-        ((pages.max(1) * PAGE_BYTES) as usize).min(PIECE_BYTES)
+        let pages = if self.cache().rare.strikes(Rare::SmallPiece) { 1 } else { self.piece_pages(file) };
+        (pages * PAGE_BYTES) as usize
     }
 
     /// Writes at least one byte of the piece; returns how many.
@@ -151,34 +135,6 @@ impl<P: Platform> Engine<P> {
         self.wake_flusher_if_over(&file.device);
         self.balance(file, dirtied).await?;
         Ok(done)
-    }
-
-    /// Waits until the device's dirty budget has room for so many pages: its part of the limit, or
-    /// under a law the guard above it.
-    async fn charge(&self, file: &FileInner, pages: u64) -> Result<Charge, Error> {
-        let device = &file.device;
-        if !device.budget.try_take(pages) && !try_take_anew(self.cache(), device, pages) {
-            if let Some(error) = device.keeps_failing() {
-                return Err(error.into());
-            }
-            let cause = if self.cache().ruling.is_some() { PauseCause::MemoryGuard } else { PauseCause::DevicePart };
-            let _noted = NotedPause::begins(self, device, cause, u64::MAX);
-            let waits = self.cache().dirty.waits();
-            let mut take = pin!(device.budget.take(pages));
-            poll_fn(|cx| {
-                let granted = take.as_mut().poll(cx);
-                if granted.is_pending() {
-                    // Not before it is in the queue: the flusher asks who waits.
-                    device.flusher.raise();
-                    // Nor this: what others gave back until now was told to nobody.
-                    waits.is_queued();
-                    refresh_guard(self.cache(), device);
-                }
-                granted
-            })
-            .await?;
-        }
-        Ok(Charge::granted(device, pages))
     }
 
     fn needs_frame(&self, file: &FileInner, page: u64) -> bool {

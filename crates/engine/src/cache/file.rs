@@ -13,11 +13,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::index::Index;
-use super::wait::{Answer, Permits, WaitQueue};
 use super::{Cache, PAGE_BYTES};
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Nanos};
-use crate::throttle::balance::Payer;
+use crate::policy::Payer;
+use crate::wait::{Answer, Permits, WaitQueue};
 use crate::writeback::device::DeviceState;
 
 /// Pages of a file without users that are let go at a time.
@@ -35,7 +35,7 @@ pub(crate) struct FileInner {
     /// Waiters for requests in flight, tags and holds.
     pub(crate) queue: WaitQueue,
     /// One change of shape (size, holes) at a time.
-    pub(crate) reshaping: Permits<Error>,
+    pub(crate) reshaping: Permits,
     /// Changes of shape asked for and not yet ended.
     pub(crate) reshapes: AtomicU32,
     /// A read that ends past this offset has used up what was read ahead.

@@ -13,30 +13,27 @@ pub(crate) mod index;
 pub(crate) mod memory;
 pub(crate) mod nodes;
 mod pins;
-pub(crate) mod wait;
 #[cfg(all(test, loom))]
 pub(crate) mod witness;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use frames::{FRAME_BYTES, FrameId, Frames, Order};
+use frames::{FrameId, Frames, Order};
 
 use crate::dirty::DirtyTotals;
 use crate::page::{GUARD, Identity, PageTable};
+use crate::policy::InForce;
 use crate::rare::{Rare, Switches};
 use crate::reclaim::lru::Lru;
 use crate::settings::{Knob, Settings};
-use crate::throttle::Ruling;
+pub(crate) use crate::units::PAGE_BYTES;
+use crate::wait::{WaitQueue, lock};
 use crate::writeback::device::DeviceState;
 pub use census::Census;
 use file::FileInner;
 use nodes::Nodes;
 pub use pins::PinnedPages;
-use wait::{WaitQueue, lock};
-
-/// Bytes in a page, as file offsets count.
-pub(crate) const PAGE_BYTES: u64 = FRAME_BYTES as u64;
 
 /// How many queues the waiters for pages are spread over.
 const PAGE_QUEUES: usize = 256;
@@ -58,8 +55,8 @@ pub(crate) struct Cache {
     pub(crate) rare: Switches,
     /// What all devices have dirty.
     pub(crate) dirty: Arc<DirtyTotals>,
-    /// The law of throttling, if it is not equal parts.
-    pub(crate) ruling: Option<Ruling>,
+    /// The policy in force.
+    pub(crate) policy: InForce,
     /// `min_ratio` of all devices together.
     pub(crate) min_ratio_sum: AtomicU64,
     /// How often a congested queue has cleared.
@@ -74,7 +71,7 @@ struct FileTable {
 }
 
 impl Cache {
-    pub(crate) fn new(frames: Frames, settings: Settings, ruling: Option<Ruling>) -> Self {
+    pub(crate) fn new(frames: Frames, settings: Settings, policy: InForce) -> Self {
         let pages = PageTable::new(frames.total());
         Self {
             frames: Arc::new(frames),
@@ -90,7 +87,7 @@ impl Cache {
             lost_epoch: AtomicU64::new(0),
             rare: Switches::new(),
             dirty: Arc::default(),
-            ruling,
+            policy,
             min_ratio_sum: AtomicU64::new(0),
             congestion_ends: AtomicU64::new(0),
             congestion_queue: WaitQueue::new(),

@@ -1,15 +1,14 @@
-//! How much may be dirty, and who waits when it is too much.
+//! How much may be dirty: what is charged to whom, and how much is left.
 //!
-//! Owns: the division of the dirty limit among devices, or under a law the guard above it; a writer's
-//! charge for the pages it dirties; the sum over all devices.
-//! Does not own: the flusher that makes room, the pages, the law (`throttle`).
-//! Invariants: with equal parts a writer waits for its own device only, and the parts add up to the
-//! share of the cache that the knob allows, so readers always find frames. Under a law all devices
-//! together stay below the guard, with room kept for a device that comes new, but for a sixteenth that
-//! they may take in all before they look at each other again. What is charged is given back when the
-//! page is written, cut off, or was not dirtied after all. Who is charged and finds room locks, reads and
-//! writes nothing that writers to other devices change.
+//! Owns: each device's admission queue, the memory guard, a writer's charge for the pages it dirties, the sum over
+//! all devices.
+//! Does not own: the flusher that makes room, the pages, how much room the policy in force gives (`policy`).
+//! Invariants: under the memory guard all devices together leave frames to readers, with room kept for a device
+//! that comes new, but for a sixteenth that they may take in all before they look at each other again. What is
+//! charged is given back when the page is written, cut off, or was not dirtied after all. A charge that fits locks,
+//! reads and writes nothing that writers to other devices change.
 
+pub(crate) mod queue;
 mod totals;
 
 use std::sync::Arc;
@@ -18,6 +17,7 @@ use std::sync::atomic::Ordering;
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::settings::Knob;
 use crate::writeback::device::DeviceState;
+pub(crate) use queue::AdmissionQueue;
 
 /// Fewest pages a device may have dirty, whatever the knobs say.
 const LIMIT_PAGES_MIN: u64 = 4;
@@ -39,42 +39,41 @@ fn all_pages(cache: &Cache) -> u64 {
     }
 }
 
-/// What may be dirty at all: under a law halfway between what it aims at and all frames.
+/// What may be dirty at all: what the knobs allow, or what the memory guard does, which is halfway between that
+/// and all frames.
 fn dirty_pages_max(cache: &Cache) -> u64 {
-    match cache.ruling {
-        None => all_pages(cache),
-        Some(_) => (all_pages(cache) + u64::from(cache.frames.total())) / 2,
-    }
+    let all = all_pages(cache);
+    if cache.policy.needs().memory_guard { (all + u64::from(cache.frames.total())) / 2 } else { all }
 }
 
-/// One device's dirty limit in pages: an equal part of the cache's.
-pub(crate) fn limit_pages(cache: &Cache) -> u64 {
+/// One device's equal part, in pages, of what the knobs allow.
+pub(crate) fn part_pages(cache: &Cache) -> u64 {
     cache.dirty.part_pages.load(Ordering::Relaxed)
 }
 
-/// Most pages that the device may have dirty under a law. A device alone may have all that may be
+/// Most pages that the memory guard lets the device have dirty. A device alone may have all that may be
 /// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
 /// all it could get leaves room to those that come later, and the sum stays below the whole.
-fn guard_pages(cache: &Cache, device: &DeviceState) -> u64 {
+pub(crate) fn guard_pages(cache: &Cache, device: &DeviceState) -> u64 {
     let all = dirty_pages_max(cache);
     if cache.dirty.devices() < 2 {
         return all.max(LIMIT_PAGES_MIN);
     }
-    let others = cache.dirty.held().saturating_sub(device.budget.used());
+    let others = cache.dirty.held().saturating_sub(device.admission.pages());
     (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN)
 }
 
-/// Under a law the device's guard depends on what the others have. Who waits for it has it looked at when
-/// any of them gives pages back.
+/// A device's guard depends on what the others have: it is computed anew for those who wait for it when any of
+/// them gives pages back.
 pub(crate) fn refresh_guard(cache: &Cache, device: &DeviceState) {
-    if cache.ruling.is_some() {
-        device.budget.set_limit(guard_pages(cache, device));
+    if cache.policy.needs().memory_guard {
+        device.admission.set_guard(guard_pages(cache, device));
     }
 }
 
 /// Takes pages that the device has no room for by what it saw of the others last, if it has now.
 pub(crate) fn try_take_anew(cache: &Cache, device: &DeviceState, pages: u64) -> bool {
-    cache.ruling.is_some() && device.budget.try_take_within(guard_pages(cache, device), pages)
+    cache.policy.needs().memory_guard && device.admission.try_take_within(guard_pages(cache, device), pages)
 }
 
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
@@ -85,25 +84,22 @@ fn reading_pages(cache: &Cache) -> u64 {
     (clean / 2 / devices).max(LIMIT_PAGES_MIN)
 }
 
-/// Tells every device its limit; after a knob or the number of devices changed.
-pub(crate) fn apply_limits(cache: &Cache) {
+/// Computes all that follows from knobs and from the number of devices; after one of them changed.
+pub(crate) fn divide(cache: &Cache) -> Vec<Arc<DeviceState>> {
     let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
     let count = devices.len().max(1) as u64;
-    let limit = (all_pages(cache) / count).max(LIMIT_PAGES_MIN);
-    cache.dirty.divide(devices.len() as u64, limit);
+    cache.dirty.divide(devices.len() as u64, (all_pages(cache) / count).max(LIMIT_PAGES_MIN));
     let min_ratios = devices.iter().map(|device| device.knob(&cache.settings, Knob::MinRatio));
     cache.min_ratio_sum.store(min_ratios.sum(), Ordering::Relaxed);
     let unseen = if count > 1 { dirty_pages_max(cache) / UNSEEN_PART / count } else { u64::MAX };
-    for device in devices {
-        match cache.ruling {
-            None => device.budget.set_limit(limit),
-            Some(_) => {
-                device.budget.set_room(unseen);
-                refresh_guard(cache, &device);
-            }
+    for device in &devices {
+        if cache.policy.needs().memory_guard {
+            device.admission.set_unseen(unseen);
         }
+        refresh_guard(cache, device);
         device.reading.set_limit(reading_pages(cache));
     }
+    devices
 }
 
 /// Pages charged to a device before they are dirtied; what is not used goes back on drop.
@@ -114,10 +110,16 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// What was granted by the device's budget.
+    /// What the device's admission queue has granted.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
         device.totals.hold(device.id, pages);
         Self { device: Arc::clone(device), pages, spent: 0 }
+    }
+
+    /// What the policy lets in whatever the queue says.
+    pub(crate) fn forced(device: &Arc<DeviceState>, pages: u64) -> Self {
+        device.admission.force(pages);
+        Self::granted(device, pages)
     }
 
     /// One page was dirtied: it stays charged until [`uncharge`].
@@ -145,15 +147,15 @@ impl Drop for Charge {
     }
 }
 
-/// Pages became dirty that nobody was asked about.
+/// Pages became dirty that were charged without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
     device.totals.hold(device.id, pages);
-    device.budget.force(pages);
+    device.admission.force(pages);
 }
 
 fn give_back(device: &DeviceState, pages: u64) {
     device.totals.let_go(device.id, pages);
-    device.budget.give_back(pages);
+    device.admission.give_back(pages);
 }
 
 /// Pages are no longer dirty.
@@ -162,10 +164,10 @@ pub(crate) fn uncharge(cache: &Cache, device: &DeviceState, pages: u64) {
         return;
     }
     give_back(device, pages);
-    if cache.ruling.is_some() && cache.dirty.anybody_waits() {
+    if cache.policy.needs().memory_guard && cache.dirty.anybody_waits() {
         // What the others may have depends on it.
         let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
-        for other in devices.iter().filter(|other| other.budget.waiting() > 0) {
+        for other in devices.iter().filter(|other| other.admission.waiting() > 0) {
             refresh_guard(cache, other);
         }
     }

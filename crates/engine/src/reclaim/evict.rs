@@ -10,12 +10,12 @@ use frames::{Effort, FrameId, Mobility, Order};
 
 use crate::cache::Cache;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::lock;
 use crate::counters::{Counter, Local};
 use crate::engine::Engine;
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
+use crate::wait::lock;
 
 /// Pages taken from the lists at a time.
 const BATCH: usize = 32;

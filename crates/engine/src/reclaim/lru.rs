@@ -11,8 +11,8 @@ use std::sync::Mutex;
 
 use frames::FrameId;
 
-use crate::cache::wait::lock;
 use crate::page::{DIRTY, Identity, PRESENT, PRIOR, PageTable, READING, WRITEBACK};
+use crate::wait::lock;
 
 const NONE: u32 = u32::MAX;
 const UNLISTED: u8 = 0;

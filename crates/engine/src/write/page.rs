@@ -16,7 +16,6 @@ use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::hit::InPage;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::dirty::Charge;
 use crate::engine::Engine;
@@ -25,6 +24,7 @@ use crate::page::{
 };
 use crate::platform::Platform;
 use crate::reclaim::evict::Spare;
+use crate::wait::lock;
 
 /// What a write was given to dirty pages with.
 pub(super) struct Means<'a> {

@@ -17,12 +17,12 @@ use std::sync::atomic::Ordering;
 use crate::cache::PAGE_BYTES;
 use crate::cache::file::FileInner;
 use crate::cache::nodes::{Nodes, Tag};
-use crate::cache::wait::lock;
 use crate::engine::Engine;
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::request::Operation;
 use crate::settings::Knob;
+use crate::wait::lock;
 
 impl<P: Platform> Engine<P> {
     /// Near a full device: has the range reserved before it is accepted.
@@ -33,7 +33,7 @@ impl<P: Platform> Engine<P> {
     ) -> Result<(), Error> {
         let device = &file.device;
         let margin = device.knob(&self.cache().settings, Knob::ReserveBytes);
-        let owed = device.budget.used() * PAGE_BYTES;
+        let owed = device.admission.pages() * PAGE_BYTES;
         let reserving = device.reserving.load(Ordering::Acquire);
         let plenty = if reserving { margin.saturating_mul(2) } else { margin };
         if device.device.free_bytes_hint() >= plenty.saturating_add(owed) {

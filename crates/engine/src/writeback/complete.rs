@@ -14,15 +14,16 @@ use super::batch::sectors_of;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::memory::FrameMemory;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::{Changed, lock};
 use crate::counters::Counter;
 use crate::dirty::uncharge;
 use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
+use crate::policy::Completed;
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
+use crate::wait::{Changed, lock};
 use crate::writeback::driver::PutBack;
 
 /// The end of a write request.
@@ -78,10 +79,8 @@ impl<P: Platform> Completion for WriteEnds<P> {
         device.request_ends(now);
         device.write_ends(now, if result.is_ok() { bytes } else { 0 });
         uncharge(&file.cache, device, ended.uncharged);
-        if ended.written > 0 {
-            let pages = ended.written;
-            engine.ask_law(device, |law, view, own, shared| law.wrote(view, pages, &mut **own, &mut **shared));
-        }
+        let done = Completed { pages: ended.written, bytes: if result.is_ok() { bytes } else { 0 }, latency_ns: 0 };
+        engine.tell_policy(device, &done);
         file.cache.rare_wake();
         engine.release_request(device);
         let changed = Changed::now();

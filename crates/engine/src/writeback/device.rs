@@ -14,15 +14,16 @@ use super::bandwidth::Bandwidth;
 use super::complete::requeue;
 use super::congestion::Congestion;
 use super::schedule::{FlushReason, View};
+use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState};
-use crate::cache::wait::{Permits, Signal, WaitQueue, lock};
-use crate::cache::{Cache, PAGE_BYTES};
-use crate::dirty::DirtyTotals;
+use crate::dirty::{AdmissionQueue, DirtyTotals};
 use crate::error::DeviceError;
 use crate::platform::{Device, Nanos};
+use crate::policy::pauses::PauseTally;
+use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, LimitPages, PauseStatus};
 use crate::settings::{DeviceSettings, Knob, Settings};
-use crate::throttle::pauses::PauseTally;
-use crate::throttle::{Kept, PauseStatus};
+use crate::units::{bytes_of, centisecs_ns};
+use crate::wait::{Permits, Signal, WaitQueue, lock};
 
 /// A device of an engine, by number from 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
@@ -35,13 +36,13 @@ pub(crate) struct DeviceState {
     pub(crate) device: Arc<dyn Device>,
     pub(crate) settings: DeviceSettings,
     /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
-    pub(crate) budget: Permits<DeviceError>,
+    pub(crate) admission: AdmissionQueue,
     /// What all devices have dirty.
     pub(crate) totals: Arc<DirtyTotals>,
     /// Requests in flight.
-    pub(crate) slots: Permits<DeviceError>,
+    pub(crate) slots: Permits,
     /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all.
-    pub(crate) reading: Permits<DeviceError>,
+    pub(crate) reading: Permits,
     pub(crate) flusher: Signal,
     lists: Mutex<Lists>,
     pub(crate) writeback_pages: AtomicU64,
@@ -54,9 +55,9 @@ pub(crate) struct DeviceState {
     pub(crate) congestion: Congestion,
     /// Turns of files under way.
     pub(crate) flushing: AtomicU32,
-    /// What the law in force remembers of the device.
-    pub(crate) law_memory: Mutex<Kept>,
-    /// The law says that the device is over.
+    /// What the policy in force remembers of the device.
+    pub(crate) memory: DeviceMemory,
+    /// The policy says that the device is over.
     pub(crate) exceeded: AtomicBool,
     pub(crate) pauses: PauseTally,
     /// Those who wait for a write to end, to have its request.
@@ -89,6 +90,10 @@ struct Lists {
 }
 
 impl Lists {
+    fn any_ready(&self) -> bool {
+        !(self.dirty.is_empty() && self.io.is_empty() && self.more.is_empty())
+    }
+
     /// When the file that has been dirty longest became so, or the first found for which that is
     /// long `enough`.
     fn oldest(&self, enough: impl Fn(Nanos) -> bool) -> Option<Nanos> {
@@ -103,7 +108,7 @@ impl Lists {
     }
 
     /// Takes what is next off its list.
-    fn next(&mut self, reason: FlushReason, expired_before: Nanos) -> Option<Weak<FileInner>> {
+    fn next(&mut self, reason: FlushReason) -> Option<Weak<FileInner>> {
         let Self { dirty, io, more, sync, retry, .. } = self;
         match reason {
             FlushReason::Sync => sync.pop_front(),
@@ -115,8 +120,8 @@ impl Lists {
                 }
                 io.pop_front().map(|entry| entry.file)
             }
-            FlushReason::Expired => {
-                let expired = |entry: &Entry| entry.dirtied_at <= expired_before;
+            FlushReason::Expired { before } => {
+                let expired = |entry: &Entry| entry.dirtied_at <= before;
                 for list in [io, more, dirty] {
                     if let Some(at) = list.iter().position(expired) {
                         return list.remove(at).map(|entry| entry.file);
@@ -166,7 +171,7 @@ impl DeviceState {
         name: &str,
         device: Arc<dyn Device>,
         totals: Arc<DirtyTotals>,
-        law_memory: Kept,
+        memory: DeviceMemory,
     ) -> Self {
         let depth = u64::from(device.limits().depth.max(1));
         Self {
@@ -174,7 +179,7 @@ impl DeviceState {
             name: name.to_owned(),
             device,
             settings: DeviceSettings::default(),
-            budget: Permits::new(0),
+            admission: AdmissionQueue::new(),
             totals,
             slots: Permits::new(depth),
             reading: Permits::new(0),
@@ -186,7 +191,7 @@ impl DeviceState {
             writes_in_flight: AtomicU32::new(0),
             congestion: Congestion::default(),
             flushing: AtomicU32::new(0),
-            law_memory: Mutex::new(law_memory),
+            memory,
             exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
             write_ended: WaitQueue::new(),
@@ -209,28 +214,6 @@ impl DeviceState {
         knob.min((depth - depth / 4).max(1))
     }
 
-    /// Dirty pages above which the flusher starts, where devices have equal parts.
-    pub(crate) fn background_pages(&self, cache: &Cache) -> u64 {
-        match self.knob(&cache.settings, Knob::BackgroundBytes) {
-            0 => crate::dirty::limit_pages(cache) * self.knob(&cache.settings, Knob::BackgroundRatio) / 100,
-            bytes => bytes / PAGE_BYTES,
-        }
-    }
-
-    /// Dirty pages above which the flusher starts because writing them takes too long: bandwidth times
-    /// `dirty_background_centisecs` / 100. Nothing if that is off. A device of which nothing is known is
-    /// written to at once, so that it is.
-    pub(crate) fn background_time_pages(&self, settings: &Settings) -> Option<u64> {
-        let centisecs = self.knob(settings, Knob::BackgroundCentisecs);
-        (centisecs > 0).then(|| self.bandwidth_pages().unwrap_or(0).saturating_mul(centisecs) / 100)
-    }
-
-    /// The lower of the two, where devices have equal parts.
-    fn background_pages_in_force(&self, cache: &Cache) -> u64 {
-        let time_pages = self.background_time_pages(&cache.settings).unwrap_or(u64::MAX);
-        self.background_pages(cache).min(time_pages)
-    }
-
     /// Pages a second that the device writes while it has something to write, once that is known.
     pub(crate) fn bandwidth_pages(&self) -> Option<u64> {
         lock(&self.usage).bandwidth.bytes_per_second().map(|bytes| bytes / PAGE_BYTES)
@@ -238,7 +221,7 @@ impl DeviceState {
 
     /// Pages that are dirty and not under writeback.
     pub(crate) fn reclaimable_pages(&self) -> u64 {
-        self.budget.used().saturating_sub(self.writeback_pages.load(Ordering::Relaxed))
+        self.admission.pages().saturating_sub(self.writeback_pages.load(Ordering::Relaxed))
     }
 
     pub(crate) fn write_begins(&self, now: Nanos) {
@@ -356,16 +339,16 @@ impl DeviceState {
 
     /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote
     /// since they were listed: what is dirty now is younger, and they are listed by that.
-    pub(crate) fn next_file(&self, reason: FlushReason, expired_before: Nanos) -> Option<Arc<FileInner>> {
+    pub(crate) fn next_file(&self, reason: FlushReason) -> Option<Arc<FileInner>> {
         loop {
-            let next = lock(&self.lists).next(reason, expired_before)?;
+            let next = lock(&self.lists).next(reason)?;
             let Some(file) = next.upgrade() else { continue };
-            if reason == FlushReason::Expired {
+            if let FlushReason::Expired { before } = reason {
                 let mut state = lock(&file.state);
-                if state.dirtied_at > expired_before {
+                if state.dirtied_at > before {
                     state.queued = false;
                     // That instant will do for now: a pause that has ended since is found at the next look.
-                    requeue(&file, &mut state, expired_before);
+                    requeue(&file, &mut state, before);
                     continue;
                 }
             }
@@ -374,16 +357,7 @@ impl DeviceState {
     }
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.
-    pub(crate) fn view(&self, cache: &Cache, now: Nanos, background: Background) -> View {
-        let draining = self.draining.load(Ordering::Relaxed) > 0;
-        let memory_short = self.memory_short.load(Ordering::Relaxed) || self.budget.waiting() > 0;
-        let dirty_pages = self.reclaimable_pages();
-        let (background_pages, over_law) = match background {
-            Background::Parts => (self.background_pages_in_force(cache), false),
-            Background::Law(over) => (u64::MAX, over),
-            Background::Elsewhere => (u64::MAX, false),
-        };
-        let expire_ns = self.knob(&cache.settings, Knob::ExpireCentisecs) * 10 * Nanos::MILLISECOND;
+    pub(crate) fn flusher_view(&self, settings: &Settings, now: Nanos) -> View {
         let mut lists = lock(&self.lists);
         let due = |(at, _): &(Nanos, Later)| *at <= now;
         for (_, later) in lists.later.extract_if(.., |entry| due(entry)).collect::<Vec<_>>() {
@@ -392,24 +366,15 @@ impl DeviceState {
                 Later::Sync(file) => lists.sync.push_back(file),
             }
         }
-        // Older ones change nothing once there is reason enough to write.
-        let any_will_do = draining || memory_short || over_law || dirty_pages > background_pages;
-        let oldest = lists.oldest(|dirtied_at| any_will_do || dirtied_at.after(expire_ns) <= now);
         View {
             now,
             sync_waiting: !lists.sync.is_empty(),
             retry_due: !lists.retry.is_empty(),
-            files_ready: oldest.is_some(),
-            draining,
-            memory_short,
-            dirty_pages,
-            background_pages,
-            over_law,
-            expires_here: background != Background::Elsewhere,
-            oldest,
-            expire_ns,
+            files_ready: lists.any_ready(),
+            draining: self.draining.load(Ordering::Relaxed) > 0,
+            memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
-            interval_ns: cache.settings.get(Knob::WritebackCentisecs) * 10 * Nanos::MILLISECOND,
+            interval_ns: centisecs_ns(settings.get(Knob::WritebackCentisecs)),
         }
     }
 
@@ -450,7 +415,7 @@ impl DeviceState {
                 usage.last_error = Some(error);
                 if usage.failures_in_row >= FAILURES_BEFORE_TELLING {
                     drop(usage);
-                    self.budget.fail(error);
+                    self.admission.fail(error);
                 }
             }
         }
@@ -462,11 +427,27 @@ impl DeviceState {
         usage.last_error.filter(|_| usage.failures_in_row >= FAILURES_BEFORE_TELLING)
     }
 
-    pub(crate) fn status(&self, cache: &Cache, now: Nanos) -> DeviceStatus {
-        let dirty_bytes = self.budget.used() * PAGE_BYTES;
-        let dirty_limit_bytes = crate::dirty::limit_pages(cache) * PAGE_BYTES;
+    /// What a policy sees of the device.
+    pub(crate) fn counts(&self) -> DeviceCounts {
+        let writeback = self.writeback_pages.load(Ordering::Relaxed);
+        DeviceCounts {
+            reclaimable: self.admission.pages().saturating_sub(writeback),
+            writeback,
+            dirtied: self.dirtied_pages.load(Ordering::Relaxed),
+            written: self.written_pages.load(Ordering::Relaxed),
+            bandwidth: self.bandwidth_pages().unwrap_or(0),
+            flushing: self.flushing.load(Ordering::Relaxed) > 0,
+            runs: self.admission.runs(),
+            writes_in_flight: u64::from(self.writes_in_flight.load(Ordering::Relaxed)),
+            payers_waiting: self.pauses.waiting(),
+            ..DeviceCounts::default()
+        }
+    }
+
+    /// How it is doing; `limits` are the policy's.
+    pub(crate) fn status(&self, limits: LimitPages, now: Nanos) -> DeviceStatus {
+        let dirty_bytes = self.admission.pages() * PAGE_BYTES;
         let files_dirty = self.unclean_count() as u32;
-        let background_pages = self.background_pages_in_force(cache);
         let usage = lock(&self.usage);
         let busy_now = if usage.in_flight > 0 { now.since(usage.busy_since) } else { 0 };
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
@@ -475,7 +456,7 @@ impl DeviceState {
             name: self.name.clone(),
             dirty_bytes,
             writeback_bytes: writeback * PAGE_BYTES,
-            dirty_limit_bytes,
+            dirty_limit_bytes: bytes_of(limits.dirty),
             written_bytes: usage.written_bytes,
             busy_ns: usage.busy_ns + busy_now,
             in_flight: usage.in_flight,
@@ -483,22 +464,21 @@ impl DeviceState {
             files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
             last_error: usage.last_error,
-            background_threshold_bytes: background_pages.saturating_mul(PAGE_BYTES),
-            write_bandwidth_bytes_per_s: usage.bandwidth.bytes_per_second(),
+            background_threshold_bytes: bytes_of(limits.background),
+            write_bandwidth_bytes_per_s: limits.bandwidth.map(bytes_of).or(usage.bandwidth.bytes_per_second()),
             pauses: self.pauses.status(),
         }
     }
 }
 
-/// Who says when background writeback of a device is due.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Background {
-    /// The device's part of the limit.
-    Parts,
-    /// A law, and it says this.
-    Law(bool),
-    /// A driver of its own, which writes what is old, too.
-    Elsewhere,
+impl DirtyFiles for DeviceState {
+    fn any(&self) -> bool {
+        lock(&self.lists).any_ready()
+    }
+
+    fn dirty_since(&self, enough: &dyn Fn(Nanos) -> bool) -> Option<Nanos> {
+        lock(&self.lists).oldest(enough)
+    }
 }
 
 /// How a device is doing.
@@ -531,7 +511,7 @@ pub struct DeviceStatus {
     /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
     /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
     pub background_threshold_bytes: u64,
-    /// Bytes a second that it writes, as the law in force estimates it; where that makes no estimate, as
+    /// Bytes a second that it writes, as the policy in force estimates it; where that makes no estimate, as
     /// measured while it has something to write. Unknown at first. (The kernel's BdiWriteBandwidth.)
     pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Writers' pauses by cause, as far as there were any.

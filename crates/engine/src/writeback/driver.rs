@@ -21,15 +21,27 @@ use super::flusher::{BUSY_NS, Batch, come_back};
 use super::schedule::FlushReason;
 use crate::cache::file::FileInner;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::platform::{Nanos, Platform};
+use crate::policy::View;
 use crate::settings::Knob;
-use crate::throttle::View;
+use crate::units::centisecs_ns;
+use crate::wait::lock;
 
 /// A future on the heap: writeback is no hot path.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Who does background writeback.
+#[derive(Clone, Default)]
+pub enum Driver {
+    /// One flusher a device.
+    #[default]
+    FlusherEach,
+    /// Somebody else, over the same primitives. The devices' flushers still serve syncs, second
+    /// tries, drains and those who are short of frames.
+    Own(Arc<dyn FlushDriver>),
+}
 
 /// Drives background writeback of all devices of one engine.
 pub trait FlushDriver: Send + Sync + 'static {
@@ -37,7 +49,7 @@ pub trait FlushDriver: Send + Sync + 'static {
     /// driver itself may not.
     fn start(&self, flush: Arc<dyn Flush>);
 
-    /// A law wants background writeback to start. Does not wait.
+    /// A policy wants background writeback to start. Does not wait.
     fn kick(&self, flush: Arc<dyn Flush>);
 }
 
@@ -77,7 +89,7 @@ pub trait Flush: Send + Sync + 'static {
     fn devices(&self) -> Vec<DeviceId>;
     /// The shared counters; those of a device are zero.
     fn view(&self) -> View;
-    /// Whether the law in force wants background writeback of the device to go on.
+    /// Whether the policy in force wants background writeback of the device to go on.
     fn over_background(&self, device: DeviceId) -> bool;
     /// Whether the device's queue is congested.
     fn congested(&self, device: DeviceId) -> bool;
@@ -111,9 +123,8 @@ impl Taken {
         engine: &Engine<P>,
         device: &Arc<DeviceState>,
         reason: FlushReason,
-        dirtied_before: Option<Nanos>,
     ) -> Option<Self> {
-        let file = device.next_file(reason, dirtied_before.unwrap_or(Nanos(u64::MAX)))?;
+        let file = device.next_file(reason)?;
         engine.local().count(Counter::FlusherTurns, 1);
         device.flushing.fetch_add(1, Ordering::Relaxed);
         let platform_now = engine.platform().now();
@@ -216,7 +227,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn view(&self) -> View {
-        self.0.view_of(None)
+        self.0.view(None, self.0.shared_counts())
     }
 
     fn over_background(&self, device: DeviceId) -> bool {
@@ -228,11 +239,11 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn expire_ns(&self) -> u64 {
-        self.0.settings().get(Knob::ExpireCentisecs) * 10 * Nanos::MILLISECOND
+        centisecs_ns(self.0.settings().get(Knob::ExpireCentisecs))
     }
 
     fn interval_ns(&self) -> u64 {
-        self.0.settings().get(Knob::WritebackCentisecs) * 10 * Nanos::MILLISECOND
+        centisecs_ns(self.0.settings().get(Knob::WritebackCentisecs))
     }
 
     fn dirty_files(&self) -> u64 {
@@ -240,8 +251,9 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn take_file(&self, device: DeviceId, dirtied_before: Option<Nanos>) -> Option<Taken> {
-        let reason = if dirtied_before.is_some() { FlushReason::Expired } else { FlushReason::Background };
-        Taken::next(&self.0, &self.0.device(device)?, reason, dirtied_before)
+        let expired = |before| FlushReason::Expired { before };
+        let reason = dirtied_before.map_or(FlushReason::Background, expired);
+        Taken::next(&self.0, &self.0.device(device)?, reason)
     }
 
     fn write_run<'a>(&'a self, taken: &'a mut Taken, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd> {

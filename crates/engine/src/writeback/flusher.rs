@@ -11,19 +11,21 @@ use std::sync::atomic::Ordering;
 
 use super::batch::{Claim, Run, claim};
 use super::complete::{WriteEnds, requeue};
-use super::device::{Background, DeviceState};
+use super::device::DeviceState;
+use super::driver::Driver;
 use super::schedule::{FlushChoice, FlushReason, choose};
 use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::nodes::Tag;
-use crate::cache::wait::lock;
 use crate::counters::Counter;
 use crate::engine::Engine;
 use crate::platform::{Nanos, Platform};
+use crate::policy::Next;
 use crate::rare::Rare;
 use crate::request::{Operation, Request};
 use crate::settings::Knob;
-use crate::throttle::Driver;
+use crate::units::centisecs_ns;
+use crate::wait::lock;
 
 /// When to come back to pages that somebody was copying to.
 pub(crate) const BUSY_NS: u64 = 50_000;
@@ -47,22 +49,23 @@ pub(crate) async fn flush_device<P: Platform>(engine: Arc<Engine<P>>, device: Ar
     loop {
         let platform = engine.platform();
         let now = platform.now();
-        let view = device.view(engine.cache(), now, engine.background(&device));
+        let view = device.flusher_view(engine.settings(), now);
         let forced = view.files_ready && engine.cache().rare.strikes(Rare::EarlyFlush);
-        match if forced { FlushChoice::Write(FlushReason::Background) } else { choose(&view) } {
+        let choice =
+            if forced { FlushChoice::Write(FlushReason::Background) } else { choose(&view, || engine.next(&device)) };
+        match choice {
             FlushChoice::WaitUntil(deadline) => {
                 device.memory_short.store(false, Ordering::Relaxed);
                 if now >= look_for_forgotten_at {
-                    let before = Nanos(now.0.saturating_sub(view.expire_ns));
-                    let more = engine.flush_forgotten(&device, before);
+                    let expire_ns = centisecs_ns(device.knob(engine.settings(), Knob::ExpireCentisecs));
+                    let more = engine.flush_forgotten(&device, Nanos(now.0.saturating_sub(expire_ns)));
                     look_for_forgotten_at = now.after(if more { FORGOTTEN_NS } else { view.interval_ns });
                 }
                 let deadline = deadline.min(look_for_forgotten_at);
                 device.flusher.wait_or(platform.sleep_until(deadline)).await;
             }
             FlushChoice::Write(reason) => {
-                let expired_before = Nanos(now.0.saturating_sub(view.expire_ns));
-                let Some(file) = device.next_file(reason, expired_before) else {
+                let Some(file) = device.next_file(reason) else {
                     continue;
                 };
                 engine.local().count(Counter::FlusherTurns, 1);
@@ -127,26 +130,24 @@ impl<P: Platform> Engine<P> {
         match reason {
             FlushReason::Sync => state.sync_queued = false,
             FlushReason::Retry => state.retry_queued = false,
-            FlushReason::Background | FlushReason::Expired => {}
+            FlushReason::Background | FlushReason::Expired { .. } => {}
         }
         reason != FlushReason::Sync && state.backs_off(self.platform().now())
     }
 
-    /// Who says when background writeback of the device is due, and what they say.
-    fn background(&self, device: &DeviceState) -> Background {
-        match (&self.driver, &self.cache().ruling) {
-            (Driver::Own(_), _) => Background::Elsewhere,
-            (Driver::FlusherEach, None) => Background::Parts,
-            (Driver::FlusherEach, Some(_)) => Background::Law(self.is_over_background(device)),
+    /// What the policy wants written next; nothing where somebody else drives background writeback.
+    fn next(&self, device: &DeviceState) -> Next {
+        match &self.driver {
+            Driver::FlusherEach => self
+                .ask_policy(device, |policy, view, own, shared| policy.next(view, device, &mut **own, &mut **shared)),
+            Driver::Own(_) => Next::WaitUntil(Nanos::NEVER),
         }
     }
 
     fn slice_bytes(&self, device: &DeviceState) -> u64 {
-        let pages = self.ask_law(device, |law, view, own, shared| law.slice_pages(view, &mut **own, &mut **shared));
-        match pages {
-            Some(pages) => pages.saturating_mul(PAGE_BYTES).max(PAGE_BYTES),
-            None => device.knob(&self.cache().settings, Knob::SliceBytes),
-        }
+        let bytes =
+            self.ask_policy(device, |policy, view, own, shared| policy.slice_bytes(view, &mut **own, &mut **shared));
+        bytes.max(PAGE_BYTES)
     }
 
     /// Waits for a request to write with; who had to may take some more without.
@@ -163,8 +164,7 @@ impl<P: Platform> Engine<P> {
             batch.0 = device.knob(self.settings(), Knob::RequestBatch) as u32 - 1;
         }
         let counted = CountedWrite { device, engine: self };
-        // The device's slots never fail: nobody says so.
-        while device.slots.take(1).await.is_err() {}
+        device.slots.take(1).await;
         std::mem::forget(counted);
     }
 

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState, SyncRound};
 use crate::cache::nodes::Tag;
-use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
 use crate::dirty::force_charge;
 use crate::engine::{Engine, File};
@@ -22,6 +21,7 @@ use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use crate::platform::Platform;
 use crate::request::Operation;
+use crate::wait::{Answer, lock};
 use crate::writeback::complete::{owe_flush, requeue};
 
 /// Most pages marked without letting others have the file's lock.

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::counters::{COUNTER_COUNT, Counter};
 use engine::settings::{Knob, Settings};
-use engine::throttle::Policies;
-use engine::{Engine, Nanos, Platform};
+
+use engine::{Engine, Nanos, Platform, Policies};
 use frames::Frames;
 use frontend_nfs::Server;
 use linux_policies::policy;

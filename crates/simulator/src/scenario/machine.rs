@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use engine::Engine;
-use engine::settings::{Knob, Settings, Shares};
+use engine::settings::{Knob, Settings};
+use engine::{Engine, Policies};
 use frames::Frames;
 
 use super::run::RunOptions;
@@ -47,7 +47,8 @@ pub(super) fn engine(world: &World, scenario: &Scenario) -> Result<Arc<Engine<Si
     if let Some(policy) = &policy {
         policy.prepare(&mut settings).map_err(|error| error.to_string())?;
     }
-    let shares = Shares { memory_bytes: scenario.frames * 4096, by_law: policy.is_some() };
+    let policies = policy.map_or_else(Policies::default, |policy| policy.policies);
+    let shares = policies.shares(scenario.frames * 4096);
     for (name, value) in &scenario.knobs {
         let knob = Knob::named(name).map_err(|error| error.to_string())?;
         let before = settings.get(knob);
@@ -59,10 +60,7 @@ pub(super) fn engine(world: &World, scenario: &Scenario) -> Result<Arc<Engine<Si
     }
     let frames = Frames::new(scenario.frames * 4096).map_err(|error| error.to_string())?;
     let platform = Arc::clone(world.platform());
-    Ok(match policy {
-        None => Engine::new(platform, settings, frames),
-        Some(policy) => Engine::with_policies(platform, settings, frames, policy.policies),
-    })
+    Ok(Engine::with_policies(platform, settings, frames, policies))
 }
 
 /// What holds at any time of this machine's engine.

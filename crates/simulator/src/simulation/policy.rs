@@ -4,8 +4,8 @@
 //! Does not own: the policies (`engine`, `linux-policies`).
 //! Invariants: each run has policies of its own, so that estimates begin afresh; the user's knobs come last.
 
-use engine::settings::{Knob, Settings, Shares};
-use engine::throttle::Policies;
+use engine::Policies;
+use engine::settings::{Knob, Settings};
 use linux_policies::WITH_TICKS;
 
 use super::{Simulation, SimulationError};
@@ -24,10 +24,10 @@ pub fn policies() -> Vec<(&'static str, &'static str)> {
 }
 
 impl Simulation {
-    /// The knobs in force at the start, and the policies if they are not the engine's own.
-    pub(super) fn settings(&self) -> Result<(Settings, Option<Policies>), SimulationError> {
+    /// The knobs in force at the start, and the policies.
+    pub(super) fn settings(&self) -> Result<(Settings, Policies), SimulationError> {
         let mut settings = Settings::new();
-        let mut policies = None;
+        let mut policies = Policies::default();
         if self.policy != OWN_POLICY {
             let unknown = |_| {
                 let names: Vec<&str> = self::policies().iter().map(|(name, _)| *name).collect();
@@ -37,13 +37,12 @@ impl Simulation {
             };
             let policy = linux_policies::policy(&self.policy).map_err(unknown)?;
             policy.prepare(&mut settings)?;
-            policies = Some(policy.policies);
+            policies = policy.policies;
         }
         for knob in &self.knobs {
             settings.set_text(knob)?;
         }
-        let shares = Shares { memory_bytes: self.memory_bytes, by_law: policies.is_some() };
-        settings.background_is_below_limit(shares)?;
+        settings.background_is_below_limit(policies.shares(self.memory_bytes))?;
         Ok((settings, policies))
     }
 

@@ -151,10 +151,7 @@ impl Simulation {
         let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) };
         let frames = frames.map_err(|error| wrong(format!("memory: {error}")))?;
         let platform = Arc::clone(world.platform());
-        let engine = match policies {
-            Some(policies) => Engine::with_policies(Arc::clone(&platform), settings, frames, policies),
-            None => Engine::new(Arc::clone(&platform), settings, frames),
-        };
+        let engine = Engine::with_policies(Arc::clone(&platform), settings, frames, policies);
         let wanted = self.served();
         let mut served = BTreeMap::new();
         let mut volumes: Vec<Volume> = Vec::new();

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::counters::Counter;
 use engine::settings::Settings;
-use engine::throttle::Policies;
-use engine::{Device, DeviceId, Engine, Error, File, Nanos, Platform};
+use engine::{Device, DeviceId, Engine, Error, File, Nanos, Platform, Policies};
 use frames::Frames;
 use simulator::{Disk, DiskFileId, DiskOptions, SimPlatform, World, WorldOptions, pattern};
 

@@ -12,12 +12,13 @@ use loom::future::block_on;
 use loom::thread;
 
 use super::*;
-use crate::cache::wait::Permits;
+use crate::dirty::queue::AdmissionQueue;
+use crate::policy::Room;
 
 /// Two devices that may have two pages between them, and each has one.
 struct World {
     totals: DirtyTotals,
-    second: Permits<()>,
+    second: AdmissionQueue,
 }
 
 impl World {
@@ -25,7 +26,9 @@ impl World {
         let totals = DirtyTotals::default();
         totals.divide(2, 1);
         totals.hold(DeviceId(0), 1);
-        let second = Permits::new(1);
+        let second = AdmissionQueue::new();
+        second.set_room(&Room::UNLIMITED);
+        second.set_guard(1);
         // Who has nothing gets what it asks for.
         second.force(1);
         Self { totals, second }
@@ -33,7 +36,7 @@ impl World {
 
     /// As `dirty::refresh_guard`: what the first leaves of the two.
     fn refresh(&self) {
-        self.second.set_limit(2 - self.totals.held());
+        self.second.set_guard(2 - self.totals.held());
     }
 
     /// As `dirty::uncharge`.
@@ -44,7 +47,7 @@ impl World {
         }
     }
 
-    /// As `Engine::charge`.
+    /// As `throttle::admit`.
     async fn charge(&self) {
         let waits = self.totals.waits();
         let mut take = pin!(self.second.take(1));

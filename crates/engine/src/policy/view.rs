@@ -1,10 +1,10 @@
-//! The snapshot that a law decides from.
+//! The snapshot that a policy decides from.
 //!
-//! Owns: what stands in it and its units; the tally of what a law reads of it.
-//! Does not own: taking it (`balance`), what is made of it (`law`).
+//! Owns: what stands in it and its units; the tally of what a policy reads of it.
+//! Does not own: taking it (`throttle`), what is made of it (`seam`).
 //! Invariants: plain values, so that a decision can be replayed from a table. The engine fills it with
-//! one read of each shared counter; a law that asks twice for a figure is counted twice, since the
-//! kernel that it describes reads the counter twice.
+//! one read of each shared counter, of those that the policy needs; a policy that asks twice for a figure is
+//! counted twice, since the kernel that it describes reads the counter twice.
 
 use std::cell::Cell;
 
@@ -73,18 +73,34 @@ pub struct DeviceCounts {
     pub bandwidth: u64,
     /// Background writeback is under way.
     pub flushing: bool,
+    /// Runs of dirty pages, and write requests in flight.
+    pub runs: u64,
+    /// Bytes of write requests in flight.
+    pub bytes_in_flight: u64,
+    /// Write requests in flight.
+    pub writes_in_flight: u64,
+    /// Read requests in flight.
+    pub reads_in_flight: u64,
+    /// Bytes read since the engine started.
+    pub read_bytes: u64,
+    /// Time with a request of either kind in flight, since the engine started.
+    pub busy_ns: u64,
+    /// Payers that wait, whatever for.
+    pub payers_waiting: u64,
 }
 
-/// The writer.
+/// The payer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TaskCounts {
+pub struct PayerCounts {
     /// Pages dirtied since they were last taken into account.
     pub dirtied: u64,
+    /// Pages that it is about to dirty, if it is asked about before that.
+    pub wanted: u64,
     /// Which snapshot of the call this is, from 0.
     pub pass: u32,
-    /// Pages written by the writer itself in this call.
+    /// Pages written by the payer itself in this call.
     pub written: u64,
-    /// Pages of the last [`WriteBack`](super::Decision::WriteBack) that were written.
+    /// Pages of the last [`WriteBack`](super::Admission::WriteBack) that were written.
     pub written_last: u64,
 }
 
@@ -113,6 +129,14 @@ pub struct KnobValues {
     pub max_bytes: u64,
     /// Whether the device is held to its share.
     pub strict_limit: bool,
+    /// The device's own `dirty_background_ratio`, where it has one.
+    pub device_background_ratio: u64,
+    /// The device's own `dirty_background_bytes`, where it has one.
+    pub device_background_bytes: u64,
+    /// Most that is written of one file before the next.
+    pub slice_bytes: u64,
+    /// `dirty_expire_centisecs` in nanoseconds.
+    pub expire_ns: u64,
 }
 
 impl Default for KnobValues {
@@ -130,11 +154,15 @@ impl Default for KnobValues {
             min_bytes: 0,
             max_bytes: 0,
             strict_limit: false,
+            device_background_ratio: 10,
+            device_background_bytes: 0,
+            slice_bytes: 64 << 20,
+            expire_ns: 30 * Nanos::SECOND,
         }
     }
 }
 
-/// How often a law read what.
+/// How often a policy read what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
     /// Counters that all devices share.
@@ -145,7 +173,7 @@ pub struct Reads {
     pub device: u64,
 }
 
-/// What a law decides from.
+/// What a policy decides from.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// The instant.
@@ -154,8 +182,12 @@ pub struct View {
     pub cpus: u64,
     /// All memory, in pages.
     pub memory_pages: u64,
-    /// The writer.
-    pub task: TaskCounts,
+    /// One device's equal part, in pages, of what the knobs allow all devices together to have dirty.
+    pub part_pages: u64,
+    /// Pages that the memory guard lets the device have dirty.
+    pub guard_pages: u64,
+    /// The payer.
+    pub payer: PayerCounts,
     /// Knobs.
     pub knobs: KnobValues,
     global: GlobalCounts,
@@ -207,7 +239,7 @@ impl View {
         self.read_device().writeback
     }
 
-    /// What only the device's own estimators look at, a few times a second: not tallied.
+    /// What is the device's own business, such as what its estimators look at: not tallied.
     pub fn device(&self) -> &DeviceCounts {
         &self.device
     }

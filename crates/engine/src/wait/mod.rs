@@ -1,19 +1,20 @@
 //! Waiting: the few shapes of it that the engine has.
 //!
-//! Owns: queues of wakers, single answers, counted permits given first come first served.
+//! Owns: queues of wakers, single answers, lines in which those who come first are served first (`line`).
 //! Does not own: conditions; whoever waits says what for, whoever changes it wakes.
 //! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one. It
 //! leaves nothing behind: what waits is bounded by who waits, however long nothing happens.
 //! No lock of this module is held while a waker runs.
 
-use std::collections::VecDeque;
+mod line;
+
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
+pub(crate) use line::{Gate, Line, Permits, Take};
 
 /// Locks one of the engine's ordinary mutexes.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -225,220 +226,6 @@ impl<T> Drop for Asker<'_, T> {
         let Some(ticket) = self.ticket else { return };
         let place = sync::lock(&self.answer.0).wakers.remove(ticket);
         drop(place);
-    }
-}
-
-/// Something countable of which there is a limited amount, granted in order of asking.
-pub(crate) struct Permits<E> {
-    state: Mutex<PermitState<E>>,
-    waiting: AtomicUsize,
-}
-
-struct PermitState<E> {
-    used: u64,
-    limit: u64,
-    /// Most that the limit stays above what is used while nobody waits.
-    room: u64,
-    queue: VecDeque<Waiting<E>>,
-    next_ticket: u64,
-}
-
-struct Waiting<E> {
-    ticket: u64,
-    amount: u64,
-    waker: Waker,
-    outcome: Option<Result<(), E>>,
-}
-
-impl<E: Copy> PermitState<E> {
-    /// A request larger than the limit is let through alone.
-    fn fits(&self, amount: u64) -> bool {
-        self.used == 0 || self.used + amount <= self.limit
-    }
-
-    /// Those in the queue that were answered only have yet to notice it.
-    fn free_for(&self, amount: u64) -> bool {
-        self.fits(amount) && self.queue.iter().all(|waiting| waiting.outcome.is_some())
-    }
-
-    /// The limit follows what is used.
-    fn settle(&mut self) {
-        if self.queue.iter().all(|waiting| waiting.outcome.is_some()) {
-            self.limit = self.limit.min(self.used.saturating_add(self.room));
-        }
-    }
-
-    /// Grants from the front as far as it goes.
-    fn grant(&mut self) -> Vec<Waker> {
-        let mut woken = Vec::new();
-        for at in 0..self.queue.len() {
-            if self.queue[at].outcome.is_some() {
-                continue;
-            }
-            if !self.fits(self.queue[at].amount) {
-                break;
-            }
-            self.used += self.queue[at].amount;
-            self.queue[at].outcome = Some(Ok(()));
-            woken.push(self.queue[at].waker.clone());
-        }
-        self.settle();
-        woken
-    }
-}
-
-impl<E: Copy> Permits<E> {
-    pub(crate) fn new(limit: u64) -> Self {
-        let state = PermitState { used: 0, limit, room: u64::MAX, queue: VecDeque::new(), next_ticket: 0 };
-        Self { state: Mutex::new(state), waiting: AtomicUsize::new(0) }
-    }
-
-    /// Takes `amount` if it is there and nobody waits for it.
-    pub(crate) fn try_take(&self, amount: u64) -> bool {
-        let mut state = sync::lock(&self.state);
-        let free = state.free_for(amount);
-        if free {
-            state.used += amount;
-        }
-        free
-    }
-
-    /// Takes `amount` if a new limit lets it and nobody waits for it.
-    pub(crate) fn try_take_within(&self, limit: u64, amount: u64) -> bool {
-        let mut state = sync::lock(&self.state);
-        state.limit = limit;
-        let free = state.free_for(amount);
-        if free {
-            state.used += amount;
-        }
-        state.settle();
-        free
-    }
-
-    /// Takes `amount` without regard to the limit: for what has to go on whatever it says.
-    pub(crate) fn force(&self, amount: u64) {
-        sync::lock(&self.state).used += amount;
-    }
-
-    /// Waits for `amount` in turn; fails when [`Permits::fail`] says so meanwhile.
-    pub(crate) fn take(&self, amount: u64) -> Take<'_, E> {
-        Take { permits: self, amount, ticket: None }
-    }
-
-    pub(crate) fn give_back(&self, amount: u64) {
-        let woken = {
-            let mut state = sync::lock(&self.state);
-            debug_assert!(state.used >= amount, "gave back more than was taken");
-            state.used = state.used.saturating_sub(amount);
-            state.grant()
-        };
-        wake(woken);
-    }
-
-    pub(crate) fn set_limit(&self, limit: u64) {
-        let woken = {
-            let mut state = sync::lock(&self.state);
-            state.limit = limit;
-            state.grant()
-        };
-        wake(woken);
-    }
-
-    /// From now on the limit falls with what is used, to at most `room` above it: who wants more has to
-    /// ask for a new limit.
-    pub(crate) fn set_room(&self, room: u64) {
-        sync::lock(&self.state).room = room;
-    }
-
-    /// Ends the waiting of everybody who waits now.
-    pub(crate) fn fail(&self, error: E) {
-        let woken: Vec<Waker> = {
-            let mut state = sync::lock(&self.state);
-            let left = state.queue.iter_mut().filter(|waiting| waiting.outcome.is_none());
-            left.map(|waiting| {
-                waiting.outcome = Some(Err(error));
-                waiting.waker.clone()
-            })
-            .collect()
-        };
-        wake(woken);
-    }
-
-    pub(crate) fn used(&self) -> u64 {
-        sync::lock(&self.state).used
-    }
-
-    /// How many are waiting.
-    pub(crate) fn waiting(&self) -> usize {
-        self.waiting.load(Ordering::Relaxed)
-    }
-}
-
-fn wake(wakers: Vec<Waker>) {
-    for waker in wakers {
-        waker.wake();
-    }
-}
-
-/// Waiting for permits.
-pub(crate) struct Take<'a, E: Copy> {
-    permits: &'a Permits<E>,
-    amount: u64,
-    ticket: Option<u64>,
-}
-
-impl<E: Copy> Future for Take<'_, E> {
-    type Output = Result<(), E>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let permits = self.permits;
-        let mut state = sync::lock(&permits.state);
-        let Some(ticket) = self.ticket else {
-            if state.free_for(self.amount) {
-                state.used += self.amount;
-                return Poll::Ready(Ok(()));
-            }
-            let ticket = state.next_ticket;
-            state.next_ticket += 1;
-            let waker = cx.waker().clone();
-            state.queue.push_back(Waiting { ticket, amount: self.amount, waker, outcome: None });
-            permits.waiting.fetch_add(1, Ordering::Relaxed);
-            self.ticket = Some(ticket);
-            return Poll::Pending;
-        };
-        let Some(at) = state.queue.iter().position(|waiting| waiting.ticket == ticket) else {
-            return Poll::Pending;
-        };
-        match state.queue[at].outcome {
-            Some(outcome) => {
-                state.queue.remove(at);
-                permits.waiting.fetch_sub(1, Ordering::Relaxed);
-                self.ticket = None;
-                Poll::Ready(outcome)
-            }
-            None => {
-                state.queue[at].waker.clone_from(cx.waker());
-                Poll::Pending
-            }
-        }
-    }
-}
-
-impl<E: Copy> Drop for Take<'_, E> {
-    fn drop(&mut self) {
-        let Some(ticket) = self.ticket else { return };
-        let woken = {
-            let mut state = sync::lock(&self.permits.state);
-            let at = state.queue.iter().position(|waiting| waiting.ticket == ticket);
-            if let Some(waiting) = at.and_then(|at| state.queue.remove(at)) {
-                self.permits.waiting.fetch_sub(1, Ordering::Relaxed);
-                if matches!(waiting.outcome, Some(Ok(()))) {
-                    state.used -= waiting.amount;
-                }
-            }
-            state.grant()
-        };
-        wake(woken);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::law::PauseCause;
+use super::seam::PauseCause;
 
 const CAUSES: usize = PauseCause::ALL.len();
 
@@ -37,7 +37,7 @@ pub struct PauseStatus {
     pub ns: u64,
     /// The longest in nanoseconds.
     pub longest_ns: u64,
-    /// By how much the one that ended latest outlasted what a law asked for; 0 for waits that have no time
+    /// By how much the one that ended latest outlasted what the policy asked for; 0 for waits that have no time
     /// of their own.
     pub latest_ns: u64,
 }

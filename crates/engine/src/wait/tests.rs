@@ -23,7 +23,7 @@ fn woken(count: &Count) -> u32 {
 
 #[test]
 fn permits_are_granted_in_order_of_asking() {
-    let permits = Permits::<()>::new(10);
+    let permits = Permits::new(10);
     assert!(permits.try_take(8));
     let (large, small) = (Arc::new(Count::default()), Arc::new(Count::default()));
     let mut first = Box::pin(permits.take(5));
@@ -35,16 +35,16 @@ fn permits_are_granted_in_order_of_asking() {
     assert_eq!((woken(&large), woken(&small)), (0, 0), "6 used, 5 do not fit");
     permits.give_back(1);
     assert_eq!((woken(&large), woken(&small)), (1, 0), "5 used and 5 granted");
-    assert_eq!(poll(first.as_mut(), &large), Poll::Ready(Ok(())));
+    assert_eq!(poll(first.as_mut(), &large), Poll::Ready(()));
     assert!(poll(second.as_mut(), &small).is_pending());
     permits.give_back(5);
-    assert_eq!(poll(second.as_mut(), &small), Poll::Ready(Ok(())));
+    assert_eq!(poll(second.as_mut(), &small), Poll::Ready(()));
     assert_eq!(permits.used(), 6);
 }
 
 #[test]
 fn a_dropped_waiter_gives_its_grant_to_the_next() {
-    let permits = Permits::<()>::new(1);
+    let permits = Permits::new(1);
     assert!(permits.try_take(1));
     let count = Arc::new(Count::default());
     let mut first = Box::pin(permits.take(1));
@@ -55,64 +55,29 @@ fn a_dropped_waiter_gives_its_grant_to_the_next() {
     assert_eq!(woken(&count), 1);
     drop(first);
     assert_eq!(woken(&count), 2);
-    assert_eq!(poll(second.as_mut(), &count), Poll::Ready(Ok(())));
+    assert_eq!(poll(second.as_mut(), &count), Poll::Ready(()));
     assert_eq!((permits.used(), permits.waiting()), (1, 0));
 }
 
 #[test]
 fn a_newcomer_is_served_though_an_answered_waiter_has_not_looked_yet() {
-    let permits = Permits::<()>::new(4);
+    let permits = Permits::new(4);
     assert!(permits.try_take(4));
     let count = Arc::new(Count::default());
     let mut slow = Box::pin(permits.take(1));
     assert!(poll(slow.as_mut(), &count).is_pending());
     permits.give_back(4);
     let mut newcomer = Box::pin(permits.take(1));
-    assert_eq!(poll(newcomer.as_mut(), &count), Poll::Ready(Ok(())));
+    assert_eq!(poll(newcomer.as_mut(), &count), Poll::Ready(()));
 }
 
 #[test]
 fn more_than_the_limit_is_let_through_alone() {
-    let permits = Permits::<()>::new(4);
+    let permits = Permits::new(4);
     assert!(permits.try_take(9));
     assert!(!permits.try_take(1));
     permits.give_back(9);
     assert!(permits.try_take(1));
-}
-
-#[test]
-fn a_limit_with_room_follows_what_is_used_while_nobody_waits() {
-    let permits = Permits::<()>::new(100);
-    permits.set_room(10);
-    assert!(permits.try_take(90), "the limit that was set holds until something is given back");
-    permits.give_back(60);
-    assert!(!permits.try_take(11), "30 are used, and room is for 10");
-    assert!(permits.try_take(10));
-    assert!(permits.try_take_within(70, 30), "a new limit says what there is");
-    assert!(!permits.try_take_within(70, 1));
-    let count = Arc::new(Count::default());
-    let mut waiting = Box::pin(permits.take(30));
-    assert!(poll(waiting.as_mut(), &count).is_pending());
-    permits.set_limit(100);
-    assert_eq!(poll(waiting.as_mut(), &count), Poll::Ready(Ok(())));
-    permits.give_back(50);
-    assert_eq!(permits.used(), 50);
-    assert!(permits.try_take(10) && !permits.try_take(1), "and room above that again");
-}
-
-#[test]
-fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
-    let permits = Permits::<u8>::new(1);
-    assert!(permits.try_take(1));
-    let count = Arc::new(Count::default());
-    let mut waiting = Box::pin(permits.take(1));
-    assert!(poll(waiting.as_mut(), &count).is_pending());
-    permits.fail(7);
-    assert_eq!(poll(waiting.as_mut(), &count), Poll::Ready(Err(7)));
-    let mut later = Box::pin(permits.take(1));
-    assert!(poll(later.as_mut(), &count).is_pending());
-    permits.give_back(1);
-    assert_eq!(poll(later.as_mut(), &count), Poll::Ready(Ok(())));
 }
 
 #[test]

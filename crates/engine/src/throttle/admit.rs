@@ -1,0 +1,238 @@
+//! Admission: what a writer does before it dirties pages, and after it has.
+//!
+//! Before, its pages are charged: by the device's admission queue, or by the policy's word where that is asked
+//! first ([`Asked::Before`]). After, a policy that wants to be asked then is asked if a question is due.
+//!
+//! Owns: when a payer is asked about, the carrying out of the answers.
+//! Does not own: the answers (`policy`), the queue (`dirty`).
+//! Invariants: no lock is held while the writer waits or writes. A device that keeps failing tells its writers.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::pause::NotedPause;
+use crate::cache::file::FileInner;
+use crate::counters::Counter;
+use crate::dirty::{Charge, part_pages, refresh_guard, try_take_anew};
+use crate::engine::{Engine, either};
+use crate::error::Error;
+use crate::platform::Platform;
+use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
+use crate::writeback::device::DeviceState;
+use crate::writeback::driver::{Driver, FlushOf, PutBack, RunEnd, Taken};
+use crate::writeback::schedule::FlushReason;
+
+/// Most pages that are written between two questions to the policy, whatever it allows.
+const PIECE_PAGES_MAX: u64 = 64;
+
+/// Of an equal part, the most that is charged at a time.
+const PIECE_PART: u64 = 4;
+
+/// What follows an answer.
+enum Follows {
+    /// The payer goes on.
+    GoesOn,
+    /// It waits in the queue.
+    Queues,
+    /// It is asked about again.
+    AskAgain,
+}
+
+impl<P: Platform> Engine<P> {
+    fn machine_size(&self) -> MachineSize {
+        MachineSize { memory_pages: u64::from(self.cache().frames.total()), cpus: self.platform().counters().threads() }
+    }
+
+    /// How many pages are charged and written at a time, at least 1: less when the limit is small, or the payer's
+    /// allowance nearly used up, so that it is not overrun.
+    pub(crate) fn piece_pages(&self, file: &FileInner) -> u64 {
+        let (policy, part) = (&self.cache().policy, part_pages(self.cache()) / PIECE_PART);
+        let pages = match policy.needs().asked {
+            Asked::Never => part,
+            Asked::Before | Asked::After => {
+                let exceeded = file.device.exceeded.load(Ordering::Relaxed);
+                part.min(file.payer.allowance_pages(policy, self.machine_size(), exceeded))
+            }
+        };
+        pages.clamp(1, PIECE_PAGES_MAX)
+    }
+
+    /// Charges pages that the writer is about to dirty.
+    ///
+    /// # Errors
+    /// When it would have to wait for a device that keeps failing.
+    pub(crate) async fn charge(self: &Arc<Self>, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+        let device = &file.device;
+        if self.cache().policy.needs().asked == Asked::Before {
+            return match self.admit(file, pages, pages).await? {
+                Follows::Queues => self.queue(device, pages).await,
+                Follows::GoesOn | Follows::AskAgain => Ok(Charge::forced(device, pages)),
+            };
+        }
+        self.queue(device, pages).await
+    }
+
+    /// The writer has dirtied so many pages more: asks the policy if that is due, and does what it says.
+    ///
+    /// # Errors
+    /// As [`Engine::charge`].
+    pub(crate) async fn balance(self: &Arc<Self>, file: &Arc<FileInner>, dirtied: u64) -> Result<(), Error> {
+        if dirtied == 0 || self.cache().policy.needs().asked != Asked::After {
+            return Ok(());
+        }
+        self.admit(file, dirtied, 0).await.map(drop)
+    }
+
+    /// Waits until pages fit in the device's admission queue.
+    async fn queue(&self, device: &Arc<DeviceState>, pages: u64) -> Result<Charge, Error> {
+        if !device.admission.try_take(pages) && !try_take_anew(self.cache(), device, pages) {
+            if let Some(error) = device.keeps_failing() {
+                return Err(error.into());
+            }
+            let _noted = NotedPause::begins(self, device, device.admission.cause(pages), u64::MAX);
+            let waits = self.cache().dirty.waits();
+            let mut take = pin!(device.admission.take(pages));
+            poll_fn(|cx| {
+                let granted = take.as_mut().poll(cx);
+                if granted.is_pending() {
+                    // Not before it is in the queue: the flusher asks who waits.
+                    device.flusher.raise();
+                    // Nor this: what others gave back until now was told to nobody.
+                    waits.is_queued();
+                    refresh_guard(self.cache(), device);
+                }
+                granted
+            })
+            .await?;
+        }
+        Ok(Charge::granted(device, pages))
+    }
+
+    /// Puts pages on the payer's account; asks about it if that is due, until it may go on or has to queue.
+    async fn admit(self: &Arc<Self>, file: &Arc<FileInner>, pages: u64, wanted: u64) -> Result<Follows, Error> {
+        if !self.is_due(file, pages) {
+            return Ok(Follows::GoesOn);
+        }
+        self.local().count(Counter::BalanceCalls, 1);
+        let device = &file.device;
+        let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };
+        loop {
+            let (admission, pace) = self.ask_about(file, &so_far);
+            so_far.pass = so_far.pass.saturating_add(1);
+            so_far.written_last = 0;
+            if pace.start_background {
+                self.start_background(device);
+            }
+            if admission == Admission::Enter {
+                return Ok(Follows::GoesOn);
+            }
+            if let Some(error) = device.keeps_failing() {
+                return Err(error.into());
+            }
+            match self.carry_out(device, admission, &mut so_far).await {
+                Follows::AskAgain => {}
+                follows => return Ok(follows),
+            }
+        }
+    }
+
+    async fn carry_out(
+        self: &Arc<Self>,
+        device: &Arc<DeviceState>,
+        admission: Admission,
+        so_far: &mut PayerCounts,
+    ) -> Follows {
+        match admission {
+            Admission::Enter => Follows::GoesOn,
+            Admission::Wait => Follows::Queues,
+            Admission::WriteBack { pages } => {
+                so_far.written_last = self.write_back(device, pages).await;
+                so_far.written += so_far.written_last;
+                self.local().count(Counter::BalanceWrittenPages, so_far.written_last);
+                Follows::AskAgain
+            }
+            Admission::Pause(pause) => {
+                self.pause(device, pause).await;
+                if pause.then == Then::Return { Follows::GoesOn } else { Follows::AskAgain }
+            }
+        }
+    }
+
+    /// Adds to the payer's account; whether the policy is to be asked now. A CPU's account is settled
+    /// whenever any payer's is.
+    fn is_due(&self, file: &FileInner, pages: u64) -> bool {
+        let local = self.local();
+        let of_cpu = local.owe(pages);
+        let exceeded = file.device.exceeded.load(Ordering::Relaxed);
+        let due = file.payer.is_due(&self.cache().policy, self.machine_size(), exceeded, (pages, of_cpu));
+        if due {
+            local.pay();
+        }
+        due
+    }
+
+    /// Takes a snapshot and has the policy decide from it.
+    fn ask_about(&self, file: &FileInner, so_far: &PayerCounts) -> (Admission, Pace) {
+        let (device, policy) = (&file.device, &self.cache().policy);
+        let mut view = self.view_of(Some(device));
+        let exceeded = device.exceeded.load(Ordering::Relaxed);
+        let (admission, pace) =
+            file.payer.ask(policy, self.machine_size(), (&device.memory, exceeded), &mut view, so_far);
+        if let Admission::Pause(pause) = admission {
+            let (name, max) = (policy.name(), policy.pause_ns_max());
+            assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
+        }
+        if pace.exceeded != exceeded {
+            device.exceeded.store(pace.exceeded, Ordering::Relaxed);
+        }
+        let (reads, local) = (view.reads(), self.local());
+        local.count(Counter::BalancePasses, 1);
+        local.count(Counter::BalanceGlobalReads, reads.global);
+        local.count(Counter::BalanceDirtyReads, reads.dirty);
+        local.count(Counter::BalanceDeviceReads, reads.device);
+        (admission, pace)
+    }
+
+    /// Has background writeback of the device, or of all, start.
+    fn start_background(self: &Arc<Self>, device: &DeviceState) {
+        match &self.driver {
+            Driver::FlusherEach => device.flusher.raise(),
+            Driver::Own(driver) => driver.kick(Arc::new(FlushOf(Arc::clone(self)))),
+        }
+    }
+
+    /// Waits as the policy says, and notes it.
+    async fn pause(&self, device: &DeviceState, pause: Pause) {
+        let noted = NotedPause::begins(self, device, pause.cause, pause.ns);
+        let mut ends = pin!(self.platform().sleep_until(noted.began.after(pause.ns)));
+        match pause.woken_by {
+            WokenBy::Time => ends.await,
+            WokenBy::CongestionClears => either(self.cache().congestion_clears(), &mut ends).await,
+        }
+    }
+
+    /// Writes up to so many pages of the device in the caller's place, waiting for requests; returns
+    /// how many. Ends early when there is nothing more that can be written now.
+    async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
+        let mut written = 0;
+        // A file has more turns than one only if it gave pages in the last.
+        let mut turns_left = device.unclean_count();
+        while written < pages && turns_left > 0 {
+            let Some(mut taken) = Taken::next(self, device, FlushReason::Background) else {
+                break;
+            };
+            let before = written;
+            while written < pages {
+                match self.write_run(&mut taken, pages - written, true).await {
+                    RunEnd::Pages(count) => written += count,
+                    _ => break,
+                }
+            }
+            self.put_back(taken, PutBack::More);
+            turns_left -= usize::from(written == before);
+        }
+        written
+    }
+}
