@@ -81,7 +81,13 @@ impl HostDevice {
         let core = Core {
             platform: platform.clone(),
             directory,
-            limits: Limits { block_bytes, request_bytes_max: REQUEST_BYTES_MAX, depth: DEPTH, volatile_cache: true },
+            limits: Limits {
+                block_bytes,
+                request_bytes_max: REQUEST_BYTES_MAX,
+                depth: DEPTH,
+                volatile_cache: true,
+                ..Limits::default()
+            },
             access,
             memory_align: memory_align as usize,
             pool: WorkerPool::new("afflux-io", THREADS_MAX, 2 * DEPTH as usize),

@@ -8,14 +8,14 @@
 //! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use frames::{FRAME_BYTES, FrameId};
 
-use super::file::FileInner;
-use super::{Cache, PAGE_BYTES, copy};
-use crate::page::{Identity, PIN, Sectors, WRITER};
+use super::{Cache, FilePages};
+use crate::memory::copy;
+use crate::page::{PIN, Sectors, WRITER};
 use crate::platform::Platform;
+use crate::units::PAGE_BYTES;
 
 /// What a range of bytes is within one page.
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ impl InPage {
 impl Cache {
     /// Copies bytes of one page if it is there. `into` may be unaligned and of any length in the page.
     #[inline]
-    pub(crate) fn read_hit<P: Platform>(&self, file: &FileInner, at: InPage, into: &mut [u8]) -> bool {
+    pub(crate) fn read_hit<P: Platform>(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
@@ -49,7 +49,7 @@ impl Cache {
             return false;
         }
         copy::prefetch(self.address_in::<P>(frame).wrapping_add(at.start));
-        let found = self.pages.enter_reader(frame, Identity { file: file.slot, index: at.page });
+        let found = self.pages.enter_reader(frame, file.identity(at.page));
         if found {
             self.pages.touch(frame);
             debug_assert!(at.start + at.len <= FRAME_BYTES && into.len() >= at.len);
@@ -68,16 +68,16 @@ impl Cache {
     /// Overwrites bytes of one page if that changes nothing but the bytes: the page is dirty, the
     /// sectors too, nobody was promised that it stays as it is, and the file's size stays.
     #[inline]
-    pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FileInner, at: InPage, from: &[u8]) -> bool {
+    pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
         if !self.pages.contains(frame) {
             return false;
         }
-        let identity = Identity { file: file.slot, index: at.page };
+        let identity = file.identity(at.page);
         let found = self.pages.enter_overwriter(frame, identity, || {
-            at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire)
+            at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
                 && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
         });
         if found {

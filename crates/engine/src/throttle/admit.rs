@@ -10,19 +10,18 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::pause::NotedPause;
-use crate::cache::file::FileInner;
+use crate::base::Base;
 use crate::counters::Counter;
-use crate::dirty::{Charge, part_pages, refresh_guard, try_take_anew};
-use crate::engine::{Engine, either};
+use crate::devices::file::FileInner;
+use crate::devices::state::DeviceState;
+use crate::dirty::{Charge, refresh_guard, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
-use crate::writeback::device::DeviceState;
-use crate::writeback::driver::{Driver, FlushOf, PutBack, RunEnd, Taken};
-use crate::writeback::schedule::FlushReason;
+use crate::wait::either;
+use crate::writeback::Writeback;
 
 /// Most pages that are written between two questions to the policy, whatever it allows.
 const PIECE_PAGES_MAX: u64 = 64;
@@ -40,19 +39,29 @@ enum Follows {
     AskAgain,
 }
 
-impl<P: Platform> Engine<P> {
+/// The mechanism.
+pub(crate) struct Throttle<P: Platform> {
+    pub(super) base: Base<P>,
+    writeback: Arc<Writeback<P>>,
+}
+
+impl<P: Platform> Throttle<P> {
+    pub(crate) fn new(base: Base<P>, writeback: Arc<Writeback<P>>) -> Self {
+        Self { base, writeback }
+    }
+
     fn machine_size(&self) -> MachineSize {
-        MachineSize { memory_pages: u64::from(self.cache().frames.total()), cpus: self.platform().counters().threads() }
+        MachineSize { memory_pages: self.base.devices.memory_pages(), cpus: self.base.platform.counters().threads() }
     }
 
     /// How many pages are charged and written at a time, at least 1: less when the limit is small, or the payer's
     /// allowance nearly used up, so that it is not overrun.
     pub(crate) fn piece_pages(&self, file: &FileInner) -> u64 {
-        let (policy, part) = (&self.cache().policy, part_pages(self.cache()) / PIECE_PART);
+        let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
         let pages = match policy.needs().asked {
             Asked::Never => part,
             Asked::Before | Asked::After => {
-                let exceeded = file.device.exceeded.load(Ordering::Relaxed);
+                let exceeded = file.device.is_exceeded();
                 part.min(file.payer.allowance_pages(policy, self.machine_size(), exceeded))
             }
         };
@@ -63,9 +72,9 @@ impl<P: Platform> Engine<P> {
     ///
     /// # Errors
     /// When it would have to wait for a device that keeps failing.
-    pub(crate) async fn charge(self: &Arc<Self>, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+    pub(crate) async fn charge(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
         let device = &file.device;
-        if self.cache().policy.needs().asked == Asked::Before {
+        if self.base.devices.policy.needs().asked == Asked::Before {
             return match self.admit(file, pages, pages).await? {
                 Follows::Queues => self.queue(device, pages).await,
                 Follows::GoesOn | Follows::AskAgain => Ok(Charge::forced(device, pages)),
@@ -77,9 +86,9 @@ impl<P: Platform> Engine<P> {
     /// The writer has dirtied so many pages more: asks the policy if that is due, and does what it says.
     ///
     /// # Errors
-    /// As [`Engine::charge`].
-    pub(crate) async fn balance(self: &Arc<Self>, file: &Arc<FileInner>, dirtied: u64) -> Result<(), Error> {
-        if dirtied == 0 || self.cache().policy.needs().asked != Asked::After {
+    /// As [`Throttle::charge`].
+    pub(crate) async fn balance(&self, file: &Arc<FileInner>, dirtied: u64) -> Result<(), Error> {
+        if dirtied == 0 || self.base.devices.policy.needs().asked != Asked::After {
             return Ok(());
         }
         self.admit(file, dirtied, 0).await.map(drop)
@@ -87,12 +96,12 @@ impl<P: Platform> Engine<P> {
 
     /// Waits until pages fit in the device's admission queue.
     async fn queue(&self, device: &Arc<DeviceState>, pages: u64) -> Result<Charge, Error> {
-        if !device.admission.try_take(pages) && !try_take_anew(self.cache(), device, pages) {
+        if !device.admission.try_take(pages) && !try_take_anew(&self.base.devices, device, pages) {
             if let Some(error) = device.keeps_failing() {
                 return Err(error.into());
             }
-            let _noted = NotedPause::begins(self, device, device.admission.cause(pages), u64::MAX);
-            let waits = self.cache().dirty.waits();
+            let _noted = NotedPause::begins(&*self.base.platform, device, device.admission.cause(pages), u64::MAX);
+            let waits = self.base.devices.totals.waits();
             let mut take = pin!(device.admission.take(pages));
             poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
@@ -101,7 +110,7 @@ impl<P: Platform> Engine<P> {
                     device.flusher.raise();
                     // Nor this: what others gave back until now was told to nobody.
                     waits.is_queued();
-                    refresh_guard(self.cache(), device);
+                    refresh_guard(&self.base.devices, device);
                 }
                 granted
             })
@@ -111,11 +120,11 @@ impl<P: Platform> Engine<P> {
     }
 
     /// Puts pages on the payer's account; asks about it if that is due, until it may go on or has to queue.
-    async fn admit(self: &Arc<Self>, file: &Arc<FileInner>, pages: u64, wanted: u64) -> Result<Follows, Error> {
+    async fn admit(&self, file: &Arc<FileInner>, pages: u64, wanted: u64) -> Result<Follows, Error> {
         if !self.is_due(file, pages) {
             return Ok(Follows::GoesOn);
         }
-        self.local().count(Counter::BalanceCalls, 1);
+        self.base.local().count(Counter::BalanceCalls, 1);
         let device = &file.device;
         let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };
         loop {
@@ -123,7 +132,7 @@ impl<P: Platform> Engine<P> {
             so_far.pass = so_far.pass.saturating_add(1);
             so_far.written_last = 0;
             if pace.start_background {
-                self.start_background(device);
+                self.writeback.start_background(device);
             }
             if admission == Admission::Enter {
                 return Ok(Follows::GoesOn);
@@ -138,19 +147,14 @@ impl<P: Platform> Engine<P> {
         }
     }
 
-    async fn carry_out(
-        self: &Arc<Self>,
-        device: &Arc<DeviceState>,
-        admission: Admission,
-        so_far: &mut PayerCounts,
-    ) -> Follows {
+    async fn carry_out(&self, device: &Arc<DeviceState>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
         match admission {
             Admission::Enter => Follows::GoesOn,
             Admission::Wait => Follows::Queues,
             Admission::WriteBack { pages } => {
-                so_far.written_last = self.write_back(device, pages).await;
+                so_far.written_last = self.writeback.write_back(device, pages).await;
                 so_far.written += so_far.written_last;
-                self.local().count(Counter::BalanceWrittenPages, so_far.written_last);
+                self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
                 Follows::AskAgain
             }
             Admission::Pause(pause) => {
@@ -163,10 +167,10 @@ impl<P: Platform> Engine<P> {
     /// Adds to the payer's account; whether the policy is to be asked now. A CPU's account is settled
     /// whenever any payer's is.
     fn is_due(&self, file: &FileInner, pages: u64) -> bool {
-        let local = self.local();
+        let local = self.base.local();
         let of_cpu = local.owe(pages);
-        let exceeded = file.device.exceeded.load(Ordering::Relaxed);
-        let due = file.payer.is_due(&self.cache().policy, self.machine_size(), exceeded, (pages, of_cpu));
+        let exceeded = file.device.is_exceeded();
+        let due = file.payer.is_due(&self.base.devices.policy, self.machine_size(), exceeded, (pages, of_cpu));
         if due {
             local.pay();
         }
@@ -175,19 +179,17 @@ impl<P: Platform> Engine<P> {
 
     /// Takes a snapshot and has the policy decide from it.
     fn ask_about(&self, file: &FileInner, so_far: &PayerCounts) -> (Admission, Pace) {
-        let (device, policy) = (&file.device, &self.cache().policy);
-        let mut view = self.view_of(Some(device));
-        let exceeded = device.exceeded.load(Ordering::Relaxed);
+        let (device, policy) = (&file.device, &self.base.devices.policy);
+        let mut view = self.base.devices.view_of(device, self.base.moment());
+        let exceeded = device.is_exceeded();
         let (admission, pace) =
             file.payer.ask(policy, self.machine_size(), (&device.memory, exceeded), &mut view, so_far);
         if let Admission::Pause(pause) = admission {
             let (name, max) = (policy.name(), policy.pause_ns_max());
             assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
         }
-        if pace.exceeded != exceeded {
-            device.exceeded.store(pace.exceeded, Ordering::Relaxed);
-        }
-        let (reads, local) = (view.reads(), self.local());
+        device.set_exceeded(pace.exceeded);
+        let (reads, local) = (view.reads(), self.base.local());
         local.count(Counter::BalancePasses, 1);
         local.count(Counter::BalanceGlobalReads, reads.global);
         local.count(Counter::BalanceDirtyReads, reads.dirty);
@@ -195,44 +197,13 @@ impl<P: Platform> Engine<P> {
         (admission, pace)
     }
 
-    /// Has background writeback of the device, or of all, start.
-    fn start_background(self: &Arc<Self>, device: &DeviceState) {
-        match &self.driver {
-            Driver::FlusherEach => device.flusher.raise(),
-            Driver::Own(driver) => driver.kick(Arc::new(FlushOf(Arc::clone(self)))),
-        }
-    }
-
     /// Waits as the policy says, and notes it.
     async fn pause(&self, device: &DeviceState, pause: Pause) {
-        let noted = NotedPause::begins(self, device, pause.cause, pause.ns);
-        let mut ends = pin!(self.platform().sleep_until(noted.began.after(pause.ns)));
+        let noted = NotedPause::begins(&*self.base.platform, device, pause.cause, pause.ns);
+        let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
         match pause.woken_by {
             WokenBy::Time => ends.await,
-            WokenBy::CongestionClears => either(self.cache().congestion_clears(), &mut ends).await,
+            WokenBy::CongestionClears => either(self.base.devices.congestion_clears(), &mut ends).await,
         }
-    }
-
-    /// Writes up to so many pages of the device in the caller's place, waiting for requests; returns
-    /// how many. Ends early when there is nothing more that can be written now.
-    async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
-        let mut written = 0;
-        // A file has more turns than one only if it gave pages in the last.
-        let mut turns_left = device.unclean_count();
-        while written < pages && turns_left > 0 {
-            let Some(mut taken) = Taken::next(self, device, FlushReason::Background) else {
-                break;
-            };
-            let before = written;
-            while written < pages {
-                match self.write_run(&mut taken, pages - written, true).await {
-                    RunEnd::Pages(count) => written += count,
-                    _ => break,
-                }
-            }
-            self.put_back(taken, PutBack::More);
-            turns_left -= usize::from(written == before);
-        }
-        written
     }
 }

@@ -4,14 +4,13 @@
 //! Invariants: noted once, when it ends or its writer goes away.
 
 use crate::counters::Counter;
-use crate::engine::Engine;
+use crate::devices::state::DeviceState;
 use crate::platform::{Nanos, Platform};
 use crate::policy::PauseCause;
-use crate::writeback::device::DeviceState;
 
 /// A pause under way.
 pub(super) struct NotedPause<'a, P: Platform> {
-    engine: &'a Engine<P>,
+    platform: &'a P,
     device: &'a DeviceState,
     cause: PauseCause,
     asked_ns: u64,
@@ -20,17 +19,17 @@ pub(super) struct NotedPause<'a, P: Platform> {
 
 impl<'a, P: Platform> NotedPause<'a, P> {
     /// It is to last `asked_ns` at most.
-    pub(super) fn begins(engine: &'a Engine<P>, device: &'a DeviceState, cause: PauseCause, asked_ns: u64) -> Self {
-        engine.local().count(Counter::ThrottlePauses, 1);
+    pub(super) fn begins(platform: &'a P, device: &'a DeviceState, cause: PauseCause, asked_ns: u64) -> Self {
+        platform.local().count(Counter::ThrottlePauses, 1);
         device.pauses.begins(cause);
-        Self { engine, device, cause, asked_ns, began: engine.platform().now() }
+        Self { platform, device, cause, asked_ns, began: platform.now() }
     }
 }
 
 impl<P: Platform> Drop for NotedPause<'_, P> {
     fn drop(&mut self) {
-        let ns = self.engine.platform().now().since(self.began);
-        self.engine.local().count(Counter::ThrottleNs, ns);
+        let ns = self.platform.now().since(self.began);
+        self.platform.local().count(Counter::ThrottleNs, ns);
         self.device.pauses.ends(self.cause, ns, self.asked_ns);
     }
 }

@@ -9,6 +9,7 @@
 mod line;
 
 use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -229,6 +230,18 @@ impl<T> Drop for Asker<'_, T> {
     }
 }
 
+/// Waits for whichever ends first; drops the other.
+pub(crate) async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| {
+        if one.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        other.as_mut().poll(cx)
+    })
+    .await;
+}
+
 /// A signal for one task: set by anybody, taken by its owner.
 pub(crate) struct Signal {
     queue: WaitQueue,
@@ -248,15 +261,7 @@ impl Signal {
 
     /// Takes the signal; waits for it, or until `timeout` ends.
     pub(crate) async fn wait_or(&self, timeout: impl Future<Output = ()>) {
-        let mut timeout = std::pin::pin!(timeout);
-        let mut signal = std::pin::pin!(self.queue.until(|| self.set.swap(false, Ordering::AcqRel).then_some(())));
-        poll_fn(|cx| {
-            if signal.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(());
-            }
-            timeout.as_mut().poll(cx)
-        })
-        .await;
+        either(self.queue.until(|| self.set.swap(false, Ordering::AcqRel).then_some(())), timeout).await;
     }
 }
 

@@ -1,3 +1,4 @@
+use std::pin::Pin;
 use std::sync::atomic::AtomicU32;
 use std::task::Wake;
 

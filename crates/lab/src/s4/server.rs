@@ -14,7 +14,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::counters::{COUNTER_COUNT, Counter};
 use engine::settings::{Knob, Settings};
-
 use engine::{Engine, Nanos, Platform, Policies};
 use frames::Frames;
 use frontend_nfs::Server;

@@ -152,6 +152,7 @@ impl Disk {
             request_bytes_max: options.request_bytes_max,
             depth: options.depth,
             volatile_cache: options.volatile_cache,
+            ..Limits::default()
         };
         let shared = Arc::clone(world.shared());
         let state = State {

@@ -1,6 +1,6 @@
 use super::*;
 
-const QUIET: View = View {
+const QUIET: FlusherView = FlusherView {
     now: Nanos(1_000),
     sync_waiting: false,
     retry_due: false,
@@ -16,7 +16,7 @@ fn choices_by_table() {
     use FlushChoice::{WaitUntil, Write};
     use FlushReason::{Background, Expired, Retry, Sync};
     let never = Next::WaitUntil(Nanos::NEVER);
-    let dirty = View { files_ready: true, ..QUIET };
+    let dirty = FlusherView { files_ready: true, ..QUIET };
     let old = Next::Old { before: Nanos(500) };
     let table = [
         (QUIET, never, WaitUntil(Nanos(6_000))),
@@ -24,14 +24,14 @@ fn choices_by_table() {
         (dirty, Next::WaitUntil(Nanos(900)), WaitUntil(Nanos(1_001))),
         (dirty, Next::InTurn, Write(Background)),
         (dirty, old, Write(Expired { before: Nanos(500) })),
-        (View { draining: true, ..dirty }, never, Write(Background)),
-        (View { memory_short: true, ..dirty }, old, Write(Background)),
-        (View { memory_short: true, ..QUIET }, never, WaitUntil(Nanos(6_000))),
-        (View { sync_waiting: true, ..dirty }, Next::InTurn, Write(Sync)),
-        (View { retry_due: true, ..QUIET }, never, Write(Retry)),
-        (View { retry_due: true, sync_waiting: true, ..QUIET }, never, Write(Sync)),
-        (View { next_retry: Some(Nanos(1_200)), ..QUIET }, never, WaitUntil(Nanos(1_200))),
-        (View { next_retry: Some(Nanos(10)), ..QUIET }, never, WaitUntil(Nanos(1_001))),
+        (FlusherView { draining: true, ..dirty }, never, Write(Background)),
+        (FlusherView { memory_short: true, ..dirty }, old, Write(Background)),
+        (FlusherView { memory_short: true, ..QUIET }, never, WaitUntil(Nanos(6_000))),
+        (FlusherView { sync_waiting: true, ..dirty }, Next::InTurn, Write(Sync)),
+        (FlusherView { retry_due: true, ..QUIET }, never, Write(Retry)),
+        (FlusherView { retry_due: true, sync_waiting: true, ..QUIET }, never, Write(Sync)),
+        (FlusherView { next_retry: Some(Nanos(1_200)), ..QUIET }, never, WaitUntil(Nanos(1_200))),
+        (FlusherView { next_retry: Some(Nanos(10)), ..QUIET }, never, WaitUntil(Nanos(1_001))),
     ];
     for (view, policy, expected) in table {
         assert_eq!(choose(&view, || policy), expected, "{view:?} {policy:?}");
@@ -40,6 +40,6 @@ fn choices_by_table() {
 
 #[test]
 fn the_policy_is_not_asked_when_something_comes_first() {
-    let view = View { sync_waiting: true, ..QUIET };
+    let view = FlusherView { sync_waiting: true, ..QUIET };
     assert_eq!(choose(&view, || unreachable!("not asked")), FlushChoice::Write(FlushReason::Sync));
 }

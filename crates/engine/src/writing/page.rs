@@ -11,19 +11,18 @@ use std::sync::atomic::Ordering;
 
 use frames::{FRAME_BYTES, FrameId};
 
-use super::Stop;
-use crate::cache::PAGE_BYTES;
-use crate::cache::file::{FileInner, FileState};
+use super::{Stop, Writing};
 use crate::cache::hit::InPage;
-use crate::cache::nodes::Tag;
 use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
 use crate::dirty::Charge;
-use crate::engine::Engine;
+use crate::eviction::Admitted;
 use crate::page::{
     DIRTY, FAILED, Identity, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK, WRITER,
 };
 use crate::platform::Platform;
-use crate::reclaim::evict::Spare;
+use crate::reclaim::Spare;
+use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// What a write was given to dirty pages with.
@@ -46,7 +45,7 @@ struct PageWrite<'a> {
 impl<'a> PageWrite<'a> {
     fn new(file: &'a Arc<FileInner>, state: &FileState, at: InPage, bytes: &'a [u8]) -> Self {
         let range = at.range();
-        let blocks_are_sectors = file.device.device.limits().block_bytes as usize == SECTOR_BYTES;
+        let blocks_are_sectors = file.device.limits().block_bytes as usize == SECTOR_BYTES;
         let touched = if blocks_are_sectors { Sectors::touched(range.clone()) } else { Sectors::ALL };
         let in_page = |size: u64| size.saturating_sub(at.page * PAGE_BYTES).min(PAGE_BYTES) as usize;
         // Bytes past the file's end are zeros, so a write up to the end covers its last sector.
@@ -57,7 +56,7 @@ impl<'a> PageWrite<'a> {
     }
 
     fn identity(&self) -> Identity {
-        Identity { file: self.file.slot, index: self.at.page }
+        self.file.pages.identity(self.at.page)
     }
 
     /// The sectors of which the write leaves nothing as it was.
@@ -66,7 +65,7 @@ impl<'a> PageWrite<'a> {
     }
 }
 
-impl<P: Platform> Engine<P> {
+impl<P: Platform> Writing<P> {
     /// Writes pages until something is missing; returns how many bytes, and what.
     pub(super) fn write_pages(
         &self,
@@ -92,24 +91,24 @@ impl<P: Platform> Engine<P> {
             done += at.len;
             let end = offset + done as u64;
             if end > file.size() {
-                file.size.store(end, Ordering::Release);
+                file.pages.size.store(end, Ordering::Release);
             }
         }
         (done, Stop::Done)
     }
 
     fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_>) -> Result<(), Stop> {
-        match self.cache().frame_at(write.file, write.at.page) {
+        match self.base.cache.frame_at(&write.file.pages, write.at.page) {
             None => self.write_absent(state, write, means),
             Some(frame) => {
-                let word = self.cache().pages.hold(frame, WRITER);
+                let word = self.base.cache.pages.hold(frame, WRITER);
                 let result = if word.stable() {
                     self.write_elsewhere(state, write, frame, means)
                 } else {
                     self.write_in_place(state, write, frame, means)
                 };
-                if self.cache().pages.unhold(frame, WRITER) {
-                    self.cache().release(frame);
+                if self.base.cache.pages.unhold(frame, WRITER) {
+                    self.base.cache.release(frame);
                 }
                 result
             }
@@ -121,13 +120,13 @@ impl<P: Platform> Engine<P> {
             return Err(Stop::Page(write.at.page));
         }
         let frame = means.spare.take().ok_or(Stop::Frames)?;
-        let cache = self.cache();
+        let cache = &self.base.cache;
         let range = write.at.range();
         cache.zero(frame, 0..range.start);
         cache.zero(frame, range.end..FRAME_BYTES);
         cache.fill_bytes(frame, range.start, write.bytes);
         cache.pages.set_dirty(frame, write.touched);
-        self.occupy_dirty(write, frame, write.settled.union(write.touched), 0);
+        self.occupy_dirty(state, write, frame, (write.settled.union(write.touched), 0));
         means.charge.spend();
         self.note_dirtied(write.file, state);
         Ok(())
@@ -140,7 +139,7 @@ impl<P: Platform> Engine<P> {
         frame: FrameId,
         means: &mut Means<'_>,
     ) -> Result<(), Stop> {
-        let cache = self.cache();
+        let cache = &self.base.cache;
         let valid = cache.pages.valid(frame);
         // The read that fills a frame would overwrite the bytes; one that completes a page does not.
         let filling = cache.pages.word(frame).any(READING) && valid.is_empty();
@@ -155,7 +154,8 @@ impl<P: Platform> Engine<P> {
         let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
         let before = cache.pages.change(frame, 0, DIRTY | uptodate);
         if !before.any(DIRTY) {
-            write.file.index.set_tag(&cache.nodes, write.at.page, Tag::Dirty, true);
+            cache.eviction.dirtied(&cache.pages, frame);
+            write.file.tag_dirty(state, write.at.page, true);
             means.charge.spend();
             self.note_dirtied(write.file, state);
         }
@@ -171,7 +171,7 @@ impl<P: Platform> Engine<P> {
         old: FrameId,
         means: &mut Means<'_>,
     ) -> Result<(), Stop> {
-        let cache = self.cache();
+        let cache = &self.base.cache;
         let (word, valid) = (cache.pages.word(old), cache.pages.valid(old));
         if !valid.union(write.settled).contains(write.touched) {
             return Err(Stop::Page(write.at.page));
@@ -192,32 +192,44 @@ impl<P: Platform> Engine<P> {
         // Sectors in flight stay dirty in the new version: their write may fail.
         cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
-        self.occupy_dirty(write, new, valid.union(write.settled).union(write.touched), prior);
+        self.occupy_dirty(state, write, new, (valid.union(write.settled).union(write.touched), prior));
         state.failed_pages -= u64::from(word.has(FAILED));
         if !word.any(DIRTY) {
             // Else it takes over the old one's place in the accounts.
             means.charge.spend();
             self.note_dirtied(write.file, state);
         }
-        self.local().count(Counter::PagesCopiedStable, 1);
+        self.base.local().count(Counter::PagesCopiedStable, 1);
         cache.let_go(old);
         cache.unguard(old);
         Ok(())
     }
 
     /// Puts a filled frame, whose dirty sectors are set, in the page's place.
-    fn occupy_dirty(&self, write: &PageWrite<'_>, frame: FrameId, valid: Sectors, flags: u64) {
-        let (cache, page) = (self.cache(), write.at.page);
+    fn occupy_dirty(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        frame: FrameId,
+        (valid, flags): (Sectors, u64),
+    ) {
+        let (cache, page) = (&self.base.cache, write.at.page);
         cache.pages.set_valid(frame, valid);
         let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
         cache.pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
-        write.file.index.insert(&cache.nodes, page, frame);
-        write.file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+        write.file.pages.index.insert(&cache.nodes, page, frame);
+        write.file.tag_dirty(state, page, true);
+        cache.admit(&write.file.pages, page, frame, Admitted::Written);
+    }
+
+    fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState) {
+        self.base.local().count(Counter::PagesDirtied, 1);
+        file.note_dirtied(state, self.base.now());
     }
 
     fn zero_sectors(&self, frame: FrameId, sectors: Sectors) {
         for sector in sectors.iter() {
-            self.cache().zero(frame, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
+            self.base.cache.zero(frame, sector * SECTOR_BYTES..(sector + 1) * SECTOR_BYTES);
         }
     }
 }

@@ -1,28 +1,26 @@
-//! A device of the engine: its limits, its lists of dirty files, its requests in flight.
+//! A device of the engine: its lists of dirty files, its requests in flight, its figures.
 //!
-//! Owns: who is to be written next, the slots for requests, the dirty pages' budget.
-//! Does not own: the files' pages, the hardware (`Device`).
-//! Invariants: every file with dirty pages is in `unclean`, so that it lives until they are written;
-//! the other lists keep none alive, so that a removed file's space is free at once.
-//! A file is in at most one of `dirty` and `io`. This lock comes after a file's.
+//! Owns: the lists and their lock, the slots for requests, the admission queue, usage, what is known of it.
+//! Does not own: the files' pages, the hardware (`Device`), what is due when (`policy`, `writeback`).
+//! Invariants: every file with dirty pages is kept until they are written. This lock comes after a file's, and
+//! whoever needs a file's lock for a change here shows what that lock guards.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
-use super::bandwidth::Bandwidth;
-use super::complete::requeue;
+use super::DirtyTotals;
+use super::admission::AdmissionQueue;
 use super::congestion::Congestion;
-use super::schedule::{FlushReason, View};
-use crate::cache::PAGE_BYTES;
-use crate::cache::file::{FileInner, FileState};
-use crate::dirty::{AdmissionQueue, DirtyTotals};
+use super::file::{FileInner, FileState};
+use super::lists::{Entry, FlushReason, Later, Lists, redirtied_at};
+use super::usage::{Kind, Usage};
 use crate::error::DeviceError;
-use crate::platform::{Device, Nanos};
+use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
 use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, LimitPages, PauseStatus};
+use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings};
-use crate::units::{bytes_of, centisecs_ns};
+use crate::units::{PAGE_BYTES, bytes_of, pages_in};
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
 /// A device of an engine, by number from 0.
@@ -32,141 +30,63 @@ pub struct DeviceId(pub u32);
 /// A device as the engine keeps it.
 pub(crate) struct DeviceState {
     pub(crate) id: DeviceId,
-    pub(crate) name: String,
-    pub(crate) device: Arc<dyn Device>,
+    name: String,
+    device: Arc<dyn Device>,
     pub(crate) settings: DeviceSettings,
     /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
     pub(crate) admission: AdmissionQueue,
-    /// What all devices have dirty.
-    pub(crate) totals: Arc<DirtyTotals>,
+    totals: Arc<DirtyTotals>,
     /// Requests in flight.
     pub(crate) slots: Permits,
     /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all.
     pub(crate) reading: Permits,
     pub(crate) flusher: Signal,
     lists: Mutex<Lists>,
-    pub(crate) writeback_pages: AtomicU64,
-    /// Pages dirtied since the start.
-    pub(crate) dirtied_pages: AtomicU64,
-    /// Pages written since the start.
-    pub(crate) written_pages: AtomicU64,
+    writeback_pages: AtomicU64,
+    dirtied_pages: AtomicU64,
+    written_pages: AtomicU64,
     /// Requests that writes have, or are about to submit.
-    pub(crate) writes_in_flight: AtomicU32,
-    pub(crate) congestion: Congestion,
+    writes_in_flight: AtomicU32,
+    congestion: Congestion,
     /// Turns of files under way.
-    pub(crate) flushing: AtomicU32,
+    turns: AtomicU32,
     /// What the policy in force remembers of the device.
     pub(crate) memory: DeviceMemory,
     /// The policy says that the device is over.
-    pub(crate) exceeded: AtomicBool,
+    exceeded: AtomicBool,
     pub(crate) pauses: PauseTally,
     /// Those who wait for a write to end, to have its request.
     pub(crate) write_ended: WaitQueue,
-    pub(crate) memory_short: AtomicBool,
-    pub(crate) draining: AtomicU32,
+    memory_short: AtomicBool,
+    drains: AtomicU32,
     /// Space gets small: what is dirty has its place, and what is written gets one first.
-    pub(crate) reserving: AtomicBool,
-    pub(crate) files_failed: AtomicU64,
+    reserving: AtomicBool,
+    files_failed: AtomicU64,
     usage: Mutex<Usage>,
 }
 
-#[derive(Default)]
-struct Lists {
-    /// Files in the order in which they became dirty.
-    dirty: VecDeque<Entry>,
-    /// Files being worked on, a turn each.
-    io: VecDeque<Entry>,
-    /// Files that had their turn and have more: with the next that come from `dirty`.
-    more: VecDeque<Entry>,
-    /// Files that a sync waits for.
-    sync: VecDeque<Weak<FileInner>>,
-    /// Files whose pause is over.
-    retry: VecDeque<Weak<FileInner>>,
-    /// Files to come back to later: the last write failed, or a copy was in progress.
-    later: Vec<(Nanos, Later)>,
-    unclean: BTreeMap<u32, Arc<FileInner>>,
-    /// Files that a flush is owed, and since when.
-    unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
-}
-
-impl Lists {
-    fn any_ready(&self) -> bool {
-        !(self.dirty.is_empty() && self.io.is_empty() && self.more.is_empty())
-    }
-
-    /// When the file that has been dirty longest became so, or the first found for which that is
-    /// long `enough`.
-    fn oldest(&self, enough: impl Fn(Nanos) -> bool) -> Option<Nanos> {
-        let mut oldest = None;
-        for Entry { dirtied_at, .. } in self.dirty.iter().take(1).chain(&self.io).chain(&self.more) {
-            if enough(*dirtied_at) {
-                return Some(*dirtied_at);
-            }
-            oldest = Some(oldest.map_or(*dirtied_at, |oldest: Nanos| oldest.min(*dirtied_at)));
-        }
-        oldest
-    }
-
-    /// Takes what is next off its list.
-    fn next(&mut self, reason: FlushReason) -> Option<Weak<FileInner>> {
-        let Self { dirty, io, more, sync, retry, .. } = self;
-        match reason {
-            FlushReason::Sync => sync.pop_front(),
-            FlushReason::Retry => retry.pop_front(),
-            FlushReason::Background => {
-                if io.is_empty() {
-                    io.append(more);
-                    io.append(dirty);
-                }
-                io.pop_front().map(|entry| entry.file)
-            }
-            FlushReason::Expired { before } => {
-                let expired = |entry: &Entry| entry.dirtied_at <= before;
-                for list in [io, more, dirty] {
-                    if let Some(at) = list.iter().position(expired) {
-                        return list.remove(at).map(|entry| entry.file);
-                    }
-                }
-                None
-            }
-        }
-    }
-}
-
-#[derive(Clone)]
-struct Entry {
-    file: Weak<FileInner>,
-    dirtied_at: Nanos,
-}
-
-enum Later {
-    Retry(Weak<FileInner>),
-    Sync(Weak<FileInner>),
-}
-
-#[derive(Default)]
-struct Usage {
-    in_flight: u32,
-    busy_since: Nanos,
-    busy_ns: u64,
-    written_bytes: u64,
-    bandwidth: Bandwidth,
-    /// Failed writes and flushes since the last that succeeded.
-    failures_in_row: u32,
-    last_error: Option<DeviceError>,
-}
-
-/// Failures in a row after which writers that wait for room are told instead of kept waiting.
-const FAILURES_BEFORE_TELLING: u32 = 3;
-
-/// Since when a file counts as dirty that is put behind the youngest of those without a turn: as before, but
-/// since now if that one is younger, so that the list stays in order (kernel-facts, section 2.2).
-fn redirtied_at(dirtied_at: Nanos, youngest: Option<Nanos>, now: Nanos) -> Nanos {
-    if youngest.is_some_and(|youngest| dirtied_at < youngest) { now } else { dirtied_at }
+/// What a flusher sees of its device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlusherView {
+    pub(crate) now: Nanos,
+    /// A sync waits for pages.
+    pub(crate) sync_waiting: bool,
+    /// A file that failed, or was busy, is to be tried again.
+    pub(crate) retry_due: bool,
+    /// Files with dirty pages that may be written now.
+    pub(crate) files_ready: bool,
+    /// Somebody asked for everything to be written.
+    pub(crate) draining: bool,
+    /// Somebody found no frame, or waits in the admission queue.
+    pub(crate) memory_short: bool,
+    /// When the first of the files that failed, or were busy, may be tried again.
+    pub(crate) next_retry: Option<Nanos>,
+    /// How often to look again at all.
+    pub(crate) interval_ns: u64,
 }
 
 impl DeviceState {
-    pub(crate) fn new(
+    pub(super) fn new(
         id: DeviceId,
         name: &str,
         device: Arc<dyn Device>,
@@ -190,17 +110,37 @@ impl DeviceState {
             written_pages: AtomicU64::new(0),
             writes_in_flight: AtomicU32::new(0),
             congestion: Congestion::default(),
-            flushing: AtomicU32::new(0),
+            turns: AtomicU32::new(0),
             memory,
             exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
             write_ended: WaitQueue::new(),
             memory_short: AtomicBool::new(false),
-            draining: AtomicU32::new(0),
+            drains: AtomicU32::new(0),
             reserving: AtomicBool::new(false),
             files_failed: AtomicU64::new(0),
             usage: Mutex::default(),
         }
+    }
+
+    /// What the hardware can do.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.device.limits()
+    }
+
+    /// Most pages that one request may carry.
+    pub(crate) fn request_pages(&self) -> u64 {
+        pages_in(u64::from(self.limits().request_bytes_max))
+    }
+
+    /// Bytes that can still be allocated on it, as far as it knows.
+    pub(crate) fn free_bytes_hint(&self) -> u64 {
+        self.device.free_bytes_hint()
+    }
+
+    /// Hands a request over. No lock is held: it may complete at once.
+    pub(crate) fn submit(&self, request: Request) {
+        self.device.submit(request);
     }
 
     pub(crate) fn knob(&self, engine: &Settings, knob: Knob) -> u64 {
@@ -209,41 +149,76 @@ impl DeviceState {
 
     /// Most writes in flight: the knob, but a quarter of the device's slots is left to readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
-        let depth = self.device.limits().depth.max(1);
+        let depth = self.limits().depth.max(1);
         let knob = self.knob(engine, Knob::WriteDepth) as u32;
         knob.min((depth - depth / 4).max(1))
     }
 
-    /// Pages a second that the device writes while it has something to write, once that is known.
-    pub(crate) fn bandwidth_pages(&self) -> Option<u64> {
-        lock(&self.usage).bandwidth.bytes_per_second().map(|bytes| bytes / PAGE_BYTES)
-    }
-
     /// Pages that are dirty and not under writeback.
-    pub(crate) fn reclaimable_pages(&self) -> u64 {
+    fn reclaimable_pages(&self) -> u64 {
         self.admission.pages().saturating_sub(self.writeback_pages.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn write_begins(&self, now: Nanos) {
-        lock(&self.usage).bandwidth.begins(now);
+    /// Pages are charged: dirty, in flight, or about to become dirty.
+    pub(crate) fn hold_pages(&self, pages: u64) {
+        self.totals.hold(self.id, pages);
     }
 
-    pub(crate) fn write_ends(&self, now: Nanos, bytes: u64) {
-        lock(&self.usage).bandwidth.ends(now, bytes);
+    /// Pages that were charged are given back; those who wait for them go on.
+    pub(crate) fn give_pages_back(&self, pages: u64) {
+        self.totals.let_go(self.id, pages);
+        self.admission.give_back(pages);
+    }
+
+    pub(crate) fn note_dirtied_pages(&self, pages: u64) {
+        self.dirtied_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_written_pages(&self, pages: u64) {
+        self.written_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn writeback_begins(&self, pages: u64) {
+        self.writeback_pages.fetch_add(pages, Ordering::Relaxed);
+        self.totals.writeback_begins(self.id, pages);
+    }
+
+    pub(crate) fn writeback_ends(&self, pages: u64) {
+        let before = self.writeback_pages.fetch_sub(pages, Ordering::Relaxed);
+        debug_assert!(before >= pages, "more pages came back than were under writeback");
+        self.totals.writeback_ends(self.id, pages);
+    }
+
+    /// Wakes the flusher if what is dirty and not in flight has passed the threshold that the policy set.
+    pub(crate) fn wake_flusher_if_over(&self) {
+        let above = self.admission.wake_above_pages();
+        if above < u64::MAX && self.reclaimable_pages() > above {
+            self.flusher.raise();
+        }
+    }
+
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_exceeded(&self, exceeded: bool) {
+        if exceeded != self.is_exceeded() {
+            self.exceeded.store(exceeded, Ordering::Relaxed);
+        }
     }
 
     /// The file has become dirty: it is kept until clean. Call with the file's lock held.
     pub(crate) fn keep(&self, file: &Arc<FileInner>) {
-        lock(&self.lists).unclean.insert(file.slot, Arc::clone(file));
+        lock(&self.lists).unclean.insert(file.pages.slot, Arc::clone(file));
     }
 
     /// The file is clean. Returns the reference, to be dropped without a lock held.
     pub(crate) fn let_be(&self, file: &FileInner) -> Option<Arc<FileInner>> {
-        lock(&self.lists).unclean.remove(&file.slot)
+        lock(&self.lists).unclean.remove(&file.pages.slot)
     }
 
     /// The engine is gone: nothing will be written any more, so no file is kept for it.
-    pub(crate) fn let_all_be(&self) {
+    pub(crate) fn forget_files(&self) {
         let lists = std::mem::take(&mut *lock(&self.lists));
         drop(lists);
     }
@@ -254,12 +229,12 @@ impl DeviceState {
 
     /// A flush is owed to the file: it is kept until it has been. Call with the file's lock held.
     pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, now: Nanos) {
-        lock(&self.lists).unflushed.entry(file.slot).or_insert_with(|| (now, Arc::clone(file)));
+        lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
     }
 
     pub(crate) fn forget_unflushed(&self, file: &FileInner) {
         // The caller has a reference of its own, so this one is not the last.
-        lock(&self.lists).unflushed.remove(&file.slot);
+        lock(&self.lists).unflushed.remove(&file.pages.slot);
     }
 
     /// Counts one write more in flight unless there are `most`, in a queue of `depth`.
@@ -268,6 +243,52 @@ impl DeviceState {
             .writes_in_flight
             .try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
         counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
+    }
+
+    /// One write less is in flight in a queue of `depth`; whether that ended a congestion.
+    pub(crate) fn uncount_write(&self, depth: u32) -> bool {
+        let before = self.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a write ends that was not counted");
+        self.congestion.shrunk(before - 1, depth)
+    }
+
+    pub(crate) fn is_congested(&self) -> bool {
+        self.congestion.is_on()
+    }
+
+    /// A file has its turn.
+    pub(crate) fn turn_begins(&self) {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn turn_ends(&self) {
+        let before = self.turns.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a turn ends that did not begin");
+    }
+
+    pub(crate) fn is_reserving(&self) -> bool {
+        self.reserving.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_reserving(&self, reserving: bool) {
+        self.reserving.store(reserving, Ordering::Release);
+    }
+
+    /// A write or flush of a file failed that had no error.
+    pub(crate) fn file_fails(&self) {
+        self.files_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file has no error any more.
+    pub(crate) fn file_recovers(&self) {
+        self.files_failed.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Everything is to be written until the answer is dropped.
+    pub(crate) fn drain(&self) -> Draining<'_> {
+        self.drains.fetch_add(1, Ordering::Relaxed);
+        self.flusher.raise();
+        Draining(self)
     }
 
     /// Files that a drain has to sync: with dirty pages, or with a flush owed.
@@ -348,7 +369,7 @@ impl DeviceState {
                 if state.dirtied_at > before {
                     state.queued = false;
                     // That instant will do for now: a pause that has ended since is found at the next look.
-                    requeue(&file, &mut state, before);
+                    file.requeue(&mut state, before);
                     continue;
                 }
             }
@@ -357,24 +378,18 @@ impl DeviceState {
     }
 
     /// What the next choice is made from. Files whose pause is over go back to their lists first.
-    pub(crate) fn flusher_view(&self, settings: &Settings, now: Nanos) -> View {
+    pub(crate) fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
         let mut lists = lock(&self.lists);
-        let due = |(at, _): &(Nanos, Later)| *at <= now;
-        for (_, later) in lists.later.extract_if(.., |entry| due(entry)).collect::<Vec<_>>() {
-            match later {
-                Later::Retry(file) => lists.retry.push_back(file),
-                Later::Sync(file) => lists.sync.push_back(file),
-            }
-        }
-        View {
+        lists.bring_back(now);
+        FlusherView {
             now,
             sync_waiting: !lists.sync.is_empty(),
             retry_due: !lists.retry.is_empty(),
             files_ready: lists.any_ready(),
-            draining: self.draining.load(Ordering::Relaxed) > 0,
+            draining: self.drains.load(Ordering::Relaxed) > 0,
             memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
-            interval_ns: centisecs_ns(settings.get(Knob::WritebackCentisecs)),
+            interval_ns,
         }
     }
 
@@ -385,80 +400,69 @@ impl DeviceState {
         }
     }
 
-    pub(crate) fn request_begins(&self, now: Nanos) {
-        let mut usage = lock(&self.usage);
-        if usage.in_flight == 0 {
-            usage.busy_since = now;
-        }
-        usage.in_flight += 1;
+    /// The flusher has done what it can for those who are short of frames.
+    pub(crate) fn press_ends(&self) {
+        self.memory_short.store(false, Ordering::Relaxed);
     }
 
-    pub(crate) fn request_ends(&self, now: Nanos) {
-        let mut usage = lock(&self.usage);
-        usage.in_flight -= 1;
-        if usage.in_flight == 0 {
-            usage.busy_ns += now.since(usage.busy_since);
-        }
+    pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
+        lock(&self.usage).begins(kind, bytes, now);
+    }
+
+    pub(crate) fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
+        lock(&self.usage).ends(kind, bytes, moved, now);
     }
 
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
     /// device's room learn it instead of waiting for what may never come.
     pub(crate) fn note_write(&self, result: Result<u64, DeviceError>) {
-        let mut usage = lock(&self.usage);
-        match result {
-            Ok(bytes) => {
-                usage.written_bytes += bytes;
-                usage.failures_in_row = 0;
-            }
-            Err(error) => {
-                usage.failures_in_row = usage.failures_in_row.saturating_add(1);
-                usage.last_error = Some(error);
-                if usage.failures_in_row >= FAILURES_BEFORE_TELLING {
-                    drop(usage);
-                    self.admission.fail(error);
-                }
-            }
+        lock(&self.usage).note_write(result);
+        if result.is_err()
+            && let Some(error) = self.keeps_failing()
+        {
+            self.admission.fail(error);
         }
     }
 
     /// The error to tell those who would have to wait for room, if the device keeps failing.
     pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
-        let usage = lock(&self.usage);
-        usage.last_error.filter(|_| usage.failures_in_row >= FAILURES_BEFORE_TELLING)
+        lock(&self.usage).keeps_failing()
     }
 
     /// What a policy sees of the device.
-    pub(crate) fn counts(&self) -> DeviceCounts {
+    pub(crate) fn counts(&self, now: Nanos) -> DeviceCounts {
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
+        let pages = self.admission.pages();
+        let usage = lock(&self.usage);
         DeviceCounts {
-            reclaimable: self.admission.pages().saturating_sub(writeback),
+            reclaimable: pages.saturating_sub(writeback),
             writeback,
             dirtied: self.dirtied_pages.load(Ordering::Relaxed),
             written: self.written_pages.load(Ordering::Relaxed),
-            bandwidth: self.bandwidth_pages().unwrap_or(0),
-            flushing: self.flushing.load(Ordering::Relaxed) > 0,
+            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, pages_in),
+            flushing: self.turns.load(Ordering::Relaxed) > 0,
             runs: self.admission.runs(),
+            bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: u64::from(self.writes_in_flight.load(Ordering::Relaxed)),
+            reads_in_flight: u64::from(usage.reads_in_flight),
+            read_bytes: usage.read_bytes,
+            busy_ns: usage.busy_ns(now),
             payers_waiting: self.pauses.waiting(),
-            ..DeviceCounts::default()
         }
     }
 
     /// How it is doing; `limits` are the policy's.
     pub(crate) fn status(&self, limits: LimitPages, now: Nanos) -> DeviceStatus {
-        let dirty_bytes = self.admission.pages() * PAGE_BYTES;
-        let files_dirty = self.unclean_count() as u32;
+        let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
         let usage = lock(&self.usage);
-        let busy_now = if usage.in_flight > 0 { now.since(usage.busy_since) } else { 0 };
-        let writeback = self.writeback_pages.load(Ordering::Relaxed);
         DeviceStatus {
             id: self.id,
             name: self.name.clone(),
-            dirty_bytes,
-            writeback_bytes: writeback * PAGE_BYTES,
+            dirty_bytes: dirty_pages * PAGE_BYTES,
+            writeback_bytes: self.writeback_pages.load(Ordering::Relaxed) * PAGE_BYTES,
             dirty_limit_bytes: bytes_of(limits.dirty),
             written_bytes: usage.written_bytes,
-            busy_ns: usage.busy_ns + busy_now,
+            busy_ns: usage.busy_ns(now),
             in_flight: usage.in_flight,
             writers_waiting: self.pauses.waiting() as u32,
             files_dirty,
@@ -478,6 +482,15 @@ impl DirtyFiles for DeviceState {
 
     fn dirty_since(&self, enough: &dyn Fn(Nanos) -> bool) -> Option<Nanos> {
         lock(&self.lists).oldest(enough)
+    }
+}
+
+/// Everything on the device is to be written while this lives.
+pub(crate) struct Draining<'a>(&'a DeviceState);
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.drains.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -517,6 +530,3 @@ pub struct DeviceStatus {
     /// Writers' pauses by cause, as far as there were any.
     pub pauses: Vec<PauseStatus>,
 }
-
-#[cfg(test)]
-mod tests;

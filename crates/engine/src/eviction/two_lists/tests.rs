@@ -1,12 +1,12 @@
 use super::*;
-use crate::page::{PIN, PRESENT, UPTODATE};
+use crate::page::{Identity, PIN, UPTODATE};
 
-fn clean(frames: u32) -> (Lru, PageTable) {
-    let (lru, pages) = (Lru::new(), PageTable::new(frames));
+fn clean(frames: u32) -> (TwoLists, PageTable) {
+    let (lru, pages) = (TwoLists::new(), PageTable::new(frames));
     for number in 0..frames {
         let frame = FrameId::new(number);
         pages.occupy(frame, Identity { file: 0, index: u64::from(number) }, PRESENT | UPTODATE);
-        lru.insert(&pages, frame);
+        lru.admitted(&pages, frame, PageKey { file: 0, page: u64::from(number) }, Admitted::Demand);
     }
     (lru, pages)
 }
@@ -21,10 +21,10 @@ fn the_oldest_unused_pages_go_first() {
     for number in [1, 1, 2] {
         pages.touch(FrameId::new(number));
     }
-    let scan = lru.scan(&pages, 3, 100);
+    let scan = lru.victims(&pages, 3, 100);
     assert_eq!((victims(&scan), scan.scanned), (vec![0, 2, 3], 4));
-    assert_eq!(victims(&lru.scan(&pages, 100, 100)), [4, 5, 6, 7]);
-    assert_eq!(victims(&lru.scan(&pages, 100, 100)), [1], "the active list moves down when it is the longer");
+    assert_eq!(victims(&lru.victims(&pages, 100, 100)), [4, 5, 6, 7]);
+    assert_eq!(victims(&lru.victims(&pages, 100, 100)), [1], "the active list moves down when it is the longer");
 }
 
 #[test]
@@ -32,15 +32,15 @@ fn dirty_pages_are_parked_and_held_ones_are_kept() {
     let (lru, pages) = clean(4);
     pages.change(FrameId::new(0), 0, DIRTY);
     let _ = pages.hold(FrameId::new(1), PIN);
-    let scan = lru.scan(&pages, 4, 4);
+    let scan = lru.victims(&pages, 4, 4);
     assert_eq!(victims(&scan), [2, 3]);
     assert_eq!(pages.list(FrameId::new(0)), UNLISTED);
     assert_eq!(pages.list(FrameId::new(1)), INACTIVE);
     pages.change(FrameId::new(0), DIRTY, 0);
-    lru.insert(&pages, FrameId::new(0));
-    lru.insert(&pages, FrameId::new(0));
+    lru.cleaned(&pages, &mut [FrameId::new(0)].into_iter());
+    lru.cleaned(&pages, &mut [FrameId::new(0)].into_iter());
     assert!(!pages.unhold(FrameId::new(1), PIN));
-    assert_eq!(victims(&lru.scan(&pages, 4, 4)), [1, 0]);
+    assert_eq!(victims(&lru.victims(&pages, 4, 4)), [1, 0]);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_number_of_pages_looked_at_is_bounded() {
     for number in (0..64).chain(0..64) {
         pages.touch(FrameId::new(number));
     }
-    let scan = lru.scan(&pages, 4, 10);
+    let scan = lru.victims(&pages, 4, 10);
     assert_eq!((victims(&scan), scan.scanned), (vec![], 10));
 }
 
@@ -60,14 +60,14 @@ fn a_stream_that_is_read_once_leaves_pages_in_use_alone() {
     for number in hot.iter().chain(&hot) {
         pages.touch(FrameId::new(*number));
     }
-    let mut evicted = victims(&lru.scan(&pages, 8, 64));
+    let mut evicted = victims(&lru.victims(&pages, 8, 64));
     for _ in 0..20 {
         // What is evicted comes back as the next part of the stream, and is read once.
         for number in evicted.drain(..) {
             pages.touch(FrameId::new(number));
-            lru.insert(&pages, FrameId::new(number));
+            lru.cleaned(&pages, &mut [FrameId::new(number)].into_iter());
         }
-        evicted = victims(&lru.scan(&pages, 8, 64));
+        evicted = victims(&lru.victims(&pages, 8, 64));
         assert!(evicted.iter().all(|number| *number >= 16), "{evicted:?}");
     }
 }

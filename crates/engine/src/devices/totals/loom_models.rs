@@ -11,8 +11,8 @@ use std::sync::Arc;
 use loom::future::block_on;
 use loom::thread;
 
+use super::super::admission::AdmissionQueue;
 use super::*;
-use crate::dirty::queue::AdmissionQueue;
 use crate::policy::Room;
 
 /// Two devices that may have two pages between them, and each has one.

@@ -12,17 +12,19 @@ mod space;
 use std::sync::Arc;
 
 use self::page::Means;
-use crate::cache::PAGE_BYTES;
-use crate::cache::file::FileInner;
+use crate::base::Base;
 use crate::cache::hit::InPage;
 use crate::counters::Counter;
-use crate::engine::{Engine, File};
+use crate::devices::file::FileInner;
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::read::check_range;
-use crate::reclaim::evict::Spare;
+use crate::reading::{Reading, check_range};
+use crate::reclaim::{Reclaim, Spare};
+use crate::throttle::Throttle;
+use crate::units::PAGE_BYTES;
 use crate::wait::lock;
+use crate::writeback::Writeback;
 
 /// Why a piece stopped before its end.
 enum Stop {
@@ -38,61 +40,67 @@ enum Stop {
     Discarded,
 }
 
-impl<P: Platform> Engine<P> {
-    /// Overwrites bytes if all of them are in pages that are dirty already, and says so; if not, it
-    /// may have overwritten some of them, which writing all of them again makes good. Takes no lock,
-    /// makes no system call, allocates nothing.
-    #[inline]
-    pub fn try_write(&self, file: &File, offset: u64, from: &[u8]) -> Option<()> {
-        check_range(offset, from.len()).ok()?;
-        (self.overwrite_hits(&file.0, offset, from) == from.len()).then_some(())
+/// The mechanism.
+pub(crate) struct Writing<P: Platform> {
+    base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
+    reading: Arc<Reading<P>>,
+    writeback: Arc<Writeback<P>>,
+    throttle: Throttle<P>,
+}
+
+/// Overwrites page by page up to the first for which that changes more than bytes; returns how many bytes.
+#[inline]
+pub(crate) fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
+    let (mut done, mut pages) = (0, 0);
+    while done < from.len() {
+        let at = InPage::first(offset + done as u64, from.len() - done);
+        if !base.cache.overwrite_hit::<P>(&file.pages, at, &from[done..]) {
+            break;
+        }
+        done += at.len;
+        pages += 1;
+    }
+    base.local().count(Counter::WriteHitPages, pages);
+    done
+}
+
+impl<P: Platform> Writing<P> {
+    pub(crate) fn new(
+        base: Base<P>,
+        reclaim: Arc<Reclaim<P>>,
+        reading: Arc<Reading<P>>,
+        writeback: Arc<Writeback<P>>,
+    ) -> Arc<Self> {
+        let throttle = Throttle::new(base.clone(), Arc::clone(&writeback));
+        Arc::new(Self { base, reclaim, reading, writeback, throttle })
     }
 
-    /// Writes bytes at `offset`; the file grows as needed. Waits for room in the device's dirty
-    /// budget, for frames, and for the rest of a sector that is covered in part. The bytes are in the
-    /// cache on return, and durable after a [`Engine::sync`] that succeeds.
-    ///
-    /// An error means that a prefix may have been written: no space, a device that keeps failing, a
-    /// read that failed, a range past the largest offset.
-    pub async fn write(self: &Arc<Self>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
+    /// [`Engine::write`](crate::Engine::write).
+    pub(crate) async fn write(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<(), Error> {
         check_range(offset, from.len())?;
         let mut done = 0;
         while done < from.len() {
-            done += self.overwrite_hits(&file.0, offset + done as u64, &from[done..]);
+            done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);
             if done < from.len() {
-                let piece = &from[done..from.len().min(done + self.piece_bytes(&file.0))];
-                done += self.write_piece(&file.0, offset + done as u64, piece).await?;
+                let piece = &from[done..from.len().min(done + self.piece_bytes(file))];
+                done += self.write_piece(file, offset + done as u64, piece).await?;
             }
         }
         Ok(())
     }
 
-    #[inline]
-    fn overwrite_hits(&self, file: &FileInner, offset: u64, from: &[u8]) -> usize {
-        let (mut done, mut pages) = (0, 0);
-        while done < from.len() {
-            let at = InPage::first(offset + done as u64, from.len() - done);
-            if !self.cache().overwrite_hit::<P>(file, at, &from[done..]) {
-                break;
-            }
-            done += at.len;
-            pages += 1;
-        }
-        self.local().count(Counter::WriteHitPages, pages);
-        done
-    }
-
     fn piece_bytes(&self, file: &FileInner) -> usize {
-        let pages = if self.cache().rare.strikes(Rare::SmallPiece) { 1 } else { self.piece_pages(file) };
+        let pages = if self.base.cache.rare.strikes(Rare::SmallPiece) { 1 } else { self.throttle.piece_pages(file) };
         (pages * PAGE_BYTES) as usize
     }
 
     /// Writes at least one byte of the piece; returns how many.
-    async fn write_piece(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<usize, Error> {
+    async fn write_piece(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<usize, Error> {
         let range = offset..offset + from.len() as u64;
         let pages = FileInner::pages_of(&range);
         let count = pages.end - pages.start;
-        let mut charge = self.charge(file, count).await?;
+        let mut charge = self.throttle.charge(file, count).await?;
         self.reserve_space(file, &range).await?;
         let (mut done, mut frames_min, mut brought) = (0, 0, false);
         loop {
@@ -104,11 +112,11 @@ impl<P: Platform> Engine<P> {
                 left.filter(|page| self.needs_frame(file, *page)).count().max(frames_min)
             };
             let mut spare = match lacking {
-                0 => Spare::none(self.cache()),
+                0 => Spare::none(&self.base.cache),
                 // A part of the cache at a time, so that many writers in a small one all get on.
-                _ => self.take_frames(lacking.min((self.cache().frames.total() / 16).max(1) as usize)).await,
+                _ => self.reclaim.take_frames(lacking.min((self.base.cache.total_pages() / 16).max(1) as usize)).await,
             };
-            self.rare_yield().await;
+            self.base.rare_yield().await;
             let (more, stop) = self.write_pages(
                 file,
                 offset + done as u64,
@@ -123,22 +131,22 @@ impl<P: Platform> Engine<P> {
                 Stop::Frames if done > 0 => break,
                 Stop::Frames => frames_min = 1,
                 Stop::Page(page) => {
-                    self.bring(file, page..page + 1).await?;
+                    self.reading.bring(file, page..page + 1).await?;
                     brought = true;
                 }
                 Stop::Cutting => file.queue.until(|| (!lock(&file.state).cutting).then_some(())).await,
-                Stop::Busy => self.platform().preemption_point().await,
+                Stop::Busy => self.base.pass().await,
             }
         }
         let dirtied = charge.spent();
         drop(charge);
-        self.wake_flusher_if_over(&file.device);
-        self.balance(file, dirtied).await?;
+        file.device.wake_flusher_if_over();
+        self.throttle.balance(file, dirtied).await?;
         Ok(done)
     }
 
     fn needs_frame(&self, file: &FileInner, page: u64) -> bool {
-        let frame = file.index.lookup(&self.cache().nodes, page);
-        frame.is_none_or(|frame| !self.cache().pages.contains(frame) || self.cache().pages.word(frame).stable())
+        let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
+        frame.is_none_or(|frame| !self.base.cache.pages.contains(frame) || self.base.cache.pages.word(frame).stable())
     }
 }

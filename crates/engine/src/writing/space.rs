@@ -12,37 +12,32 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use crate::cache::PAGE_BYTES;
-use crate::cache::file::FileInner;
+use super::Writing;
 use crate::cache::nodes::{Nodes, Tag};
-use crate::engine::Engine;
+use crate::devices::file::FileInner;
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::request::Operation;
 use crate::settings::Knob;
+use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
-impl<P: Platform> Engine<P> {
+impl<P: Platform> Writing<P> {
     /// Near a full device: has the range reserved before it is accepted.
-    pub(crate) async fn reserve_space(
-        self: &Arc<Self>,
-        file: &Arc<FileInner>,
-        range: &Range<u64>,
-    ) -> Result<(), Error> {
+    pub(super) async fn reserve_space(&self, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         let device = &file.device;
-        let margin = device.knob(&self.cache().settings, Knob::ReserveBytes);
+        let margin = device.knob(self.base.settings(), Knob::ReserveBytes);
         let owed = device.admission.pages() * PAGE_BYTES;
-        let reserving = device.reserving.load(Ordering::Acquire);
+        let reserving = device.is_reserving();
         let plenty = if reserving { margin.saturating_mul(2) } else { margin };
-        if device.device.free_bytes_hint() >= plenty.saturating_add(owed) {
-            device.reserving.store(false, Ordering::Release);
+        if device.free_bytes_hint() >= plenty.saturating_add(owed) {
+            device.set_reserving(false);
             return Ok(());
         }
         if !reserving {
             for dirty in device.unclean_files() {
-                for range in dirty_ranges(&dirty, &self.cache().nodes) {
+                for range in dirty_ranges(&dirty, &self.base.cache.nodes) {
                     match self.reserve(&dirty, &range).await {
                         // A file that is gone from the device takes up no room.
                         Ok(()) | Err(Error::Device(DeviceError::Stale)) => {}
@@ -50,14 +45,14 @@ impl<P: Platform> Engine<P> {
                     }
                 }
             }
-            device.reserving.store(true, Ordering::Release);
+            device.set_reserving(true);
         }
         self.reserve(file, range).await
     }
 
-    async fn reserve(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
+    async fn reserve(&self, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         let operation = Operation::Reserve { offset: range.start, len: range.end - range.start };
-        match self.call(file, operation).await {
+        match self.writeback.call(file, operation).await {
             Err(DeviceError::Unsupported) => Ok(()),
             other => other.map_err(Error::Device),
         }
@@ -69,7 +64,7 @@ fn dirty_ranges(file: &FileInner, nodes: &Nodes) -> Vec<Range<u64>> {
     let _state = lock(&file.state);
     let mut ranges: Vec<Range<u64>> = Vec::new();
     let mut from = 0;
-    while let Some(page) = file.index.next_tagged(nodes, from, Tag::Dirty) {
+    while let Some(page) = file.pages.index.next_tagged(nodes, from, Tag::Dirty) {
         let (start, end) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
         match ranges.last_mut() {
             Some(last) if last.end == start => last.end = end,

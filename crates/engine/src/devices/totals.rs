@@ -1,15 +1,15 @@
 //! What all devices together have dirty, kept so that writers to different devices do not meet.
 //!
 //! Owns: the sums, in as many parts as cache lines; how many devices there are, and what that makes an equal
-//! part; who waits for the guard of a law.
-//! Does not own: what a device has (`writeback::device`), the limits' formulas.
+//! part; how many writers wait in admission queues.
+//! Does not own: what a device has (`state`), the limits' formulas.
 //! Invariants: a device changes its own part only. A sum reads each part once; parts may change meanwhile.
-//! Of one who gives pages back and one who begins to wait for them, one sees the other: each writes what the
-//! other reads, and there is a fence in between.
+//! Of a release and a wait that begins meanwhile, at least one observes the other: each writes what the other
+//! reads, and there is a fence in between.
 
+use super::state::DeviceId;
 use crate::rare::Looks;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
-use crate::writeback::device::DeviceId;
 
 /// Devices with a part of their own; more share them.
 const PARTS: usize = 16;
@@ -20,8 +20,8 @@ pub(crate) struct DirtyTotals {
     parts: [Part; PARTS],
     devices: AtomicU64,
     /// One device's equal part of the limit.
-    pub(super) part_pages: AtomicU64,
-    /// Writers that wait for the guard above a law.
+    part_pages: AtomicU64,
+    /// Writers that wait in an admission queue.
     waiting: AtomicU64,
     pub(crate) looks: Looks,
 }
@@ -41,11 +41,11 @@ impl DirtyTotals {
         &self.parts[device.0 as usize % PARTS]
     }
 
-    pub(super) fn hold(&self, device: DeviceId, pages: u64) {
+    pub(crate) fn hold(&self, device: DeviceId, pages: u64) {
         self.part(device).held.fetch_add(pages, Ordering::Relaxed);
     }
 
-    pub(super) fn let_go(&self, device: DeviceId, pages: u64) {
+    pub(crate) fn let_go(&self, device: DeviceId, pages: u64) {
         self.part(device).held.fetch_sub(pages, Ordering::Relaxed);
     }
 
@@ -73,18 +73,23 @@ impl DirtyTotals {
         self.sum(|part| &part.writeback)
     }
 
-    pub(super) fn devices(&self) -> u64 {
+    /// One device's equal part, in pages, of what the knobs allow.
+    pub(crate) fn part_pages(&self) -> u64 {
+        self.part_pages.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn devices(&self) -> u64 {
         self.devices.load(Ordering::Relaxed)
     }
 
     /// There are so many devices now, each with this equal part of the limit.
-    pub(super) fn divide(&self, devices: u64, part_pages: u64) {
+    pub(crate) fn divide(&self, devices: u64, part_pages: u64) {
         self.devices.store(devices, Ordering::Relaxed);
         self.part_pages.store(part_pages, Ordering::Relaxed);
     }
 
     /// After pages were given back: whether anybody may wait for them, and has to be told.
-    pub(super) fn anybody_waits(&self) -> bool {
+    pub(crate) fn anybody_waits(&self) -> bool {
         fence(Ordering::SeqCst);
         self.waiting.load(Ordering::Relaxed) > 0
     }

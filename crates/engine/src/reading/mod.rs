@@ -13,22 +13,24 @@ use std::sync::atomic::Ordering;
 use frames::{Effort, FRAME_BYTES, FrameId};
 
 use crate::FILE_BYTES_MAX;
-use crate::cache::file::{FileInner, FileState};
+use crate::base::Base;
+use crate::cache::PinnedPages;
 use crate::cache::hit::InPage;
-use crate::cache::memory::{FrameMemory, Piece, Pieces};
-use crate::cache::{PAGE_BYTES, PinnedPages};
 use crate::counters::Counter;
-use crate::engine::{Engine, File};
+use crate::devices::Kind;
+use crate::devices::file::{FileInner, FileState};
+use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
-use crate::page::{DIRTY, Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
+use crate::eviction::Admitted;
+use crate::memory::{FrameMemory, Piece, Pieces};
+use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::reclaim::evict::Spare;
+use crate::reclaim::{Reclaim, Spare};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
+use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Changed, lock};
-use crate::writeback::complete::requeue;
-use crate::writeback::device::DeviceState;
 
 /// What stands in the way of reading a page.
 enum Obstacle {
@@ -42,105 +44,133 @@ enum Obstacle {
     Absent,
 }
 
-impl<P: Platform> Engine<P> {
-    /// Copies bytes if all of them are in the cache: how many (fewer than asked only at the file's
-    /// end), or nothing if it would have to wait; `into` may then hold some of them. Takes no lock,
-    /// makes no system call, allocates nothing.
-    #[inline]
-    pub fn try_read(self: &Arc<Self>, file: &File, offset: u64, into: &mut [u8]) -> Option<usize> {
-        let want = available(&file.0, offset, into.len());
-        let done = self.copy_hits(&file.0, offset, &mut into[..want]);
-        (done == want).then(|| self.end_hit(&file.0, offset, want))
+/// The mechanism.
+pub(crate) struct Reading<P: Platform> {
+    base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
+}
+
+/// Copies page by page up to the first that is not there; returns how many bytes.
+#[inline]
+pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
+    let (mut done, mut pages) = (0, 0);
+    while done < into.len() {
+        let at = InPage::first(offset + done as u64, into.len() - done);
+        if !base.cache.read_hit::<P>(&file.pages, at, &mut into[done..]) {
+            break;
+        }
+        done += at.len;
+        pages += 1;
+    }
+    base.local().count(Counter::ReadHitPages, pages);
+    done
+}
+
+/// How many of `len` bytes from `offset` on are in the file.
+#[inline]
+pub(crate) fn available(file: &FileInner, offset: u64, len: usize) -> usize {
+    file.size().saturating_sub(offset).min(len as u64) as usize
+}
+
+/// Whether a read up to `end` has used up what was read ahead.
+#[inline]
+pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
+    end > file.readahead_trigger.load(Ordering::Relaxed)
+}
+
+impl<P: Platform> Reading<P> {
+    pub(crate) fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>) -> Arc<Self> {
+        Arc::new(Self { base, reclaim })
     }
 
     /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
     /// Waits for those that are not in the cache.
-    pub async fn read(self: &Arc<Self>, file: &File, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
         check_range(offset, into.len())?;
         let mut done = 0;
         loop {
-            let want = available(&file.0, offset, into.len());
+            let want = available(file, offset, into.len());
             if done >= want {
-                return Ok(self.end_hit(&file.0, offset, want));
+                self.end_hit(file, offset, want);
+                return Ok(want);
             }
-            done += self.copy_hits(&file.0, offset + done as u64, &mut into[done..want]);
+            done += copy_hits(&self.base, file, offset + done as u64, &mut into[done..want]);
             if done < want {
                 let first = (offset + done as u64) / PAGE_BYTES;
                 let end = (offset + want as u64).div_ceil(PAGE_BYTES);
-                self.bring(&file.0, first..end).await?;
+                self.bring(file, first..end).await?;
             }
         }
     }
 
-    /// As [`Engine::try_read`], without the copy. Nothing also when guards hold too much already.
-    pub fn try_read_pinned(self: &Arc<Self>, file: &File, offset: u64, len: usize) -> Option<PinnedPages> {
-        let want = available(&file.0, offset, len);
-        let pages = PinnedPages::take(self.cache(), &file.0, offset, want)?;
-        self.local().count(Counter::ReadHitPages, want.div_ceil(FRAME_BYTES) as u64);
-        self.end_hit(&file.0, offset, want);
+    /// The bytes where they are, if all of them are in the cache and guards do not hold too much already.
+    pub(crate) fn try_read_pinned(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        len: usize,
+    ) -> Option<PinnedPages> {
+        let want = available(file, offset, len);
+        let pages = self.pin(file, offset, want)?;
+        self.base.local().count(Counter::ReadHitPages, want.div_ceil(FRAME_BYTES) as u64);
+        self.end_hit(file, offset, want);
         Some(pages)
     }
 
-    /// As [`Engine::read`], without the copy. Nothing when guards hold too much already, or the cache
+    fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
+        let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
+        PinnedPages::take(&self.base.cache, &file.pages, (offset, len), guards_max)
+    }
+
+    /// As [`Reading::read`], without the copy. Nothing when guards hold too much already, or the cache
     /// is too small to hold the range at once: read it then.
-    pub async fn read_pinned(
+    pub(crate) async fn read_pinned(
         self: &Arc<Self>,
-        file: &File,
+        file: &Arc<FileInner>,
         offset: u64,
         len: usize,
     ) -> Result<Option<PinnedPages>, Error> {
         check_range(offset, len)?;
         let tries = 16 + 2 * len / FRAME_BYTES;
         for _ in 0..tries {
-            let want = available(&file.0, offset, len);
-            if let Some(pages) = PinnedPages::take(self.cache(), &file.0, offset, want) {
-                self.end_hit(&file.0, offset, want);
+            let want = available(file, offset, len);
+            if let Some(pages) = self.pin(file, offset, want) {
+                self.end_hit(file, offset, want);
                 return Ok(Some(pages));
             }
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
-            let missing = pages.clone().find(|page| !self.is_there(&file.0, *page));
+            let missing = pages.clone().find(|page| !self.is_there(file, *page));
             match missing {
-                Some(page) => self.bring(&file.0, page..pages.end).await?,
-                None => self.platform().preemption_point().await,
+                Some(page) => self.bring(file, page..pages.end).await?,
+                None => self.base.pass().await,
             }
         }
         Ok(None)
     }
 
     fn is_there(&self, file: &FileInner, page: u64) -> bool {
-        let frame = file.index.lookup(&self.cache().nodes, page);
+        let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
         frame.is_some_and(|frame| {
-            self.cache().pages.contains(frame) && self.cache().pages.word(frame).has(PRESENT | UPTODATE)
+            self.base.cache.pages.contains(frame) && self.base.cache.pages.word(frame).has(PRESENT | UPTODATE)
         })
     }
 
-    /// Copies page by page up to the first that is not there; returns how many bytes.
-    #[inline]
-    fn copy_hits(&self, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
-        let (mut done, mut pages) = (0, 0);
-        while done < into.len() {
-            let at = InPage::first(offset + done as u64, into.len() - done);
-            if !self.cache().read_hit::<P>(file, at, &mut into[done..]) {
-                break;
-            }
-            done += at.len;
-            pages += 1;
+    /// After a read: reads more ahead if it is time to.
+    fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) {
+        if wants_more_ahead(file, offset + len as u64) {
+            self.read_ahead(file, offset + len as u64);
         }
-        self.local().count(Counter::ReadHitPages, pages);
-        done
     }
 
-    /// After a read: whether it is time to read more ahead.
-    #[inline]
-    fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) -> usize {
-        if offset + len as u64 > file.readahead_trigger.load(Ordering::Relaxed) {
-            self.read_ahead(file, (offset + len as u64).div_ceil(PAGE_BYTES));
-        }
-        len
-    }
-
+    /// A read up to `end` used up what was read ahead.
     #[cold]
-    fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) {
+    pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, end: u64) {
+        let page = end.div_ceil(PAGE_BYTES);
         let size_max = self.readahead_pages(file);
         let ahead = {
             let mut state = lock(&file.state);
@@ -154,13 +184,13 @@ impl<P: Platform> Engine<P> {
     /// What is read ahead is at most an eighth of the cache: more would push out what was read just
     /// now, before its reader has seen it.
     fn readahead_pages(&self, file: &FileInner) -> u64 {
-        let knob = file.device.knob(&self.cache().settings, Knob::ReadaheadBytes) / PAGE_BYTES;
-        knob.min(u64::from(self.cache().frames.total() / 8))
+        let knob = file.device.knob(self.base.settings(), Knob::ReadaheadBytes) / PAGE_BYTES;
+        knob.min(self.base.cache.total_pages() / 8)
     }
 
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
     pub(crate) async fn bring(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
-        self.local().count(Counter::ReadMissPages, 1);
+        self.base.local().count(Counter::ReadMissPages, 1);
         let obstacle = {
             let state = lock(&file.state);
             if state.discarded {
@@ -184,10 +214,10 @@ impl<P: Platform> Engine<P> {
     }
 
     fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
-        let Some(frame) = self.cache().frame_at(file, page) else {
+        let Some(frame) = self.base.cache.frame_at(&file.pages, page) else {
             return if state.holds > 0 { Obstacle::Held } else { Obstacle::Absent };
         };
-        let word = self.cache().pages.word(frame);
+        let word = self.base.cache.pages.word(frame);
         if word.has(UPTODATE) {
             Obstacle::None
         } else if word.any(READING | WRITEBACK) {
@@ -201,8 +231,8 @@ impl<P: Platform> Engine<P> {
 
     /// Waits until the frame is no longer that page with a request in flight.
     pub(crate) async fn wait_for_page(&self, file: &FileInner, page: u64, frame: FrameId) {
-        let cache = self.cache();
-        let identity = Identity { file: file.slot, index: page };
+        let cache = &self.base.cache;
+        let identity = file.pages.identity(page);
         cache
             .page_queue(frame)
             .until(|| {
@@ -216,7 +246,7 @@ impl<P: Platform> Engine<P> {
     /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
     async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
         let size_max = self.readahead_pages(file);
-        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
+        let request_pages = file.device.request_pages();
         let in_file = file.size().div_ceil(PAGE_BYTES);
         let (ahead, tried, count) = {
             let mut state = lock(&file.state);
@@ -227,19 +257,19 @@ impl<P: Platform> Engine<P> {
             let absent = self.absent_run(file, pages.start..pages.start + tried);
             (ahead, tried, (absent.end - pages.start).clamp(1, tried))
         };
-        let demanded = (pages.end - pages.start).min(count).min(u64::from(self.cache().frames.total() / 16).max(1));
+        let demanded = (pages.end - pages.start).min(count).min((self.base.cache.total_pages() / 16).max(1));
         file.device.reading.take(demanded).await;
         let mut room = ReadRoom { device: Arc::clone(&file.device), pages: demanded };
-        let mut spare = self.take_frames(demanded as usize).await;
+        let mut spare = self.reclaim.take_frames(demanded as usize).await;
         if count > demanded && file.device.reading.try_take(count - demanded) {
             room.pages = count;
             spare.grow(count as usize, Effort::NoRetry);
         }
-        self.rare_yield().await;
+        self.base.rare_yield().await;
         file.device.slots.take(1).await;
         let answer = Answer::new();
         let filled = pages.start..pages.start + spare.len() as u64;
-        if !self.start_fill(file, filled.clone(), &mut spare, room, Some(&answer)) {
+        if !self.start_fill(file, filled.clone(), &mut spare, room, Some((&answer, pages.end))) {
             file.device.slots.give_back(1);
             return Ok(());
         }
@@ -255,7 +285,7 @@ impl<P: Platform> Engine<P> {
 
     /// Reads absent pages of a range without waiting for anything: what cannot be had now is not read.
     fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) {
-        let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
+        let request_pages = file.device.request_pages();
         let in_file = file.size().div_ceil(PAGE_BYTES);
         let mut from = pages.start;
         while from < pages.end.min(in_file) {
@@ -273,21 +303,21 @@ impl<P: Platform> Engine<P> {
                 return;
             }
             let room = ReadRoom { device: Arc::clone(&file.device), pages: count };
-            let mut spare = Spare::none(self.cache());
+            let mut spare = Spare::none(&self.base.cache);
             spare.grow(count as usize, Effort::NoRetry);
             if spare.len() == 0 {
-                self.cache().evict(self.local(), count as usize);
+                self.reclaim.evict(count as usize);
                 spare.grow(count as usize, Effort::NoRetry);
             }
             if spare.len() == 0 {
-                self.local().count(Counter::AllocFail, 1);
+                self.base.local().count(Counter::AllocFail, 1);
                 return;
             }
             let had = spare.len() as u64;
-            if self.cache().rare.strikes(Rare::SlotTaken) || !file.device.slots.try_take(1) {
+            if self.base.cache.rare.strikes(Rare::SlotTaken) || !file.device.slots.try_take(1) {
                 return;
             }
-            self.local().count(Counter::ReadaheadPages, had);
+            self.base.local().count(Counter::ReadaheadPages, had);
             if !self.start_fill(file, absent.start..absent.start + had, &mut spare, room, None) {
                 file.device.slots.give_back(1);
             }
@@ -298,7 +328,7 @@ impl<P: Platform> Engine<P> {
 
     /// The first absent pages of the range that follow each other, with the file's lock held.
     fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
-        let absent = |page: &u64| self.cache().frame_at(file, *page).is_none();
+        let absent = |page: &u64| self.base.cache.frame_at(&file.pages, *page).is_none();
         let start = pages.clone().find(absent).unwrap_or(pages.end);
         start..(start..pages.end).find(|page| !absent(page)).unwrap_or(pages.end)
     }
@@ -312,11 +342,13 @@ impl<P: Platform> Engine<P> {
         pages: Range<u64>,
         spare: &mut Spare,
         mut room: ReadRoom,
-        answer: Option<&Arc<Answer<Result<(), DeviceError>>>>,
+        demand: Option<(&Arc<Answer<Result<(), DeviceError>>>, u64)>,
     ) -> bool {
+        let (answer, demanded_end) = demand.unzip();
+        let demanded_end = demanded_end.unwrap_or(0);
         let (pieces, first) = {
             let mut state = lock(&file.state);
-            let found = self.occupy_absent(&mut state, file, pages, spare);
+            let found = self.occupy_absent(&mut state, file, (pages, demanded_end), spare);
             if found.0.is_empty() {
                 return false;
             }
@@ -326,17 +358,24 @@ impl<P: Platform> Engine<P> {
         room.keep(pieces.len() as u64);
         let len = (pieces.len() * FRAME_BYTES) as u32;
         let operation = Operation::Read { offset: first * PAGE_BYTES, len };
-        let ends = FillEnds { engine: Arc::clone(self), file: Arc::clone(file), answer: answer.cloned(), _room: room };
+        let ends = FillEnds {
+            reading: Arc::clone(self),
+            file: Arc::clone(file),
+            answer: answer.cloned(),
+            demanded_end,
+            _room: room,
+        };
         self.submit_read(file, Box::new(ends), operation, pieces);
         true
     }
 
     fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Pieces) {
-        self.local().count(Counter::ReadRequests, 1);
-        self.local().count(Counter::PageIn, (pieces.len() * FRAME_BYTES) as u64);
-        file.device.request_begins(self.platform().now());
-        let memory = FrameMemory::new(Arc::clone(&self.cache().frames), pieces);
-        file.device.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
+        self.base.local().count(Counter::ReadRequests, 1);
+        let len = pieces.len() * FRAME_BYTES;
+        file.device.request_begins(Kind::Read, len as u64, self.base.now());
+        self.base.local().count(Counter::PageIn, len as u64);
+        let memory = FrameMemory::new(Arc::clone(&self.base.cache.frames), pieces);
+        file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
     }
 
     /// The pieces to read and the first of their pages.
@@ -344,32 +383,33 @@ impl<P: Platform> Engine<P> {
         &self,
         state: &mut FileState,
         file: &FileInner,
-        pages: Range<u64>,
+        (pages, demanded_end): (Range<u64>, u64),
         spare: &mut Spare,
     ) -> (Pieces, u64) {
-        let cache = self.cache();
+        let cache = &self.base.cache;
         let (mut pieces, mut first) = (Pieces::default(), pages.start);
         if state.holds > 0 || state.discarded {
             return (pieces, first);
         }
         for page in pages {
-            if cache.frame_at(file, page).is_some() {
+            if cache.frame_at(&file.pages, page).is_some() {
                 if pieces.is_empty() { continue } else { break }
             }
             let Some(frame) = spare.take() else { break };
-            let identity = Identity { file: file.slot, index: page };
+            let identity = file.pages.identity(page);
             cache.pages.set_dirty(frame, Sectors::NONE);
             if page * PAGE_BYTES >= state.host_size {
                 cache.zero(frame, 0..FRAME_BYTES);
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
-                file.index.insert(&cache.nodes, page, frame);
-                cache.lru.insert(&cache.pages, frame);
+                file.pages.index.insert(&cache.nodes, page, frame);
+                let why = if page < demanded_end { Admitted::Demand } else { Admitted::Ahead };
+                cache.admit(&file.pages, page, frame, why);
                 if pieces.is_empty() { continue } else { break }
             }
             cache.pages.set_valid(frame, Sectors::NONE);
             cache.pages.occupy(frame, identity, PRESENT | READING);
-            file.index.insert(&cache.nodes, page, frame);
+            file.pages.index.insert(&cache.nodes, page, frame);
             if pieces.is_empty() {
                 first = page;
             }
@@ -382,14 +422,14 @@ impl<P: Platform> Engine<P> {
     async fn merge(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) -> Result<(), Error> {
         file.device.reading.take(1).await;
         let room = ReadRoom { device: Arc::clone(&file.device), pages: 1 };
-        let mut spare = self.take_frames(1).await;
+        let mut spare = self.reclaim.take_frames(1).await;
         file.device.slots.take(1).await;
         let answer = Answer::new();
         let side = {
             let mut state = lock(&file.state);
             match self.obstacle(&state, file, page) {
                 Obstacle::Partial(frame) => {
-                    self.cache().pages.change(frame, 0, READING);
+                    self.base.cache.pages.change(frame, 0, READING);
                     state.reads_in_flight += 1;
                     spare.take().map(|side| (frame, side))
                 }
@@ -401,7 +441,7 @@ impl<P: Platform> Engine<P> {
             return Ok(());
         };
         let ends = MergeEnds {
-            engine: Arc::clone(self),
+            reading: Arc::clone(self),
             file: Arc::clone(file),
             frame,
             side,
@@ -414,22 +454,16 @@ impl<P: Platform> Engine<P> {
         answer.wait().await.map_err(Error::Device)
     }
 
-    fn read_ended(&self, file: &Arc<FileInner>, result: Result<(), DeviceError>) {
+    fn read_ended(&self, file: &Arc<FileInner>, pages: usize, result: Result<(), DeviceError>) {
         if result.is_err() {
-            self.local().count(Counter::ReadErrors, 1);
+            self.base.local().count(Counter::ReadErrors, 1);
         }
-        file.device.request_ends(self.platform().now());
+        file.device.request_ends(Kind::Read, (pages * FRAME_BYTES) as u64, result.is_ok(), self.base.now());
         file.device.slots.give_back(1);
         let changed = Changed::now();
         file.queue.wake_for(&changed);
         file.cache.memory_queue.wake_for(&changed);
     }
-}
-
-/// How many of `len` bytes from `offset` on are in the file.
-#[inline]
-fn available(file: &FileInner, offset: u64, len: usize) -> usize {
-    file.size().saturating_sub(offset).min(len as u64) as usize
 }
 
 /// Whether the range can be a file's.
@@ -467,16 +501,18 @@ impl Drop for ReadRoom {
 
 /// The end of a request that reads whole pages.
 struct FillEnds<P: Platform> {
-    engine: Arc<Engine<P>>,
+    reading: Arc<Reading<P>>,
     file: Arc<FileInner>,
     _room: ReadRoom,
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
+    /// Pages from here on nobody has asked for.
+    demanded_end: u64,
 }
 
 impl<P: Platform> Completion for FillEnds<P> {
     fn completed(self: Box<Self>, _: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let (engine, file) = (&self.engine, &self.file);
-        let cache = engine.cache();
+        let (reading, file) = (&self.reading, &self.file);
+        let cache = &reading.base.cache;
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         {
             let mut state = lock(&file.state);
@@ -487,16 +523,18 @@ impl<P: Platform> Completion for FillEnds<P> {
                 } else if result.is_ok() {
                     cache.pages.set_valid(frame, Sectors::ALL);
                     cache.pages.change(frame, READING, UPTODATE);
-                    cache.lru.insert(&cache.pages, frame);
+                    let page = cache.pages.identity(frame).index;
+                    let why = if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead };
+                    cache.admit(&file.pages, page, frame, why);
                 } else {
-                    file.index.remove(&cache.nodes, cache.pages.identity(frame).index);
+                    file.pages.index.remove(&cache.nodes, cache.pages.identity(frame).index);
                     cache.pages.detach(frame);
                     cache.pages.change(frame, READING, 0);
                 }
             }
             state.reads_in_flight -= 1;
             // A turn of the flusher that found nothing may have left the file to the end of this.
-            requeue(file, &mut state, engine.platform().now());
+            file.requeue(&mut state, reading.base.now());
         }
         let changed = Changed::now();
         for piece in pieces {
@@ -507,13 +545,13 @@ impl<P: Platform> Completion for FillEnds<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        engine.read_ended(file, result);
+        reading.read_ended(file, pieces.len(), result);
     }
 }
 
 /// The end of a request that reads what a page lacks.
 struct MergeEnds<P: Platform> {
-    engine: Arc<Engine<P>>,
+    reading: Arc<Reading<P>>,
     file: Arc<FileInner>,
     frame: FrameId,
     side: FrameId,
@@ -523,8 +561,8 @@ struct MergeEnds<P: Platform> {
 
 impl<P: Platform> Completion for MergeEnds<P> {
     fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let (engine, file, frame) = (&self.engine, &self.file, self.frame);
-        let cache = engine.cache();
+        let (reading, file, frame) = (&self.reading, &self.file, self.frame);
+        let cache = &reading.base.cache;
         {
             let mut state = lock(&file.state);
             let mut set = 0;
@@ -539,17 +577,17 @@ impl<P: Platform> Completion for MergeEnds<P> {
             }
             let word = cache.pages.change(frame, READING, set);
             if word.has(PRESENT) && !word.any(DIRTY) {
-                // The hand unlinks pages that are being read.
-                cache.lru.insert(&cache.pages, frame);
+                // A look for victims passes over pages that are being read.
+                cache.note_clean(frame);
             }
             state.reads_in_flight -= 1;
             // The flusher passes by pages that are being read.
-            requeue(file, &mut state, engine.platform().now());
+            file.requeue(&mut state, reading.base.now());
         }
         cache.release(frame);
         cache.free_frame(self.side);
         cache.page_queue(frame).wake_all();
         self.answer.give(result);
-        engine.read_ended(file, result);
+        reading.read_ended(file, 1, result);
     }
 }

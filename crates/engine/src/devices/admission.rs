@@ -2,7 +2,7 @@
 //!
 //! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own
 //! unit, and the memory guard's, in pages.
-//! Does not own: how large the limits are (`policy`, the guard's formula in `dirty`), the waiting (`wait`).
+//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the waiting (`wait`).
 //! Invariants: first come, first served. What is more than a limit is let in alone. Cost is never summed up but
 //! multiplied anew, so that new prices hold for all that is charged.
 
@@ -147,6 +147,11 @@ impl AdmissionQueue {
     /// Pages that are charged.
     pub(crate) fn pages(&self) -> u64 {
         self.line.look(|ledger| ledger.pages)
+    }
+
+    /// There are so many runs more, or fewer.
+    pub(crate) fn add_runs(&self, more: i64) {
+        self.runs.fetch_add(more as u64, Ordering::Relaxed);
     }
 
     /// Runs of dirty pages, and requests in flight.

@@ -1,15 +1,15 @@
 //! The memory of a request: pieces of frames, in the order of the file's bytes.
 //!
-//! Owns: a reference to the arena, so that its memory outlives the request.
+//! Owns: a reference to the arena, so that its memory outlives the request; the routine that copies (`copy`).
 //! Does not own: the frames' states; whoever made the request holds them busy until it completes.
 //! Invariants: every piece lies inside one frame.
+
+pub(crate) mod copy;
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use frames::{Effort, FRAME_BYTES, FrameId, Frames, Mobility, Order};
-
-use super::copy;
 
 /// A piece of one frame.
 #[derive(Clone, Copy, Debug)]

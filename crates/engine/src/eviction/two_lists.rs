@@ -11,7 +11,8 @@ use std::sync::Mutex;
 
 use frames::FrameId;
 
-use crate::page::{DIRTY, Identity, PRESENT, PRIOR, PageTable, READING, WRITEBACK};
+use super::{Admitted, Eviction, PageKey, Scan, Victim};
+use crate::page::{DIRTY, PRESENT, PRIOR, PageTable, READING, WRITEBACK};
 use crate::wait::lock;
 
 const NONE: u32 = u32::MAX;
@@ -20,7 +21,7 @@ const INACTIVE: u8 = 1;
 const ACTIVE: u8 = 2;
 
 /// The lists.
-pub(crate) struct Lru {
+pub(crate) struct TwoLists {
     lists: Mutex<[List; 2]>,
 }
 
@@ -30,57 +31,45 @@ struct List {
     len: u64,
 }
 
-/// A page to try to evict.
-pub(crate) struct Victim {
-    pub(crate) frame: FrameId,
-    pub(crate) identity: Identity,
-}
-
-/// What one pass over the inactive tail met.
-pub(crate) struct Scan {
-    pub(crate) victims: Vec<Victim>,
-    pub(crate) scanned: u64,
-}
-
-impl Lru {
+impl TwoLists {
     pub(crate) fn new() -> Self {
         let list = || List { head: NONE, tail: NONE, len: 0 };
         Self { lists: Mutex::new([list(), list()]) }
     }
+}
 
-    /// Links a page that has become clean; nothing if it is linked.
-    pub(crate) fn insert(&self, pages: &PageTable, frame: FrameId) {
-        let mut lists = lock(&self.lists);
-        if pages.list(frame) == UNLISTED {
-            push(pages, &mut lists, INACTIVE, frame);
+/// Links a page that may go, unless it is linked.
+fn link(pages: &PageTable, lists: &mut [List; 2], frame: FrameId) {
+    let word = pages.word(frame);
+    if word.has(PRESENT) && !word.any(DIRTY) && pages.list(frame) == UNLISTED {
+        push(pages, lists, INACTIVE, frame);
+    }
+}
+
+impl Eviction for TwoLists {
+    fn admitted(&self, pages: &PageTable, frame: FrameId, _: PageKey, why: Admitted) {
+        if why != Admitted::Written {
+            link(pages, &mut lock(&self.lists), frame);
         }
     }
 
-    /// Links those of the pages that have become clean, in their order.
-    pub(crate) fn insert_clean(&self, pages: &PageTable, frames: impl Iterator<Item = FrameId>) {
+    fn cleaned(&self, pages: &PageTable, frames: &mut dyn Iterator<Item = FrameId>) {
         let mut lists = lock(&self.lists);
-        for frame in frames {
-            let word = pages.word(frame);
-            if word.has(PRESENT) && !word.any(DIRTY) && pages.list(frame) == UNLISTED {
-                push(pages, &mut lists, INACTIVE, frame);
-            }
-        }
+        frames.for_each(|frame| link(pages, &mut lists, frame));
     }
 
-    /// Unlinks a page, if it is linked.
-    pub(crate) fn remove(&self, pages: &PageTable, frame: FrameId) {
+    /// It is unlinked when the hand meets it.
+    fn dirtied(&self, _: &PageTable, _: FrameId) {}
+
+    fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
         // Not without the lock: a scan may have the frame off its list for a moment.
-        unlink(pages, &mut lock(&self.lists), frame);
-    }
-
-    /// Unlinks those of the pages that are linked.
-    pub(crate) fn remove_all(&self, pages: &PageTable, frames: &[FrameId]) {
         let mut lists = lock(&self.lists);
         frames.iter().for_each(|frame| unlink(pages, &mut lists, *frame));
     }
 
-    /// Takes up to `count` unused pages off the inactive list's tail, looking at `scan_max` pages.
-    pub(crate) fn scan(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
+    fn file_forgotten(&self, _: u64) {}
+
+    fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
         let mut lists = lock(&self.lists);
         let mut scan = Scan { victims: Vec::with_capacity(count.min(scan_max as usize)), scanned: 0 };
         refill_inactive(pages, &mut lists, scan_max);
