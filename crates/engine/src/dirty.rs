@@ -65,6 +65,14 @@ pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: u64)
     devices.policy.needs().memory_guard && device.admission.try_take_within(guard_pages(devices, device), pages)
 }
 
+/// Takes pages that the policy has let in, as far as the memory guard does.
+pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: u64) -> bool {
+    device.admission.try_enter(pages) || {
+        refresh_guard(devices, device);
+        device.admission.try_enter(pages)
+    }
+}
+
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
 /// dirty, so that readers of a device that hangs leave memory to the others.
 fn reading_pages(devices: &Devices) -> u64 {
@@ -103,12 +111,6 @@ impl Charge {
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
         device.hold_pages(pages);
         Self { device: Arc::clone(device), pages, spent: 0 }
-    }
-
-    /// What the policy lets in whatever the queue says.
-    pub(crate) fn forced(device: &Arc<DeviceState>, pages: u64) -> Self {
-        device.admission.force(pages);
-        Self::granted(device, pages)
     }
 
     /// One page was dirtied: it stays charged until [`uncharge`].

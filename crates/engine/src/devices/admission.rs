@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::error::DeviceError;
-use crate::policy::{PauseCause, Prices, Room};
+use crate::policy::{Cost, PauseCause, Prices, Room};
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::wait::{Gate, Line, Take};
 
@@ -24,10 +24,10 @@ pub(crate) struct AdmissionQueue {
 pub(crate) struct Ledger {
     /// Dirty or in flight, or charged to become so.
     pages: u64,
-    /// Of dirty pages, and requests in flight.
+    /// Of dirty pages, and in flight.
     runs: Arc<AtomicU64>,
     prices: Prices,
-    cost_max: u64,
+    cost_max: Cost,
     cause: PauseCause,
     pages_max: u64,
     /// Most that `pages_max` stays above `pages` while nobody waits.
@@ -40,10 +40,9 @@ impl Ledger {
     }
 
     /// With so many pages more, as one run.
-    fn cost_with(&self, pages: u64) -> u64 {
-        let of_pages = self.pages.saturating_add(pages).saturating_mul(self.prices.page);
-        let runs = if self.prices.run == 0 { 0 } else { self.runs.load(Ordering::Relaxed).saturating_add(1) };
-        of_pages.saturating_add(runs.saturating_mul(self.prices.run))
+    fn cost_with(&self, pages: u64) -> Cost {
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(1);
+        self.prices.of(self.pages.saturating_add(pages), runs)
     }
 }
 
@@ -77,7 +76,7 @@ impl AdmissionQueue {
             pages: 0,
             runs: Arc::clone(&runs),
             prices,
-            cost_max: 0,
+            cost_max: Cost(0),
             cause,
             pages_max: u64::MAX,
             unseen_pages: u64::MAX,
@@ -98,6 +97,12 @@ impl AdmissionQueue {
     /// Waits in order of asking; fails when the device keeps failing.
     pub(crate) fn take(&self, pages: u64) -> Take<'_, Ledger> {
         self.line.take(pages)
+    }
+
+    /// Charges pages that the policy has let in, past its own room and those who wait for it, unless the memory
+    /// guard keeps them out.
+    pub(crate) fn try_enter(&self, pages: u64) -> bool {
+        self.line.try_pass(pages, |ledger| ledger.pages == 0 || ledger.pages_fit(pages))
     }
 
     /// Charges pages whether they fit or not.
@@ -154,7 +159,7 @@ impl AdmissionQueue {
         self.runs.fetch_add(more as u64, Ordering::Relaxed);
     }
 
-    /// Runs of dirty pages, and requests in flight.
+    /// Runs of dirty pages, and in flight.
     pub(crate) fn runs(&self) -> u64 {
         self.runs.load(Ordering::Relaxed)
     }

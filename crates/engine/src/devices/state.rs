@@ -400,9 +400,9 @@ impl DeviceState {
         }
     }
 
-    /// The flusher has done what it can for those who are short of frames.
-    pub(crate) fn press_ends(&self) {
-        self.memory_short.store(false, Ordering::Relaxed);
+    /// The flusher has written what it can for those who are short of frames; whether there were any.
+    pub(crate) fn press_ends(&self) -> bool {
+        self.memory_short.swap(false, Ordering::Relaxed)
     }
 
     pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {

@@ -8,7 +8,7 @@
 //! Invariants: looks at its device, the knobs and the number of devices alone.
 
 use super::seam::{
-    Admission, Asked, Completed, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
+    Admission, Asked, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
 };
 use super::view::View;
 use crate::settings::BackgroundShare;
@@ -57,7 +57,7 @@ impl DevicePolicy for EqualParts {
 
     fn room(&self, view: &View, (): &mut ()) -> Room {
         Room {
-            cost_max: view.part_pages,
+            cost_max: Cost(view.part_pages),
             prices: Prices::PAGES,
             cause: PauseCause::DevicePart,
             wake_above_pages: background_pages(view),

@@ -160,26 +160,53 @@ impl Pace {
 /// Pages between decisions about payers to a device that is over (kernel: 32 KiB).
 pub const EXCEEDED_PAGES: u64 = 8;
 
+/// An amount in a policy's own unit, which nobody else understands: pages, or the device's time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Cost(pub u64);
+
+impl Cost {
+    /// More than anything costs.
+    pub const MAX: Self = Self(u64::MAX);
+
+    /// So many times as much; stops at the largest.
+    #[must_use]
+    pub const fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+
+    /// Both together; stops at the largest.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
 /// What is charged to a device, in a unit that is the policy's own. The mechanism counts pages and runs, and
 /// multiplies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Prices {
     /// For a page that is dirty or being written.
-    pub page: u64,
-    /// For a run: dirty pages that follow each other in a file, or a write request in flight.
-    pub run: u64,
+    pub page: Cost,
+    /// For a run: dirty pages that follow each other in a file, or a write request in flight that does not continue
+    /// the one before.
+    pub run: Cost,
 }
 
 impl Prices {
     /// The unit is the page.
-    pub const PAGES: Self = Self { page: 1, run: 0 };
+    pub const PAGES: Self = Self { page: Cost(1), run: Cost(0) };
+
+    /// What so many pages in so many runs cost.
+    pub const fn of(&self, pages: u64, runs: u64) -> Cost {
+        self.page.times(pages).and(self.run.times(runs))
+    }
 }
 
 /// What may be charged to a device before its writers queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Room {
     /// In the unit of the prices.
-    pub cost_max: u64,
+    pub cost_max: Cost,
     /// What is charged.
     pub prices: Prices,
     /// Why those wait who find no room.
@@ -192,7 +219,7 @@ pub struct Room {
 impl Room {
     /// Nobody queues but for the memory guard, and nobody wakes the flusher but payers that are asked about.
     pub const UNLIMITED: Self =
-        Self { cost_max: u64::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above_pages: u64::MAX };
+        Self { cost_max: Cost::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above_pages: u64::MAX };
 }
 
 /// The device's files that may be written, as a policy sees them.

@@ -73,7 +73,7 @@ pub struct DeviceCounts {
     pub bandwidth: u64,
     /// Background writeback is under way.
     pub flushing: bool,
-    /// Runs of dirty pages, and write requests in flight.
+    /// Runs of dirty pages, and write requests in flight that do not continue the one before.
     pub runs: u64,
     /// Bytes of write requests in flight.
     pub bytes_in_flight: u64,

@@ -16,7 +16,7 @@ use crate::base::Base;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::devices::state::DeviceState;
-use crate::dirty::{Charge, refresh_guard, try_take_anew};
+use crate::dirty::{Charge, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
@@ -77,7 +77,10 @@ impl<P: Platform> Throttle<P> {
         if self.base.devices.policy.needs().asked == Asked::Before {
             return match self.admit(file, pages, pages).await? {
                 Follows::Queues => self.queue(device, pages).await,
-                Follows::GoesOn | Follows::AskAgain => Ok(Charge::forced(device, pages)),
+                Follows::GoesOn | Follows::AskAgain if try_enter(&self.base.devices, device, pages) => {
+                    Ok(Charge::granted(device, pages))
+                }
+                Follows::GoesOn | Follows::AskAgain => self.queue(device, pages).await,
             };
         }
         self.queue(device, pages).await

@@ -111,6 +111,16 @@ impl<G: Gate> Line<G> {
         taken
     }
 
+    /// Takes `amount` past the line if the gate lets it in for another reason.
+    pub(crate) fn try_pass(&self, amount: u64, may: impl FnOnce(&G) -> bool) -> bool {
+        let mut state = self.state();
+        let passes = may(&state.gate);
+        if passes {
+            state.gate.enter(amount);
+        }
+        passes
+    }
+
     /// Takes `amount` whether it fits or not: for what has to go on whatever the gate says.
     pub(crate) fn force(&self, amount: u64) {
         self.state().gate.enter(amount);

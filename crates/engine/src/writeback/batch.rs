@@ -25,6 +25,8 @@ pub(super) struct Run {
     pub(super) memory: FrameMemory,
     pub(super) sequence: u64,
     pub(super) pages: u64,
+    /// It begins where the last request ended, and that is in flight: the device has no way to it.
+    pub(super) continues: bool,
 }
 
 /// What was found.
@@ -59,6 +61,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
         next += 1;
     }
     let Claimer { state, pieces, .. } = claimer;
+    let continues = first_page == cursor && !state.writes_in_flight.is_empty();
     state.cursor = next;
     let offset = first_page * PAGE_BYTES + span.0 as u64;
     let len: u32 = pieces.iter().map(|piece| u32::from(piece.len)).sum();
@@ -66,7 +69,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     state.next_sequence += 1;
     state.writes_in_flight.insert(sequence);
     let memory = FrameMemory::new(Arc::clone(&file.cache.frames), pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page })
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, continues })
 }
 
 struct Claimer<'a> {

@@ -31,6 +31,8 @@ pub(super) struct WriteEnds<P: Platform> {
     pub(super) writeback: Arc<Writeback<P>>,
     pub(super) file: Arc<FileInner>,
     pub(super) sequence: u64,
+    /// Whether it counts as a run of its own.
+    pub(super) runs: i64,
     pub(super) submitted: Nanos,
 }
 
@@ -136,7 +138,7 @@ impl<P: Platform> WriteEnds<P> {
         let device = &self.file.device;
         device.note_written_pages(ended.written);
         device.request_ends(Kind::Write, bytes, result.is_ok(), now);
-        device.admission.add_runs(-1);
+        device.admission.add_runs(-self.runs);
         uncharge(&self.writeback.base.devices, device, ended.uncharged);
     }
 

@@ -35,9 +35,13 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
         let view = device.flusher_view(now, centisecs_ns(base.settings().get(Knob::WritebackCentisecs)));
         match writeback.choose(&device, &view) {
             FlushChoice::WaitUntil(deadline) => {
-                device.press_ends();
+                // What was written holds its frames until a flush, where it cannot be read back before.
+                if device.press_ends() && !device.limits().readable_before_flush {
+                    writeback.flush_unflushed(&device, now);
+                }
                 if now >= look_for_forgotten_at {
-                    let more = writeback.flush_forgotten(&device, now);
+                    let expire_ns = centisecs_ns(device.knob(base.settings(), Knob::ExpireCentisecs));
+                    let more = writeback.flush_unflushed(&device, Nanos(now.0.saturating_sub(expire_ns)));
                     look_for_forgotten_at = now.after(if more { FORGOTTEN_NS } else { view.interval_ns });
                 }
                 let deadline = deadline.min(look_for_forgotten_at);
@@ -93,12 +97,11 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Flushes clean files that nobody has synced for as long as dirty data may wait, so that what is
-    /// written becomes durable by itself and the files need not be kept.
+    /// Flushes clean files that nobody has synced since `before` or longer, so that what is written becomes durable
+    /// by itself and neither the files need be kept nor, on some devices, their pages.
     /// Returns whether there may be more.
-    fn flush_forgotten(self: &Arc<Self>, device: &DeviceState, now: Nanos) -> bool {
-        let expire_ns = centisecs_ns(device.knob(self.base.settings(), Knob::ExpireCentisecs));
-        let files = device.take_unflushed(Nanos(now.0.saturating_sub(expire_ns)), FORGOTTEN_TOGETHER);
+    fn flush_unflushed(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
+        let files = device.take_unflushed(before, FORGOTTEN_TOGETHER);
         for file in &files {
             // Its outcome is the file's error, for whoever syncs next.
             drop(self.join_round(file, 0..0));

@@ -72,15 +72,16 @@ impl<P: Platform> Writeback<P> {
     }
 
     pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) {
-        let Run { offset, len, memory, sequence, pages } = run;
+        let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
         device.writeback_begins(pages);
         device.request_begins(Kind::Write, u64::from(len), now);
-        device.admission.add_runs(1);
+        let runs = i64::from(!continues);
+        device.admission.add_runs(runs);
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
         local.count(Counter::PageOut, u64::from(len));
-        let ends = WriteEnds { writeback: Arc::clone(self), file: Arc::clone(file), sequence, submitted: now };
+        let ends = WriteEnds { writeback: Arc::clone(self), file: Arc::clone(file), sequence, runs, submitted: now };
         let operation = Operation::Write { offset, len };
         device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }

@@ -148,6 +148,7 @@ impl<P: Platform> Writeback<P> {
                     if !state.unflushed {
                         file.device.forget_unflushed(file);
                         state.unflushed_evicted = false;
+                        self.let_go_again(file);
                         file.pages.index.clear_tag(&file.cache.nodes, Tag::Unflushed);
                     }
                 }
@@ -157,6 +158,19 @@ impl<P: Platform> Writeback<P> {
         };
         drop(kept);
         result.map_err(Error::Device)
+    }
+
+    /// After a flush: where pages had to stay until it, those that were passed over may go again.
+    fn let_go_again(&self, file: &FileInner) {
+        if file.device.limits().readable_before_flush {
+            return;
+        }
+        let (cache, mut from) = (&file.cache, 0);
+        while let Some(page) = file.pages.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
+            from = page + 1;
+            cache.frame_at(&file.pages, page).into_iter().for_each(|frame| cache.note_clean(frame));
+        }
+        cache.memory_queue.wake_all();
     }
 
     /// What was written since the last flush may not be durable: what is still here becomes dirty

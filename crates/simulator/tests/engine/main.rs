@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
 mod background_time;
+mod device_time;
 mod dirty_limits;
 mod errors;
 mod lab;
@@ -10,4 +11,5 @@ mod laws;
 mod reading;
 mod reclaiming;
 mod syncing;
+mod until_flush;
 mod writing_back;

@@ -53,7 +53,8 @@ fn failing_ends_the_wait_of_those_who_wait_and_of_no_others() {
 fn runs_and_pages_cost_what_the_policy_says_and_new_prices_hold_for_all() {
     let queue = AdmissionQueue::new();
     let room = |cost_max, page, run| {
-        queue.set_room(&Room { cost_max, prices: Prices { page, run }, ..Room::UNLIMITED });
+        let prices = Prices { page: Cost(page), run: Cost(run) };
+        queue.set_room(&Room { cost_max: Cost(cost_max), prices, ..Room::UNLIMITED });
     };
     room(100, 10, 50);
     assert!(queue.try_take(5), "five pages in a run");
