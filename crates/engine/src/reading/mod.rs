@@ -44,6 +44,13 @@ enum Obstacle {
     Absent,
 }
 
+/// A reader that waits for pages of a request.
+struct Demand<'a> {
+    answer: &'a Arc<Answer<Result<(), DeviceError>>>,
+    /// Pages from here on nobody has asked for.
+    end: u64,
+}
+
 /// The mechanism.
 pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
@@ -269,7 +276,7 @@ impl<P: Platform> Reading<P> {
         file.device.slots.take(1).await;
         let answer = Answer::new();
         let filled = pages.start..pages.start + spare.len() as u64;
-        if !self.start_fill(file, filled.clone(), &mut spare, room, Some((&answer, pages.end))) {
+        if !self.start_fill(file, filled.clone(), &mut spare, room, Some(Demand { answer: &answer, end: pages.end })) {
             file.device.slots.give_back(1);
             return Ok(());
         }
@@ -342,10 +349,9 @@ impl<P: Platform> Reading<P> {
         pages: Range<u64>,
         spare: &mut Spare,
         mut room: ReadRoom,
-        demand: Option<(&Arc<Answer<Result<(), DeviceError>>>, u64)>,
+        demand: Option<Demand<'_>>,
     ) -> bool {
-        let (answer, demanded_end) = demand.unzip();
-        let demanded_end = demanded_end.unwrap_or(0);
+        let demanded_end = demand.as_ref().map_or(0, |demand| demand.end);
         let (pieces, first) = {
             let mut state = lock(&file.state);
             let found = self.occupy_absent(&mut state, file, (pages, demanded_end), spare);
@@ -361,7 +367,7 @@ impl<P: Platform> Reading<P> {
         let ends = FillEnds {
             reading: Arc::clone(self),
             file: Arc::clone(file),
-            answer: answer.cloned(),
+            answer: demand.map(|demand| Arc::clone(demand.answer)),
             demanded_end,
             _room: room,
         };
