@@ -8,6 +8,7 @@ mod control;
 mod durability;
 mod full_disk;
 mod memory;
+mod protocol;
 mod scratch;
 mod server;
 mod shutdown;
