@@ -53,7 +53,34 @@ impl<P: Platform> Engine<P> {
     #[inline]
     pub fn try_write(&self, file: &File, offset: u64, from: &[u8]) -> Option<()> {
         check_range(offset, from.len()).ok()?;
-        (self.overwrite_hits(&file.0, offset, from) == from.len()).then_some(())
+        (self.overwrite(file, offset, from) == from.len()).then_some(())
+    }
+
+    /// As [`Engine::try_write`]; says how many bytes, from the first on, were overwritten. That is all of
+    /// them or none, unless one of several pages was taken by a flusher or a reader in this very moment:
+    /// then the caller has changed bytes, and whoever keeps times of the file has to note that.
+    #[inline]
+    pub fn overwrite(&self, file: &File, offset: u64, from: &[u8]) -> usize {
+        if check_range(offset, from.len()).is_err() {
+            return 0;
+        }
+        let one_page = InPage::first(offset, from.len()).len == from.len();
+        if !one_page && !self.could_overwrite(&file.0, offset, from.len()) {
+            return 0;
+        }
+        self.overwrite_hits(&file.0, offset, from)
+    }
+
+    fn could_overwrite(&self, file: &FileInner, offset: u64, len: usize) -> bool {
+        let mut done = 0;
+        while done < len {
+            let at = InPage::first(offset + done as u64, len - done);
+            if !self.cache().could_overwrite(file, at) {
+                return false;
+            }
+            done += at.len;
+        }
+        true
     }
 
     /// Writes bytes at `offset`; the file grows as needed. Waits for room in the device's dirty

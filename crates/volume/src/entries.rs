@@ -348,7 +348,7 @@ impl<P: Platform> Volume<P> {
             listed.insert(&name, inode.fileid());
         }
         self.relocate(&inode.identity, Location { parent: parent.identity, name });
-        inode.changed(linked.stat, self.now(), Times::Keep);
+        inode.changed(linked.stat, self.now(), Times::Keep, None);
         drop(changing);
         let result = self.make_durable(parent).await;
         Outcome { result: result.map(|()| inode.attributes()), consistency }
@@ -364,9 +364,9 @@ impl<P: Platform> Volume<P> {
         };
         if others {
             directory.listed().take();
-            directory.changed(change.before, self.now(), Times::Entries);
+            directory.changed(change.before, self.now(), Times::Entries, None);
         }
-        directory.changed(change.after, self.now(), Times::Entries)
+        directory.changed(change.after, self.now(), Times::Entries, None)
     }
 
     /// An object of which a name was taken.
@@ -386,7 +386,7 @@ impl<P: Platform> Volume<P> {
         let Some(inode) = self.table.get(identity) else {
             return;
         };
-        inode.changed(stat, self.now(), Times::Keep);
+        inode.changed(stat, self.now(), Times::Keep, None);
         if stat.links == 0 {
             self.gone(&inode);
         }

@@ -27,6 +27,7 @@ mod sync;
 mod table;
 mod task;
 mod tend;
+mod usage;
 mod volume;
 
 pub use attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{File, Nanos, Platform};
+use engine::{Nanos, Platform};
 
 use crate::attributes::{Attributes, Kind};
 use crate::directory::{Found, Node};
@@ -349,12 +349,11 @@ impl<P: Platform> Volume<P> {
             return Err(VolumeError::Stale);
         }
         let changing = inode.changing.lock().await;
-        let changes = inode.changes.load(Ordering::Relaxed);
-        let written = inode.file().map(File::change_count);
+        let look = inode.look();
         let stat = self.tree.stat(&inode.node).await?;
-        let seen = inode.observe(stat, changes, self.now());
+        let seen = inode.observe(stat, &look, self.now());
         if seen == Seen::Foreign {
-            self.forget_cached(inode, stat.size, written).await;
+            self.forget_cached(inode, stat.size, look.written).await;
             inode.listed().take();
         }
         drop(changing);

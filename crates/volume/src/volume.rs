@@ -15,8 +15,10 @@ use engine::settings::Knob;
 use engine::{DeviceId, Engine, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
-use crate::attributes::{AttributeChange, Attributes, Kind, Outcome, SetTime, Timestamp};
-use crate::directory::{DeviceFactory, DeviceKey, Directory, Node, PathLimits, Space};
+use crate::attributes::{
+    AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
+};
+use crate::directory::{DeviceFactory, DeviceKey, Directory, Node, PathLimits, Space, Stat};
 use crate::error::VolumeError;
 use crate::handle::{FileHandle, HandleKey};
 use crate::inode::{Inode, Times};
@@ -196,12 +198,15 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The attributes. The host is asked where it was not for the time of the knob
-    /// `attributes_idle_centisecs` and nothing of the object is unwritten.
+    /// `attributes_idle_centisecs`, or not since the last write came to be on it, and nothing of the object
+    /// is unwritten.
     pub async fn attributes(&self, inode: &Arc<Inode<P>>) -> Result<Attributes, VolumeError> {
         match self.try_attributes(inode) {
             Some(attributes) => Ok(attributes),
             None => {
-                self.check(inode).await?;
+                if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
+                    self.check(inode).await?;
+                }
                 Ok(inode.attributes())
             }
         }
@@ -233,42 +238,72 @@ impl<P: Platform> Volume<P> {
             return Outcome::failed(error);
         }
         let changing = inode.changing.lock().await;
-        let mut consistency = inode.unchanged();
+        let mut changed = None;
         let result = match guard {
-            Some(expected) if consistency.before.is_some_and(|before| before.ctime != expected) => {
-                Err(VolumeError::NotSynchronised)
-            }
-            _ => self.apply(inode, change).await,
+            Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
+            _ => self.apply(inode, change, &mut changed).await,
         };
-        // Concurrent writes move the attributes too; the pair is still a chain without a gap.
-        consistency.after = Some(inode.attributes());
+        // Others may have written since: what is told is the moment of the change.
+        let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);
         let result = match result {
-            Ok(true) => self.make_durable(inode).await,
-            Ok(false) => Ok(()),
-            Err(error) => Err(error),
+            Ok(()) if changed.is_some() => self.make_durable(inode).await,
+            result => result,
         };
         Outcome { result, consistency }
     }
 
-    /// Applies a change with `changing` held. True if there was something to change on the host.
-    pub(crate) async fn apply(&self, inode: &Arc<Inode<P>>, change: AttributeChange) -> Result<bool, VolumeError> {
+    /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
+    /// it, also where not all could be.
+    async fn apply(
+        &self,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        changed: &mut Option<Consistency>,
+    ) -> Result<(), VolumeError> {
         change.check()?;
-        let mut acted = false;
         if let Some(size) = change.size {
-            self.set_size(inode, size).await?;
-            acted = true;
+            *changed = Some(self.set_size(inode, size).await?);
         }
         let rest = AttributeChange { size: None, ..change };
-        if rest != AttributeChange::default() {
-            inode.changes.fetch_add(1, Ordering::Relaxed);
-            let stat = self.tree.set(&inode.node, rest).await?;
-            let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
-            inode.changed(stat, self.now(), times);
-            self.settle_later(inode);
-            acted = true;
+        if rest == AttributeChange::default() {
+            return Ok(());
         }
-        Ok(acted)
+        self.write_before_privileges(inode, &rest).await;
+        let look = inode.look();
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let told = inode.change_time();
+        let stat = self.set_past(inode, rest, |stat| stat.ctime > told).await?;
+        let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
+        let set = inode.changed(stat, self.now(), times, Some(&look));
+        self.settle_later(inode);
+        *changed = Some(changed.map_or(set, |before| before.then(set)));
+        Ok(())
+    }
+
+    /// A host may take bits that give rights from a file whose bytes we write; so what was written before
+    /// they are set goes there first. Where that fails, the host has the last word.
+    async fn write_before_privileges(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) {
+        let gives = change.mode.is_some_and(|mode| without_privileges(mode) != mode);
+        if let Some(file) = inode.writable_file().filter(|file| gives && !file.is_clean()) {
+            let _ = self.engine.sync(file, 0..u64::MAX).await;
+        }
+    }
+
+    /// Sets attributes on the host, once more if the times that it gave are not `past` those that clients
+    /// were told. Hosts give times by a clock that ticks some hundred times a second, but many a
+    /// finer one to what was looked at since its last change.
+    pub(crate) async fn set_past(
+        &self,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        past: impl Fn(&Stat) -> bool,
+    ) -> Result<Stat, VolumeError> {
+        let stat = self.tree.set(&inode.node, change).await?;
+        if past(&stat) {
+            return Ok(stat);
+        }
+        Ok(self.tree.set(&inode.node, change).await.unwrap_or(stat))
     }
 
     /// As [`Volume::access`], if that is known without asking the host.

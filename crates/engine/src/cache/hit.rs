@@ -94,6 +94,20 @@ impl Cache {
         found
     }
 
+    /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so it may be
+    /// otherwise a moment later.
+    #[inline]
+    pub(crate) fn could_overwrite(&self, file: &FileInner, at: InPage) -> bool {
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        let identity = Identity { file: file.slot, index: at.page };
+        self.pages.contains(frame)
+            && self.pages.takes_overwrites(frame, identity)
+            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire)
+            && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
+    }
+
     #[inline]
     fn unpin(&self, frame: FrameId, holder: u64) {
         if self.pages.unhold(frame, holder) {

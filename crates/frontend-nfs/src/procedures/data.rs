@@ -190,7 +190,9 @@ async fn write_and_sync<P: Platform>(
     data: Bytes,
 ) -> (Status, Consistency) {
     let count = data.len() as u64;
-    let Outcome { result, mut consistency } = volume.write(inode, offset, data).await;
+    // Of the moment of the write: others may write while it is made durable, and who finds their change
+    // between its own before and after does not look for it.
+    let Outcome { result, consistency } = volume.write(inode, offset, data).await;
     if let Err(error) = result {
         return (error.into(), consistency);
     }
@@ -198,7 +200,6 @@ async fn write_and_sync<P: Platform>(
         return (Status::Ok, consistency);
     }
     let synced = volume.sync(inode, offset, count).await;
-    consistency.after = synced.consistency.after.or(consistency.after);
     (synced.result.map_or_else(Status::from, |()| Status::Ok), consistency)
 }
 
