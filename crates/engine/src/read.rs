@@ -442,7 +442,7 @@ fn available(file: &FileInner, offset: u64, len: usize) -> usize {
 }
 
 /// Whether the range can be a file's.
-pub(crate) fn check_range(offset: u64, len: usize) -> Result<(), Error> {
+fn check_range(offset: u64, len: usize) -> Result<(), Error> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),
         _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),
