@@ -12,12 +12,13 @@ use std::task::Poll;
 
 use frames::Frames;
 
+use crate::FILE_BYTES_MAX;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::memory::FrameMemory;
 use crate::cache::wait::{Answer, lock};
 use crate::cache::{Cache, PAGE_BYTES};
 use crate::counters::{Counter, Local};
-use crate::dirty::apply_limits;
+use crate::dirty::{apply_limits, failing};
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Device, Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
@@ -55,6 +56,11 @@ impl File {
     /// clean file that was synced since may be dropped and opened anew: a flush may be owed to it.
     pub fn is_clean(&self) -> bool {
         !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
+    }
+
+    /// The largest size it can have: a device may keep less than 2^63 - 1 bytes in a file.
+    pub fn size_max(&self) -> u64 {
+        self.0.bytes_max
     }
 
     /// Counts changes of ours to the host's file that have ended: writes back, and sizes that were set.
@@ -269,6 +275,11 @@ impl<P: Platform> Engine<P> {
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
     }
 
+    /// The largest size that a file on the device can have.
+    pub fn file_bytes_max(&self, device: DeviceId) -> Option<u64> {
+        self.device(device).map(|device| device.device.limits().file_bytes_max.min(FILE_BYTES_MAX))
+    }
+
     /// The memory of its pages: to put it behind the frames ahead of use, and to say what was got.
     pub fn frames(&self) -> &Frames {
         &self.cache.frames
@@ -342,6 +353,7 @@ impl<P: Platform> Engine<P> {
             state.error = None;
             file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
         }
+        failing::note(file, state);
         file.unclean.store(false, Ordering::Release);
         file.device.let_be(file)
     }

@@ -87,6 +87,8 @@ pub struct Limits {
     pub request_bytes_max: u32,
     /// Most requests that the engine keeps in flight: 1 or more.
     pub depth: u32,
+    /// The largest size that a file can have: writes beyond it are refused before they are accepted.
+    pub file_bytes_max: u64,
     /// Completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
     pub volatile_cache: bool,
 }

@@ -24,6 +24,7 @@ use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, Identity, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::rare::Rare;
+use crate::readahead::Bounds;
 use crate::reclaim::evict::Spare;
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
@@ -134,17 +135,17 @@ impl<P: Platform> Engine<P> {
     #[inline]
     fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) -> usize {
         if offset + len as u64 > file.readahead_trigger.load(Ordering::Relaxed) {
-            self.read_ahead(file, (offset + len as u64).div_ceil(PAGE_BYTES));
+            self.read_ahead(file, &FileInner::pages_of(&(offset..offset + len as u64)));
         }
         len
     }
 
     #[cold]
-    fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) {
-        let size_max = self.readahead_pages(file);
+    fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: &Range<u64>) {
+        let bounds = self.readahead_bounds(file);
         let ahead = {
             let mut state = lock(&file.state);
-            let ahead = state.readahead.used(page, size_max);
+            let ahead = state.readahead.used(pages, bounds);
             set_trigger(file, &state);
             ahead
         };
@@ -153,9 +154,10 @@ impl<P: Platform> Engine<P> {
 
     /// What is read ahead is at most an eighth of the cache: more would push out what was read just
     /// now, before its reader has seen it.
-    fn readahead_pages(&self, file: &FileInner) -> u64 {
+    fn readahead_bounds(&self, file: &FileInner) -> Bounds {
         let knob = file.device.knob(&self.cache().settings, Knob::ReadaheadBytes) / PAGE_BYTES;
-        knob.min(u64::from(self.cache().frames.total() / 8))
+        let size_max = knob.min(u64::from(self.cache().frames.total() / 8));
+        Bounds { size_max, file_pages: file.size().div_ceil(PAGE_BYTES) }
     }
 
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
@@ -215,14 +217,13 @@ impl<P: Platform> Engine<P> {
 
     /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
     async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
-        let size_max = self.readahead_pages(file);
+        let bounds = self.readahead_bounds(file);
         let request_pages = u64::from(file.device.device.limits().request_bytes_max) / PAGE_BYTES;
-        let in_file = file.size().div_ceil(PAGE_BYTES);
         let (ahead, tried, count) = {
             let mut state = lock(&file.state);
-            let ahead = state.readahead.missed(&pages, size_max);
+            let ahead = state.readahead.missed(&pages, bounds);
             set_trigger(file, &state);
-            let tried = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
+            let tried = (ahead.end.min(bounds.file_pages).max(pages.end) - pages.start).min(request_pages);
             // Others are not read, so that there is no use in frames for them.
             let absent = self.absent_run(file, pages.start..pages.start + tried);
             (ahead, tried, (absent.end - pages.start).clamp(1, tried))
@@ -441,7 +442,7 @@ fn available(file: &FileInner, offset: u64, len: usize) -> usize {
 }
 
 /// Whether the range can be a file's.
-pub(crate) fn check_range(offset: u64, len: usize) -> Result<(), Error> {
+fn check_range(offset: u64, len: usize) -> Result<(), Error> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),
         _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 
 use frames::{Effort, FRAME_BYTES, FrameId};
 
-use crate::FILE_BYTES_MAX;
 use crate::cache::PAGE_BYTES;
 use crate::cache::file::{FileInner, FileState};
 use crate::cache::hit::InPage;
@@ -47,8 +46,10 @@ impl<P: Platform> Engine<P> {
     /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
     /// file. On an error nothing has changed.
     pub async fn set_size(self: &Arc<Self>, file: &File, size: u64) -> Result<(), Error> {
-        if size > FILE_BYTES_MAX {
-            return Err(Error::OutOfRange { offset: size, len: 0, max: FILE_BYTES_MAX });
+        let max = file.0.bytes_max;
+        // A file that is larger already, as the host has it, may shrink.
+        if size > max && size > file.size() {
+            return Err(Error::OutOfRange { offset: size, len: 0, max });
         }
         if self.has_shape(&file.0, size) {
             return Ok(());

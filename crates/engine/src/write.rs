@@ -19,18 +19,25 @@ use crate::cache::file::FileInner;
 use crate::cache::hit::InPage;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
-use crate::dirty::{Charge, refresh_guard, try_take_anew};
+use crate::dirty::{Charge, failing, refresh_guard, try_take_anew};
 use crate::engine::{Engine, File};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::read::check_range;
 use crate::reclaim::evict::Spare;
 use crate::throttle::PauseCause;
 use crate::throttle::balance::NotedPause;
 
 /// Most bytes that are charged and written at a time.
 const PIECE_BYTES: usize = 256 << 10;
+
+/// Whether the device can keep a file with these bytes.
+fn check_range(file: &FileInner, offset: u64, len: usize) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= file.bytes_max => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max: file.bytes_max }),
+    }
+}
 
 /// Why a piece stopped before its end.
 enum Stop {
@@ -52,7 +59,7 @@ impl<P: Platform> Engine<P> {
     /// makes no system call, allocates nothing.
     #[inline]
     pub fn try_write(&self, file: &File, offset: u64, from: &[u8]) -> Option<()> {
-        check_range(offset, from.len()).ok()?;
+        check_range(&file.0, offset, from.len()).ok()?;
         (self.overwrite(file, offset, from) == from.len()).then_some(())
     }
 
@@ -61,7 +68,7 @@ impl<P: Platform> Engine<P> {
     /// then the caller has changed bytes, and whoever keeps times of the file has to note that.
     #[inline]
     pub fn overwrite(&self, file: &File, offset: u64, from: &[u8]) -> usize {
-        if check_range(offset, from.len()).is_err() {
+        if check_range(&file.0, offset, from.len()).is_err() {
             return 0;
         }
         let one_page = InPage::first(offset, from.len()).len == from.len();
@@ -90,7 +97,7 @@ impl<P: Platform> Engine<P> {
     /// An error means that a prefix may have been written: no space, a device that keeps failing, a
     /// read that failed, a range past the largest offset.
     pub async fn write(self: &Arc<Self>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
-        check_range(offset, from.len())?;
+        check_range(&file.0, offset, from.len())?;
         let mut done = 0;
         while done < from.len() {
             done += self.overwrite_hits(&file.0, offset + done as u64, &from[done..]);
@@ -184,15 +191,19 @@ impl<P: Platform> Engine<P> {
     /// under a law the guard above it.
     async fn charge(&self, file: &FileInner, pages: u64) -> Result<Charge, Error> {
         let device = &file.device;
-        if !device.budget.try_take(pages) && !try_take_anew(self.cache(), device, pages) {
-            if let Some(error) = device.keeps_failing() {
+        loop {
+            failing::admit(self.cache(), file, pages).await?;
+            if device.budget.try_take(pages) || try_take_anew(self.cache(), device, pages) {
+                break;
+            }
+            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
             let cause = if self.cache().ruling.is_some() { PauseCause::MemoryGuard } else { PauseCause::DevicePart };
             let _noted = NotedPause::begins(self, device, cause, u64::MAX);
             let waits = self.cache().dirty.waits();
             let mut take = pin!(device.budget.take(pages));
-            poll_fn(|cx| {
+            let granted = poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
                     // Not before it is in the queue: the flusher asks who waits.
@@ -203,7 +214,11 @@ impl<P: Platform> Engine<P> {
                 }
                 granted
             })
-            .await?;
+            .await;
+            // If not, something failed: perhaps neither this file nor the device.
+            if granted.is_ok() {
+                break;
+            }
         }
         Ok(Charge::granted(device, pages))
     }

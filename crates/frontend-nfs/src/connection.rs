@@ -261,7 +261,7 @@ impl<P: Platform> Machine for Connection<P> {
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
-        record::lacking(input)
+        self.records.lacking(input)
     }
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {

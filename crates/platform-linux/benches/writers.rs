@@ -113,7 +113,13 @@ impl Rig {
         let frames = Frames::new(512 << 20).unwrap();
         let policies = Policies { throttle, ..Policies::default() };
         let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
-        let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false };
+        let limits = Limits {
+            block_bytes: 4096,
+            request_bytes_max: 1 << 20,
+            depth: 64,
+            file_bytes_max: engine::FILE_BYTES_MAX,
+            volatile_cache: false,
+        };
         let files = [0; 2].map(|_| {
             let device = engine.add_device("at once", Arc::new(AtOnce(limits.clone())));
             engine.open(device, Backing::new(Arc::new(())), 0)

@@ -27,7 +27,13 @@ struct MemoryDisk {
 
 impl MemoryDisk {
     fn start() -> Arc<Self> {
-        let limits = Limits { block_bytes: 512, request_bytes_max: 8 * PAGE as u32, depth: 8, volatile_cache: true };
+        let limits = Limits {
+            block_bytes: 512,
+            request_bytes_max: 8 * PAGE as u32,
+            depth: 8,
+            file_bytes_max: engine::FILE_BYTES_MAX,
+            volatile_cache: true,
+        };
         let (queue, requests) = mpsc::channel();
         let files = Bytes::default();
         let answering = Arc::clone(&files);

@@ -198,6 +198,11 @@ impl AttributeChange {
         if self.uid == Some(u32::MAX) || self.gid == Some(u32::MAX) {
             return Err(VolumeError::Invalid { what: "4294967295 as an owner or a group" });
         }
+        // The host would take some of these for 'now' or 'as it is'.
+        let whole = |time| matches!(time, SetTime::To(time) if time.nanos >= Timestamp::SECOND_NANOS);
+        if whole(self.atime) || whole(self.mtime) {
+            return Err(VolumeError::Invalid { what: "1000000000 nanoseconds or more" });
+        }
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! Invariants: an object that is gone is `Stale`, never `NotFound`. What a location leads to is used
 //! only if its identity is the one looked for. An export is left by no name.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -25,6 +26,8 @@ use crate::volume::{Volume, lock};
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
 /// Most walks for one identity, where directories are moved meanwhile: during the last none can be.
 const WALKS_MAX: usize = 3;
+/// Most symbolic links on a mount path, as on the host's paths.
+const LINKS_MAX: usize = 40;
 /// Most names between a remembered object and its export's root.
 const DEPTH_MAX: usize = 256;
 
@@ -72,8 +75,8 @@ struct Level {
 
 impl<P: Platform> Volume<P> {
     /// The directory that a mount path names: "" and "/" are the export where there is one; with
-    /// several the first name is the export's. Symbolic links are not followed, and ".." stops at the
-    /// export's root.
+    /// several the first name is the export's. Symbolic links are followed as if the export were all
+    /// there is: their "/" is its root, and so is what ".." leads to there.
     pub async fn mount(&self, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
         let names = names::components(path)?;
         let mut names = names.as_slice();
@@ -87,10 +90,24 @@ impl<P: Platform> Volume<P> {
             }
         };
         let mut inode = Arc::clone(&export.root);
-        for name in names {
-            inode = self.lookup(&inode, name).await?.0;
-            if inode.kind() == Kind::Symlink {
+        let mut names: VecDeque<Bytes> = names.iter().map(|name| Bytes::copy_from_slice(name)).collect();
+        let mut links = 0;
+        while let Some(name) = names.pop_front() {
+            let found = self.lookup(&inode, &name).await?.0;
+            if found.kind() != Kind::Symlink {
+                inode = found;
+                continue;
+            }
+            links += 1;
+            if links > LINKS_MAX {
                 return Err(VolumeError::Symlink);
+            }
+            let (target, _) = self.read_link(&found).await?;
+            if target.starts_with(b"/") {
+                inode = Arc::clone(&export.root);
+            }
+            for name in names::components(&target)?.into_iter().rev() {
+                names.push_front(target.slice_ref(name));
             }
         }
         if inode.kind() == Kind::Directory { Ok(inode) } else { Err(VolumeError::NotDirectory) }

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use engine::settings::Knob;
-use engine::{DeviceId, Engine, Nanos, Platform};
+use engine::{DeviceId, Engine, FILE_BYTES_MAX, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
 use crate::attributes::{
@@ -345,6 +345,12 @@ impl<P: Platform> Volume<P> {
     pub async fn space(&self, inode: &Arc<Inode<P>>) -> Result<(Space, Attributes), VolumeError> {
         let space = self.tree.space(&inode.node).await?;
         Ok((space, self.attributes(inode).await?))
+    }
+
+    /// The largest size that a file beside this object can have: its device is met for it.
+    pub fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
+        let device = self.device(inode.device, &inode.node).ok();
+        device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
     }
 
     /// What names the object's file system takes.

@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex};
 use super::index::Index;
 use super::wait::{Answer, Permits, WaitQueue};
 use super::{Cache, PAGE_BYTES};
+use crate::FILE_BYTES_MAX;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Backing, Nanos};
 use crate::throttle::balance::Payer;
@@ -30,6 +31,8 @@ pub(crate) struct FileInner {
     pub(crate) device: Arc<DeviceState>,
     pub(crate) backing: Backing,
     pub(crate) size: AtomicU64,
+    /// The largest size it can have.
+    pub(crate) bytes_max: u64,
     pub(crate) index: Index,
     pub(crate) state: Mutex<FileState>,
     /// Waiters for requests in flight, tags and holds.
@@ -53,6 +56,8 @@ pub(crate) struct FileState {
     /// Pages dirty or under writeback, and detached ones still being written.
     pub(crate) dirty_pages: u64,
     pub(crate) failed_pages: u64,
+    /// Of these, as many as the device was told of.
+    pub(crate) failed_noted: u64,
     /// Since when the file has been dirty.
     pub(crate) dirtied_at: Nanos,
     /// Where the flusher goes on.
@@ -109,6 +114,7 @@ impl FileInner {
             host_size: size,
             dirty_pages: 0,
             failed_pages: 0,
+            failed_noted: 0,
             dirtied_at: Nanos(0),
             cursor: 0,
             queued: false,
@@ -135,6 +141,7 @@ impl FileInner {
         Self {
             slot,
             cache,
+            bytes_max: device.device.limits().file_bytes_max.min(FILE_BYTES_MAX),
             device,
             backing,
             size: AtomicU64::new(size),

@@ -10,6 +10,7 @@
 //! page is written, cut off, or was not dirtied after all. Who is charged and finds room locks, reads and
 //! writes nothing that writers to other devices change.
 
+pub(crate) mod failing;
 mod totals;
 
 use std::sync::Arc;
@@ -56,12 +57,12 @@ pub(crate) fn limit_pages(cache: &Cache) -> u64 {
 /// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
 /// all it could get leaves room to those that come later, and the sum stays below the whole.
 fn guard_pages(cache: &Cache, device: &DeviceState) -> u64 {
-    let all = dirty_pages_max(cache);
+    let (all, room) = (dirty_pages_max(cache), failing::room_pages(cache, device));
     if cache.dirty.devices() < 2 {
-        return all.max(LIMIT_PAGES_MIN);
+        return all.max(LIMIT_PAGES_MIN) + room;
     }
     let others = cache.dirty.held().saturating_sub(device.budget.used());
-    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN)
+    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
 /// Under a law the device's guard depends on what the others have. Who waits for it has it looked at when
@@ -75,6 +76,12 @@ pub(crate) fn refresh_guard(cache: &Cache, device: &DeviceState) {
 /// Takes pages that the device has no room for by what it saw of the others last, if it has now.
 pub(crate) fn try_take_anew(cache: &Cache, device: &DeviceState, pages: u64) -> bool {
     cache.ruling.is_some() && device.budget.try_take_within(guard_pages(cache, device), pages)
+}
+
+/// An equal part of a quarter of what may not be dirty: half of it is for reads in flight.
+fn unwritable_share(cache: &Cache) -> u64 {
+    let clean = u64::from(cache.frames.total()).saturating_sub(dirty_pages_max(cache));
+    clean / 4 / cache.dirty.devices().max(1)
 }
 
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
@@ -96,7 +103,7 @@ pub(crate) fn apply_limits(cache: &Cache) {
     let unseen = if count > 1 { dirty_pages_max(cache) / UNSEEN_PART / count } else { u64::MAX };
     for device in devices {
         match cache.ruling {
-            None => device.budget.set_limit(limit),
+            None => device.budget.set_limit(limit + failing::room_pages(cache, &device)),
             Some(_) => {
                 device.budget.set_room(unseen);
                 refresh_guard(cache, &device);
@@ -162,6 +169,7 @@ pub(crate) fn uncharge(cache: &Cache, device: &DeviceState, pages: u64) {
         return;
     }
     give_back(device, pages);
+    failing::apply_room(cache, device);
     if cache.ruling.is_some() && cache.dirty.anybody_waits() {
         // What the others may have depends on it.
         let devices: Vec<Arc<DeviceState>> = cache.devices().clone();

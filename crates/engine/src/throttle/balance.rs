@@ -18,6 +18,7 @@ use super::{Driver, Ruling};
 use crate::cache::file::FileInner;
 use crate::cache::wait::lock;
 use crate::counters::Counter;
+use crate::dirty::failing;
 use crate::engine::{Engine, either};
 use crate::error::Error;
 use crate::platform::Platform;
@@ -105,7 +106,7 @@ impl<P: Platform> Engine<P> {
             if decision == Decision::Continue {
                 return Ok(());
             }
-            if let Some(error) = device.keeps_failing() {
+            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
             match decision {

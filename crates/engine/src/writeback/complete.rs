@@ -16,7 +16,7 @@ use crate::cache::memory::FrameMemory;
 use crate::cache::nodes::Tag;
 use crate::cache::wait::{Changed, lock};
 use crate::counters::Counter;
-use crate::dirty::uncharge;
+use crate::dirty::{failing, uncharge};
 use crate::engine::Engine;
 use crate::error::DeviceError;
 use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
@@ -39,7 +39,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
         let now = engine.platform().now();
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let mut ended = Ended::default();
-        let kept;
+        let (kept, tries_before, tries);
         {
             let mut state = lock(&file.state);
             state.writes_in_flight.remove(&self.sequence);
@@ -57,7 +57,10 @@ impl<P: Platform> Completion for WriteEnds<P> {
             for piece in pieces {
                 file.cache.page_queue(piece.frame).wake_for(&changed);
             }
+            tries_before = state.failures_in_row;
             note_result(engine, file, &mut state, result, now);
+            tries = state.failures_in_row;
+            failing::note(file, &mut state);
             device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
             device.totals.writeback_ends(device.id, pieces.len() as u64);
             requeue(file, &mut state, now);
@@ -70,7 +73,13 @@ impl<P: Platform> Completion for WriteEnds<P> {
         }
         local.count(Counter::PagesTruncated, ended.truncated);
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
-        device.note_write(result.map(|()| bytes));
+        device.note_write(result.map(|()| bytes), tries_before > 0);
+        if let (Err(error), true) = (result, tries_before < failing::TRIES && tries >= failing::TRIES) {
+            // Writers of the file that wait for room are told; others go on waiting.
+            device.budget.fail(error);
+        }
+        // After that, so that the room is not given to those who wait to write to this very file.
+        failing::apply_room(&file.cache, device);
         for frame in ended.released {
             file.cache.release(frame);
         }

@@ -66,6 +66,10 @@ pub(crate) struct DeviceState {
     /// Space gets small: what is dirty has its place, and what is written gets one first.
     pub(crate) reserving: AtomicBool,
     pub(crate) files_failed: AtomicU64,
+    /// Pages whose last write failed, and the room on top of the limit that was given for them: see
+    /// [`failing`](crate::dirty::failing).
+    pub(crate) failed_pages: AtomicU64,
+    pub(crate) failed_room: AtomicU64,
     usage: Mutex<Usage>,
 }
 
@@ -151,7 +155,8 @@ struct Usage {
     last_error: Option<DeviceError>,
 }
 
-/// Failures in a row after which writers that wait for room are told instead of kept waiting.
+/// Files that failed one after the other, with no write in between that succeeded, after which all writers that
+/// wait for room are told instead of kept waiting.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
 /// Since when a file counts as dirty that is put behind the youngest of those without a turn: as before, but
@@ -194,6 +199,8 @@ impl DeviceState {
             draining: AtomicU32::new(0),
             reserving: AtomicBool::new(false),
             files_failed: AtomicU64::new(0),
+            failed_pages: AtomicU64::new(0),
+            failed_room: AtomicU64::new(0),
             usage: Mutex::default(),
         }
     }
@@ -438,20 +445,21 @@ impl DeviceState {
 
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
     /// device's room learn it instead of waiting for what may never come.
-    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>) {
+    /// `known`: the file's write before failed too, which says nothing new of the device.
+    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) {
         let mut usage = lock(&self.usage);
         match result {
             Ok(bytes) => {
                 usage.written_bytes += bytes;
                 usage.failures_in_row = 0;
             }
+            Err(_) if known => {}
             Err(error) => {
                 usage.failures_in_row = usage.failures_in_row.saturating_add(1);
                 usage.last_error = Some(error);
-                if usage.failures_in_row >= FAILURES_BEFORE_TELLING {
-                    drop(usage);
-                    self.budget.fail(error);
-                }
+                drop(usage);
+                // Those who wait look whether it is their file, or the device.
+                self.budget.fail(error);
             }
         }
     }

@@ -139,7 +139,7 @@ impl<P: Platform> Engine<P> {
         }
         self.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
-        file.device.note_write(result.map(|()| 0));
+        file.device.note_write(result.map(|()| 0), false);
         let kept = {
             let mut state = lock(&file.state);
             match result {

@@ -164,10 +164,16 @@ pub(super) async fn write<P: Platform>(
         Err(status) => return draft.failed(status, 2),
     };
     let verifier = volume.write_verifier();
-    // A record has room for a little more than is announced: that is written by the next call.
+    // What a client sends above what is announced it sends again, when it sees how much was written. Of
+    // data above its count, nothing.
     let count = extent.count.min(WRITE_BYTES_MAX);
-    let data = data.slice(..count as usize);
-    let checked = check_regular(inode.kind()).and_then(|()| writable(extent.offset, count));
+    let checked = check_regular(inode.kind()).and_then(|()| {
+        if data.len() < count as usize {
+            return Err(Status::Invalid);
+        }
+        writable(extent.offset, count)
+    });
+    let data = data.slice(..data.len().min(count as usize));
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
         Ok(()) if count == 0 => (Status::Ok, Consistency::default()),

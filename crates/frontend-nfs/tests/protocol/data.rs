@@ -166,6 +166,48 @@ fn writes_stay_within_the_limits() {
 }
 
 #[test]
+fn writes_of_any_length_are_answered() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let data: Vec<u8> = (0..5 << 20).map(|at: u32| (at >> 10) as u8 ^ at as u8).collect();
+    // As a client does that was told nothing: the rest again, until all is written.
+    let (mut at, mut calls) = (0, 0);
+    while at < data.len() {
+        let WRITE3res::Ok(done) = write(&mut peer, &file, at as u64, &data[at..], stable_how::UNSTABLE) else {
+            panic!()
+        };
+        assert!(0 < done.count && done.count <= 1 << 20);
+        at += done.count as usize;
+        calls += 1;
+    }
+    assert_eq!(calls, 5);
+    let COMMIT3res::Ok(_) = commit(&mut peer, &file, 0, 0) else { panic!() };
+    assert!(std::fs::read(world.path.join("file")).unwrap() == data);
+}
+
+#[test]
+fn a_write_is_of_its_count() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let mut write = |count| {
+        let data = Opaque::borrowed(b"data");
+        peer.nfs(7, &WRITE3args { file: file.clone(), offset: 0, count, stable: stable_how::FILE_SYNC, data })
+    };
+    // nfs-ganesha answers so; knfsd refuses both as garbage.
+    let WRITE3res::Ok(done) = write(3) else { panic!() };
+    assert_eq!((done.count, done.file_wcc.after.unwrap().size), (3, 3));
+    match write(5) {
+        WRITE3res::Err((nfsstat3::NFS3ERR_INVAL, fail)) => assert_eq!(fail.file_wcc.after.unwrap().size, 3),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(world.path.join("file")).unwrap(), b"dat");
+}
+
+#[test]
 fn data_is_for_regular_files() {
     let world = World::new();
     std::os::unix::fs::symlink("target", world.path.join("link")).unwrap();

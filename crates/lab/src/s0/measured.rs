@@ -212,7 +212,13 @@ pub(super) fn measure(variants: &[&'static str], watch: &mut dyn Watch) -> Resul
     let policies = Policies { throttle: Throttle::EqualParts, driver };
     let frames = Frames::new(64 << 20).map_err(|error| failed(&error))?;
     let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
-    let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false };
+    let limits = Limits {
+        block_bytes: 4096,
+        request_bytes_max: 1 << 20,
+        depth: 64,
+        file_bytes_max: engine::FILE_BYTES_MAX,
+        volatile_cache: false,
+    };
     let device = engine.add_device("at once", Arc::new(AtOnce(limits)));
     let flush =
         snapshots.0.get().ok_or_else(|| LabError::Failed("the engine has not started its driver".to_owned()))?;

@@ -62,7 +62,13 @@ impl Rig {
         let platform = Arc::clone(world.platform());
         let frames = Frames::new_stamped(cache_pages * PAGE).unwrap();
         let engine = Engine::new(Arc::clone(&platform), Settings::new(), frames);
-        let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false };
+        let limits = Limits {
+            block_bytes: 4096,
+            request_bytes_max: 1 << 20,
+            depth: 64,
+            file_bytes_max: engine::FILE_BYTES_MAX,
+            volatile_cache: false,
+        };
         let free_at_ns = AtomicU64::new(0);
         let device = NullDevice { platform: Arc::clone(&platform), limits, latency_ns, bytes_per_second, free_at_ns };
         let device = engine.add_device("null", Arc::new(device));

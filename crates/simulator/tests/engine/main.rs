@@ -8,6 +8,7 @@ mod errors;
 mod lab;
 mod laws;
 mod reading;
+mod reading_ahead;
 mod reclaiming;
 mod syncing;
 mod writing_back;
