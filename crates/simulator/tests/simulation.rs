@@ -1,5 +1,7 @@
 //! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
 
+use std::ops::ControlFlow;
+
 use engine::{Nanos, Platform};
 use simulator::simulation::{Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
@@ -357,7 +359,48 @@ fn progress_is_told() {
     simulation.run(&mut |progress| seen.push(progress)).expect("runs");
     assert!(seen.len() > 10);
     assert!(seen.is_sorted_by_key(|progress| progress.virtual_ns) && seen.is_sorted_by_key(|progress| progress.bytes));
-    assert_eq!(seen[0].bytes_total, Some(1 << 20));
+    assert_eq!((seen[0].bytes_total, seen[0].time_total_ns), (Some(1 << 20), None));
+}
+
+#[test]
+fn what_goes_by_time_is_told_when_it_is_over() {
+    let told = |text: &str, until_ns| {
+        let mut told = None;
+        let simulation = Simulation { until_ns, ..small(text) };
+        simulation.run(&mut |progress| told = Some((progress.bytes_total, progress.time_total_ns))).expect("runs");
+        told
+    };
+    let timed = "[x]\nrw=write\nsize=1m\ntime_based\nruntime=3s\nstartdelay=1s\n";
+    let second = "[y]\nrw=write\nsize=1m\ntime_based\nruntime=2s\n";
+    assert_eq!(told(timed, None), Some((None, Some(4_000_000_000))));
+    assert_eq!(told(&format!("{timed}{second}"), None), Some((None, Some(4_000_000_000))));
+    assert_eq!(told(&format!("{timed}{second}stonewall\n"), None), Some((None, Some(6_000_000_000))));
+    assert_eq!(told(timed, Some(2_500_000_000)), Some((None, Some(2_500_000_000))));
+    assert_eq!(told("[x]\nrw=write\nsize=1m\n", Some(9_000_000_000)), Some((None, Some(9_000_000_000))));
+}
+
+#[test]
+fn a_run_that_is_broken_off_has_the_figures_so_far() {
+    let mut simulation = small("[x]\nrw=write\nbs=64k\nsize=16m\n[y]\nrw=write\nsize=1m\nstonewall\n");
+    simulation.workloads.push(nfs_client());
+    let whole = run(&simulation);
+    // At the first sample, in the middle, and while everything is written out after the jobs.
+    for (break_ns, jobs_left) in [(0, true), (500_000_000, true), (whole.virtual_ns - 1_000_000, false)] {
+        let mut calls_after = 0;
+        let mut broken = false;
+        let cut = simulation.run_while(&mut |progress| {
+            calls_after += u32::from(broken);
+            broken = progress.virtual_ns >= break_ns;
+            if broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let cut = cut.unwrap_or_else(|error| panic!("{error}"));
+        assert!(cut.cut && !whole.cut && calls_after == 0);
+        assert!(cut.virtual_ns >= break_ns && cut.virtual_ns < whole.virtual_ns, "{}", cut.virtual_ns);
+        assert_eq!(cut.jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["nfs-client", "x", "y"]);
+        let bytes = |outcome: &Outcome| outcome.jobs.iter().map(|job| job.write.bytes).sum::<u64>();
+        assert_eq!(bytes(&cut) < bytes(&whole), jobs_left, "{break_ns}");
+        assert_eq!((cut.settle_ns, cut.loss, cut.unwritten), (0, None, Vec::new()));
+    }
 }
 
 /// 4 MB over 100 Mbit/s to the disk of 10 MB/s, a window of 1 MiB.

@@ -106,7 +106,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
         units::latency(figures.engine.pauses.iter().map(|(_, _, total_ns)| total_ns).sum())
     });
     all("all on disk after the last write", &|figures| match (&figures.loss, figures.unwritten.is_empty()) {
-        (None, true) => units::latency(figures.settle_ns),
+        (None, true) if !figures.cut => units::latency(figures.settle_ns),
         _ => "-".to_owned(),
     });
     all("lost if the power failed at the worst moment", &|figures| units::data(figures.at_risk_bytes_max));

@@ -28,6 +28,7 @@ pub(super) fn object(run: &Run) -> Value {
         "seed": figures.seed,
         "trace_hash": format!("{:016x}", figures.trace_hash),
         "virtual_s": seconds(figures.virtual_ns),
+        "cut": figures.cut,
         "real_s": run.real.as_secs_f64(),
         "jobs": figures.jobs.iter().map(job).collect::<Vec<_>>(),
         "engine": engine,

@@ -5,6 +5,7 @@
 //! Invariants: the same description and seed give the same figures.
 
 mod faults;
+mod needs;
 mod outcome;
 mod plan;
 mod policy;
@@ -13,6 +14,7 @@ mod sampling;
 mod serving;
 mod settle;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::settings::KnobError;
@@ -25,6 +27,7 @@ use crate::world::World;
 pub(crate) use plan::{Plan, layout, plan};
 pub(crate) use run::Left;
 
+pub use needs::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES};
 pub use outcome::{
     DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OffsetSample,
     OperationOutcome, Outcome, Unwritten,
@@ -117,6 +120,9 @@ pub struct Progress {
     pub bytes: u64,
     /// Bytes that they will, where that is known.
     pub bytes_total: Option<u64>,
+    /// Virtual time at which the last job that goes by time is over, or all are stopped; nothing where no
+    /// job goes by time.
+    pub time_total_ns: Option<u64>,
 }
 
 /// Why a run has no outcome.
@@ -175,6 +181,18 @@ impl Simulation {
     /// # Errors
     /// When the description is wrong, the run cannot go on, or a check fails.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
+        self.carry_out(&mut |now| {
+            progress(now);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same, but `progress` may break the run off: it ends where it is, with nothing written out and no
+    /// disk checked, and its outcome is [`Outcome::cut`].
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_while(&self, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, SimulationError> {
         self.carry_out(progress)
     }
 }
