@@ -370,8 +370,8 @@ fn what_goes_by_time_is_told_when_it_is_over() {
         simulation.run(&mut |progress| told = Some((progress.bytes_total, progress.time_total_ns))).expect("runs");
         told
     };
-    let timed = "[x]\nrw=write\nsize=1m\ntime_based\nruntime=3s\nstartdelay=1s\n";
-    let second = "[y]\nrw=write\nsize=1m\ntime_based\nruntime=2s\n";
+    let timed = "[x]\nrw=write\nsize=1m\nrate_iops=20\ntime_based\nruntime=3s\nstartdelay=1s\n";
+    let second = "[y]\nrw=write\nsize=1m\nrate_iops=20\ntime_based\nruntime=2s\n";
     assert_eq!(told(timed, None), Some((None, Some(4_000_000_000))));
     assert_eq!(told(&format!("{timed}{second}"), None), Some((None, Some(4_000_000_000))));
     assert_eq!(told(&format!("{timed}{second}stonewall\n"), None), Some((None, Some(6_000_000_000))));
@@ -385,7 +385,7 @@ fn a_run_that_is_broken_off_has_the_figures_so_far() {
     simulation.workloads.push(nfs_client());
     let whole = run(&simulation);
     // At the first sample, in the middle, and while everything is written out after the jobs.
-    for (break_ns, jobs_left) in [(0, true), (500_000_000, true), (whole.virtual_ns - 1_000_000, false)] {
+    for (break_ns, jobs_left) in [(0, true), (500_000_000, true), (whole.virtual_ns - 20_000_000, false)] {
         let mut calls_after = 0;
         let mut broken = false;
         let cut = simulation.run_while(&mut |progress| {
