@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use engine::{Nanos, Platform};
-use simulator::simulation::{Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
+use simulator::simulation::{Callers, Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
 use simulator::workload::nfs_client::NfsClientOptions;
 use simulator::workload::{NfsStream, Readers, Workload};
@@ -143,6 +143,33 @@ fn a_call_takes_its_time() {
     let outcome = run(&simulation);
     assert_eq!(outcome.jobs.iter().map(|job| job.elapsed_ns).collect::<Vec<_>>(), [16_000, 32_000]);
     assert_eq!(outcome.jobs[1].write.latency.mean_ns, 2000);
+}
+
+#[test]
+fn callers_pay_for_memory_and_for_a_kernels_calls_where_that_is_asked_for() {
+    let rate = |size: &str, callers, policy: &str| {
+        let text = format!("[x]\nrw=read\nbs=128k\nsize={size}\ntime_based\nruntime=1s\nfilename=a\n");
+        let mut simulation = Simulation { callers, ..small(&text) };
+        (simulation.memory_bytes, simulation.contents) = (256 << 20, Contents::Stamped);
+        simulation.policy = policy.to_owned();
+        simulation.devices = vec![DeviceChoice::plain(DiskOptions::default())];
+        // The first pass comes from the disk, the median call does not.
+        let outcome = run(&simulation);
+        let fast = outcome.jobs[0].read.latency.percentiles_ns[0].1;
+        (128 << 10) as f64 / fast as f64
+    };
+    let (in_process, charged) = (Callers::InProcess, Callers::AsMeasured);
+    for (size, callers, policy, expected) in [
+        ("8m", in_process, "afflux", 54.0..60.0),
+        ("128m", in_process, "afflux", 54.0..60.0),
+        ("8m", charged, "afflux", 54.0..60.0),
+        ("128m", charged, "afflux", 30.0..36.0),
+        // Measured: 31 GB/s in order from 256 MiB.
+        ("128m", charged, "linux-6.1", 29.0..33.0),
+    ] {
+        let rate = rate(size, callers, policy);
+        assert!(expected.contains(&rate), "{size} {callers:?} {policy}: {rate} GB/s");
+    }
 }
 
 #[test]

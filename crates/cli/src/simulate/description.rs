@@ -13,7 +13,7 @@ mod tests;
 use std::path::Path;
 use std::{env, fs};
 
-use simulator::simulation::{OWN_POLICY, Simulation, SimulationError};
+use simulator::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
 use simulator::workload::fio::{self, Surroundings};
 use simulator::workload::{Job, Workload};
 use simulator::{CostTable, FaultScript};
@@ -45,6 +45,7 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.cpus = args.cpus;
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
     simulation.knobs.clone_from(&args.knobs);
+    simulation.callers = Callers::AsMeasured;
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {
         let name = path.display().to_string();

@@ -107,6 +107,7 @@ fn engine(engine: &EngineOutcome) -> Value {
         "cache_bytes": engine.cache_bytes,
         "cpus": engine.cpus,
         "cpu_busy_s": seconds(engine.cpu_busy_ns),
+        "callers": engine.callers,
         "pauses": pauses.map(pause).collect::<Vec<_>>(),
         "counters": counters,
     })

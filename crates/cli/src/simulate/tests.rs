@@ -44,6 +44,7 @@ pub(super) fn run() -> Run {
         pauses: vec![("dirty limit".to_owned(), 1_204, 46 * SECOND)],
         cpu_busy_ns: 3 * SECOND,
         cpus: 8,
+        callers: "121 ns a call".to_owned(),
     };
     Run {
         jobs: "backup.fio".to_owned(),

@@ -292,5 +292,6 @@ pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     }
     facts.push(("lost if the power failed at the worst moment".to_owned(), units::data(figures.at_risk_bytes_max)));
     facts.push(("CPUs busy".to_owned(), busy));
+    facts.push(("calls and copies cost".to_owned(), engine.callers.clone()));
     facts
 }

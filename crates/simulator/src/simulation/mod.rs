@@ -4,6 +4,7 @@
 //! Does not own: the parts (`world`, `disk`, `workload`); how figures are shown.
 //! Invariants: the same description and seed give the same figures.
 
+mod callers;
 mod faults;
 mod needs;
 mod outcome;
@@ -50,9 +51,11 @@ pub struct Simulation {
     pub cpus: u32,
     /// What work costs these.
     pub costs: CostTable,
-    /// CPU time of one call of a job (`pread`, `pwrite`), beyond what the engine's work costs, in nanoseconds.
-    /// Nothing is charged for `ioengine=mmap`.
+    /// CPU time of one call of a job (`pread`, `pwrite`), beyond what the engine's work costs, in nanoseconds,
+    /// where `callers` says nothing else. Nothing is charged for `ioengine=mmap`.
     pub call_ns: u64,
+    /// What else calls of jobs cost.
+    pub callers: Callers,
     /// Bytes of page frames.
     pub memory_bytes: u64,
     /// Whose policies: [`OWN_POLICY`], or a name of `linux-policies`. [`policies`] lists them.
@@ -87,6 +90,17 @@ pub enum Contents {
     Stamped,
     /// The same without a check but of the counters.
     Unchecked,
+}
+
+/// What calls of jobs cost beyond the engine's work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Callers {
+    /// [`Simulation::call_ns`] a call; every copy is one of a page in the CPU's cache.
+    #[default]
+    InProcess,
+    /// Copies of pages that are not in the CPU's cache take what memory takes, and under a kernel's policy a call
+    /// is that kernel's: both by the table of costs ([`CallerCost`](crate::CallerCost)).
+    AsMeasured,
 }
 
 /// A device of a run.
@@ -155,6 +169,7 @@ impl Simulation {
             cpus: 8,
             costs: CostTable::standard(),
             call_ns: CALL_NS,
+            callers: Callers::default(),
             memory_bytes: 1 << 30,
             policy: OWN_POLICY.to_owned(),
             knobs: Vec::new(),

@@ -132,6 +132,8 @@ pub struct EngineOutcome {
     pub cpu_busy_ns: u64,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// What jobs' calls and copies were charged with besides the engine's work, in words.
+    pub callers: String,
 }
 
 /// One device.

@@ -195,7 +195,8 @@ impl Simulation {
             });
         }
         let stop_ns = self.until_ns.unwrap_or(u64::MAX);
-        Ok((Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns), served))
+        let callers = self.caller_costs();
+        Ok((Machine::new(platform, engine, volumes, self.contents, callers, stop_ns), served))
     }
 
     /// The devices that NFS clients write to.
@@ -247,6 +248,7 @@ impl Simulation {
                 pauses: vec![("dirty limit".to_owned(), count(Counter::ThrottlePauses), count(Counter::ThrottleNs))],
                 cpu_busy_ns: ended.cpu_busy_ns,
                 cpus: self.cpus,
+                callers: self.callers_in_words(),
             },
             at_risk_bytes_max: ended.sampler.at_risk_bytes_max,
             settle_ns: ended.settle_ns,
