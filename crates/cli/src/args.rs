@@ -30,7 +30,10 @@ which begin at once. Shown are the defaults; both take directory=DIR too.
 The same engine as in `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
 The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
 one on a disk of its own. `afflux devices` describes the disks. Of several policies each has a run of its
-own: they are shown side by side; --json gives an object for each, one a line.";
+own: they are shown side by side; --json gives an object for each, one a line.
+
+Exit codes: 0 done, 1 failed (also: a job ended with an error, something could never be written, or the run
+was cut), 2 wrong use. The first Ctrl-C cuts the run and shows the figures so far, the second ends at once.";
 
 const FAULTS_HELP: &str = "\
 A file of faults (TOML) has an entry for each:
@@ -219,7 +222,7 @@ pub(crate) struct Simulate {
     /// [default: afflux]
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<String>,
-    /// Memory for the cache, such as 512MiB or 2GiB
+    /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: String,
     /// Virtual CPUs
@@ -240,14 +243,14 @@ pub(crate) struct Simulate {
     /// What work costs a CPU: the name of a table that comes along, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) costs: Option<String>,
-    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, real_s, jobs, engine,
+    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine,
     /// unwritten and loss
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a page with plots
+    /// Write a page with plots; -: to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write the last events of the run in words
+    /// Write the last events of the run in words; - as with --html
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -270,7 +273,7 @@ pub(crate) struct Devices {
 #[command(after_help = "Example:\n  afflux calibrate --output here.toml\n\n\
     Takes a few seconds and one CPU; leave the machine otherwise idle. Nothing touches a disk.")]
 pub(crate) struct Calibrate {
-    /// Write the costs as a table for the simulator
+    /// Write the costs as a table for the simulator; -: to standard output, and the rest to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// The machine's name in the table [default: its CPU model]
