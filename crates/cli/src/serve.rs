@@ -14,11 +14,11 @@ mod signals;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
-use std::{fs, process, thread};
+use std::{process, thread};
 
 use engine::settings::Settings;
 use engine::{Engine, Nanos, Platform};
@@ -34,7 +34,8 @@ use crate::args;
 use crate::cache_size::HostMemory;
 use crate::configuration::{self, Configuration, Io};
 use crate::control::messages::Reply;
-use crate::control::{listener, place};
+use crate::control::listener;
+use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
 use crate::{output, units};
@@ -56,19 +57,19 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
-    let control = RemovedAtEnd(control);
+    let control = RemovedAtEnd(Arc::new(control));
 
     let reactors = start_reactors(configuration.io)?;
     let (running, handle) = start(&reactors.platform(), &configuration, (tree, exports), listening, listen)?;
     let running = Arc::new(running);
     let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
-    let stop = watch_signals(&running, control.0.clone(), args.json)
+    let stop = watch_signals(&running, Arc::clone(&control.0), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
 
     let control_is_named = configuration.control.is_some();
-    say_ready(&running, (&control.0, control_is_named), host, &notes, args.json);
+    say_ready(&running, (&control.0.path, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
@@ -166,20 +167,20 @@ fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     })
 }
 
-/// A path that is removed when the server ends in order.
-struct RemovedAtEnd(PathBuf);
+/// A control socket that is removed when the server ends in order.
+struct RemovedAtEnd(Arc<Bound>);
 
 impl Drop for RemovedAtEnd {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        self.0.remove();
     }
 }
 
-fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Result<Receiver<()>> {
+fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<()>> {
     let running = Arc::clone(running);
     signals::watch(move || {
         let unwritten = running.unwritten();
-        let _ = fs::remove_file(&control);
+        control.remove();
         if json {
             say_json(&Reply::Abandoned { unwritten: unwritten.clone() });
         }
