@@ -8,6 +8,7 @@
 mod banner;
 mod device_label;
 mod exports;
+mod port_holder;
 mod prefault;
 mod running;
 mod signals;
@@ -33,13 +34,14 @@ use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::configuration::{self, Configuration, Io};
-use crate::control::messages::Reply;
 use crate::control::listener;
+use crate::control::messages::Reply;
 use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
 use crate::{output, units};
 use exports::Export;
+use port_holder::Holder;
 use prefault::Prefault;
 use running::{Devices, Running};
 
@@ -52,6 +54,9 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
+    for warning in &configuration.warnings {
+        output::remark(format_args!("warning: {warning}"));
+    }
     let (tree, exports) = exports::open(&args.directories)?;
     let notes = tree.notes().to_vec();
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
@@ -153,10 +158,21 @@ fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFacto
 fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     let address = listen.ip();
     Failure::failed(match error {
-        ListenError::InUse { .. } => format!(
-            "{listen} is in use by another program; choose another with --listen ({}:0 picks a free port)",
-            banner::bracketed(address)
-        ),
+        ListenError::InUse { .. } => {
+            let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
+            match port_holder::of(listen) {
+                Some(Holder { process, program }) if program == "afflux" => format!(
+                    "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
+                     what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
+                     another address with {free}"
+                ),
+                Some(Holder { process, program }) => format!(
+                    "{listen} is in use by another program ({}, process {process}); choose another with {free}",
+                    output::shown(program)
+                ),
+                None => format!("{listen} is in use by another program; choose another with {free}"),
+            }
+        }
         ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
             format!("{address} is no address of this machine; choose one with --listen")
         }
