@@ -228,7 +228,7 @@ fn a_file_s_name_reaches_no_terminal_as_it_is() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output));
     assert!(text(&output).contains(shown), "{}", text(&output));
     let output = server.ask(&["drain", "--json"]);
-    let last = text(&output).lines().filter(|line| line.starts_with('{')).last().unwrap().to_owned();
+    let last = text(&output).lines().rfind(|line| line.starts_with('{')).unwrap().to_owned();
     let last: serde_json::Value = serde_json::from_str(&last).unwrap();
     assert_eq!(last["failed"][0]["file"], data.join(NAME).to_str().unwrap());
     server.signal(rustix::process::Signal::TERM);
