@@ -8,17 +8,18 @@
 mod banner;
 mod device_label;
 mod exports;
+mod port_holder;
 mod prefault;
 mod running;
 mod signals;
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::time::Instant;
-use std::{fs, process, thread};
+use std::{process, thread};
 
 use engine::settings::Settings;
 use engine::{Engine, Nanos, Platform};
@@ -33,12 +34,14 @@ use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::configuration::{self, Configuration, Io};
+use crate::control::listener;
 use crate::control::messages::Reply;
-use crate::control::{listener, place};
+use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
 use crate::{output, units};
 use exports::Export;
+use port_holder::Holder;
 use prefault::Prefault;
 use running::{Devices, Running};
 
@@ -51,24 +54,27 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
+    for warning in &configuration.warnings {
+        output::remark(format_args!("warning: {warning}"));
+    }
     let (tree, exports) = exports::open(&args.directories)?;
     let notes = tree.notes().to_vec();
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
-    let control = RemovedAtEnd(control);
+    let control = RemovedAtEnd(Arc::new(control));
 
     let reactors = start_reactors(configuration.io)?;
     let (running, handle) = start(&reactors.platform(), &configuration, (tree, exports), listening, listen)?;
     let running = Arc::new(running);
     let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
-    let stop = watch_signals(&running, control.0.clone(), args.json)
+    let stop = watch_signals(&running, Arc::clone(&control.0), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
 
     let control_is_named = configuration.control.is_some();
-    say_ready(&running, (&control.0, control_is_named), host, &notes, args.json);
+    say_ready(&running, (&control.0.path, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
@@ -152,10 +158,21 @@ fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFacto
 fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     let address = listen.ip();
     Failure::failed(match error {
-        ListenError::InUse { .. } => format!(
-            "{listen} is in use by another program; choose another with --listen ({}:0 picks a free port)",
-            banner::bracketed(address)
-        ),
+        ListenError::InUse { .. } => {
+            let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
+            match port_holder::of(listen) {
+                Some(Holder { process, program }) if program == "afflux" => format!(
+                    "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
+                     what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
+                     another address with {free}"
+                ),
+                Some(Holder { process, program }) => format!(
+                    "{listen} is in use by another program ({}, process {process}); choose another with {free}",
+                    output::shown(program)
+                ),
+                None => format!("{listen} is in use by another program; choose another with {free}"),
+            }
+        }
         ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
             format!("{address} is no address of this machine; choose one with --listen")
         }
@@ -166,20 +183,20 @@ fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     })
 }
 
-/// A path that is removed when the server ends in order.
-struct RemovedAtEnd(PathBuf);
+/// A control socket that is removed when the server ends in order.
+struct RemovedAtEnd(Arc<Bound>);
 
 impl Drop for RemovedAtEnd {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        self.0.remove();
     }
 }
 
-fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Result<Receiver<()>> {
+fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<()>> {
     let running = Arc::clone(running);
     signals::watch(move || {
         let unwritten = running.unwritten();
-        let _ = fs::remove_file(&control);
+        control.remove();
         if json {
             say_json(&Reply::Abandoned { unwritten: unwritten.clone() });
         }

@@ -14,7 +14,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::exports::Export;
-use crate::units;
+use crate::{output, units};
 
 /// What is served, and how.
 pub(crate) struct Served<'a> {
@@ -38,11 +38,12 @@ impl Served<'_> {
         // `tcp` is IPv4 to mount; libnfs takes an IPv6 address as it is, up to the slash.
         let (host, protocol) = (bracketed(address), if address.is_ipv4() { "tcp" } else { "proto=tcp6" });
         let options = format!("vers=3,{protocol},nolock,port={port},mountport={port}");
-        let directories: Vec<String> = self.exports.iter().map(|export| export.given.display().to_string()).collect();
+        let directories: Vec<String> =
+            self.exports.iter().map(|export| output::shown(export.given.display())).collect();
         let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
         let mut text = format!("Serving {} on {} (NFSv3, {who})\n", directories.join(", "), self.listen);
         for (name, description) in &self.devices {
-            text.push_str(&format!("  disk    {name}, {description}\n"));
+            text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
         }
         let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
         text.push_str(&format!("  cache   {cache} of {memory}\n"));
@@ -64,7 +65,7 @@ impl Served<'_> {
             text.push_str("  note    whoever reaches this address reads and writes these files as this user\n");
         }
         for note in self.notes {
-            text.push_str(&format!("  note    {note}\n"));
+            text.push_str(&format!("  note    {}\n", output::shown(note)));
         }
         text
     }
@@ -90,10 +91,17 @@ impl Served<'_> {
     }
 }
 
-/// As one word of a command line.
+/// As one word of a command line. What would control a terminal is written so that a shell (bash, zsh, and others
+/// that know `$'...'`) turns it back.
 fn word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
-    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    if output::shown(text) != text {
+        return format!("$'{}'", output::shown(text.replace('\\', r"\\").replace('\'', r"\'")));
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// An address that a client on this machine can use.

@@ -18,6 +18,7 @@ use rustix::process::geteuid;
 use volume::Directory;
 
 use crate::failure::{Failure, Outcome};
+use crate::output;
 
 /// Threads for calls about names and attributes that may block.
 const POOL_THREADS: usize = 16;
@@ -52,7 +53,7 @@ pub(crate) fn open(given: &[PathBuf]) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
 fn worded(error: HostError) -> Failure {
     match &error {
         HostError::Open { path, source } => {
-            let path = path.display();
+            let path = output::shown(path.display());
             Failure::failed(match source.kind() {
                 ErrorKind::NotFound => format!("{path} does not exist"),
                 ErrorKind::NotADirectory => format!("{path}: a part of the path is a file"),
@@ -60,17 +61,20 @@ fn worded(error: HostError) -> Failure {
                 _ => format!("{path} cannot be served: {source}"),
             })
         }
-        HostError::NotADirectory { path } => {
-            Failure::failed(format!("{} is not a directory; serve the directory that it is in", path.display()))
+        HostError::NotADirectory { path } => Failure::failed(format!(
+            "{} is not a directory; serve the directory that it is in",
+            output::shown(path.display())
+        )),
+        HostError::NotReadable { path } => {
+            Failure::failed(format!("{} cannot be read by this user", output::shown(path.display())))
         }
-        HostError::NotReadable { path } => Failure::failed(format!("{} cannot be read by this user", path.display())),
         HostError::Nested { inner, outer } if inner == outer => {
-            Failure::wrong_use(format!("{} is named twice", inner.display()))
+            Failure::wrong_use(format!("{} is named twice", output::shown(inner.display())))
         }
         HostError::Nested { .. } | HostError::SameName { .. } | HostError::Nameless { .. } => {
-            Failure::wrong_use(error.to_string())
+            Failure::wrong_use(output::shown(error))
         }
-        _ => Failure::failed(error.to_string()),
+        _ => Failure::failed(output::shown(error)),
     }
 }
 

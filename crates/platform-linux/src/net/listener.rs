@@ -2,7 +2,8 @@
 //!
 //! Owns: their descriptors; the path of a local one.
 //! Does not own: accepting (`serve`).
-//! Invariants: an error names the address. A path is taken over only from a server that is gone.
+//! Invariants: an error names the address. A path is taken over only from a server that is gone. A listener
+//! that was dropped takes no connection, whoever else holds a copy of its descriptor.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -15,8 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
-    socket_with, sockopt,
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
+    shutdown, socket_with, sockopt,
 };
 
 /// Connections that wait to be accepted. More would lose a second each: the kernel drops what they
@@ -167,6 +168,9 @@ impl fmt::Display for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        // Closing is not enough: a program that is being started by another thread holds a copy of each
+        // descriptor for a moment, and as long as there is a copy the kernel takes connections.
+        let _ = shutdown(&self.fd, Shutdown::Both);
         if let Address::Local(path) = &self.address {
             let _ = std::fs::remove_file(path);
         }

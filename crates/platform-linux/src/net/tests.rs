@@ -2,6 +2,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -129,6 +130,8 @@ fn record(copies: u32, bytes: &[u8]) -> Vec<u8> {
 struct Rig {
     platform: LinuxPlatform,
     address: SocketAddr,
+    /// A copy of the listening socket: its port may be another's once it is closed.
+    listening: OwnedFd,
     handle: ServeHandle,
     gate: Arc<Gate>,
     _reactors: Reactors,
@@ -140,9 +143,10 @@ impl Rig {
         let platform = reactors.platform();
         let listener = Listener::tcp(address.parse().unwrap()).unwrap();
         let address = listener.internet_address().unwrap();
+        let listening = listener.fd.try_clone().unwrap();
         let gate = Arc::new(gate);
         let handle = serve_echo(&platform, listener, connections_max, &gate);
-        Self { platform, address, handle, gate, _reactors: reactors }
+        Self { platform, address, listening, handle, gate, _reactors: reactors }
     }
 
     fn connect(&self) -> TcpStream {
@@ -401,7 +405,10 @@ fn finish_answers_calls_in_progress() {
         drop(idle);
         assert_eq!(finishing.join().unwrap(), 0);
         assert_eq!(rig.handle.counts().connections, 0);
-        assert!(TcpStream::connect(rig.address).is_err(), "the listener is closed");
+        // Soon, says `stop_accepting`: its reactor may have had other things to do.
+        while rustix::net::sockopt::socket_acceptconn(&rig.listening).unwrap() {
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -454,8 +461,11 @@ fn addresses_that_cannot_be_had_are_named() {
     assert!(matches!(Listener::local(&path), Err(ListenError::InUse { .. })));
     drop(listener);
     assert!(!path.exists());
-    // A server that was killed leaves its path.
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    // A server that was killed leaves its path, and nobody listens there, although another test may just be
+    // starting a program, which has a copy of the socket until it runs.
+    let killed = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    rustix::net::shutdown(&killed, rustix::net::Shutdown::Both).unwrap();
+    drop(killed);
     assert!(path.exists());
     drop(Listener::local(&path).unwrap());
     std::fs::write(&path, "precious").unwrap();
@@ -464,6 +474,26 @@ fn addresses_that_cannot_be_had_are_named() {
     let long = place.path().join("x".repeat(200));
     let Err(error) = Listener::local(&long) else { panic!("too long") };
     assert!(error.to_string().contains("xxx"), "{error}");
+}
+
+/// As a program that another thread is just starting has them.
+#[test]
+fn a_listener_that_is_dropped_takes_no_connection_though_its_descriptor_was_copied() {
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let copy = listener.fd.try_clone().unwrap();
+    assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(true));
+    drop(listener);
+    assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(false));
+
+    let place = Scratch::new();
+    let (path, kept) = (place.path().join("socket"), place.path().join("kept"));
+    let listener = Listener::local(&path).unwrap();
+    // By a name that the listener does not remove.
+    std::fs::hard_link(&path, &kept).unwrap();
+    UnixStream::connect(&kept).unwrap();
+    let _copy = listener.fd.try_clone().unwrap();
+    drop(listener);
+    assert_eq!(UnixStream::connect(&kept).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 /// Calls of offset and length, answered from the pages of a file.

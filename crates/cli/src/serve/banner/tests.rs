@@ -75,3 +75,15 @@ fn programs_get_one_line_with_the_port() {
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&value["port"], &value["serving"][0]["export"]), (&4711.into(), &"/".into()));
 }
+
+#[test]
+fn a_name_controls_no_terminal_and_still_is_a_word_to_a_shell() {
+    let exports = exports(&["a\n\x1b'ö\\", "b"]);
+    let notes = ["a\x07".to_owned()];
+    let text = Served { notes: &notes, ..served(&exports, "127.0.0.1:7") }.text();
+    assert!(text.starts_with(r"Serving /mnt/a\n\u001b'ö\, /mnt/b on "), "{text}");
+    assert!(text.contains(r" $'127.0.0.1:/a\n\u001b\'ö\\' /mnt/x"), "{text}");
+    assert!(text.contains(r"note    a\u0007") && !text.contains('\x1b'), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&served(&exports, "127.0.0.1:7").json()).unwrap();
+    assert_eq!(value["serving"][0]["export"], "/a\n\x1b'ö\\");
+}
