@@ -18,6 +18,7 @@ pub(crate) use modelled::{SpinGuard, SpinLock};
 
 mod spin {
     use std::cell::UnsafeCell;
+    use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,7 +48,7 @@ mod spin {
             if self.held.swap(true, Ordering::Acquire) {
                 self.wait();
             }
-            SpinGuard { lock: self }
+            SpinGuard { lock: self, value: PhantomData }
         }
 
         #[cold]
@@ -68,6 +69,9 @@ mod spin {
     /// The lock, held.
     pub(crate) struct SpinGuard<'a, T> {
         lock: &'a SpinLock<T>,
+        /// The guard is as good as the value itself: threads may share the guard only if they may share the
+        /// value. The lock alone would say that it is enough for the value to be sent.
+        value: PhantomData<&'a mut T>,
     }
 
     impl<T> Deref for SpinGuard<'_, T> {
@@ -92,6 +96,36 @@ mod spin {
         #[inline]
         fn drop(&mut self) {
             self.lock.held.store(false, Ordering::Release);
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::cell::Cell;
+
+        use super::SpinGuard;
+
+        /// Has `ask` once for every type, and a second time for those that threads may share: asked of
+        /// such a type without saying which, it does not compile.
+        trait NotShared<Which> {
+            fn ask() -> bool {
+                true
+            }
+        }
+
+        struct Shared;
+
+        impl<T> NotShared<()> for T {}
+        impl<T: Sync> NotShared<Shared> for T {}
+
+        fn may_be_shared<T: Sync>() -> bool {
+            true
+        }
+
+        #[test]
+        fn threads_share_a_guard_only_where_they_may_share_the_value() {
+            assert!(<SpinGuard<'_, Cell<u8>> as NotShared<_>>::ask());
+            assert!(may_be_shared::<SpinGuard<'_, u8>>());
         }
     }
 }
