@@ -1,11 +1,12 @@
 //! Host directories as a volume's tree: every call relative to an open descriptor and one name.
 //!
 //! Owns: the exported directories' descriptors, the file systems met below them, the way of each
-//! call to the worker pool.
+//! call to the worker pool of its device.
 //! Does not own: what is cached of objects (the volume), file bytes (`HostFile` and its device).
 //! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without
 //! following any link; a directory is used only while it is found below an export. So nothing outside
-//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool.
+//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool of
+//! its device: a file system that hangs stops calls about itself alone.
 
 mod calls;
 mod climb;
@@ -32,7 +33,7 @@ pub use self::limits::connections_max;
 use self::node::HostNode;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::WorkerPool;
+use crate::pool::DevicePools;
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -45,7 +46,8 @@ pub struct HostTree {
 
 /// What calls on the pool's threads share.
 struct Core {
-    pool: WorkerPool,
+    /// Where calls run, by the device they are about.
+    pools: DevicePools,
     /// /proc/self/fd: the way to reopen an object that is held by a descriptor alone.
     descriptors: OwnedFd,
     /// openat2 is there.
@@ -64,24 +66,15 @@ impl HostTree {
         &self.notes
     }
 
-    /// Runs `call` on the pool.
-    fn run<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&Arc<Core>) -> Result<T, VolumeError> + Send + 'static,
-    ) -> Pending<'static, T> {
-        let core = Arc::clone(&self.core);
-        let pool = self.core.pool.clone();
-        Box::pin(pool.run(move || call(&core)))
-    }
-
-    /// Runs `call` with the node on the pool.
+    /// Runs `call` with the node on a thread of the node's device.
     fn with<T: Send + 'static>(
         &self,
         node: &Node,
         call: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
     ) -> Pending<'static, T> {
-        let node = host_node(node);
-        self.run(move |core| call(core, &node))
+        let (core, node) = (Arc::clone(&self.core), host_node(node));
+        let pool = node.pool().clone();
+        Box::pin(pool.run(move || call(&core, &node)))
     }
 }
 
@@ -127,7 +120,7 @@ impl Directory for HostTree {
     }
 
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
-        self.run(move |core| core.open_identity(&identity))
+        Box::pin(identity::open_identity(Arc::clone(&self.core), identity))
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
@@ -168,7 +161,9 @@ impl Directory for HostTree {
     }
 
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
-        self.run(move |_| Ok(nodes.iter().map(|node| host_node(node).stat().ok()).collect()))
+        let Some(first) = nodes.first().cloned() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
+        // All are of one device.
+        self.with(&first, move |_, _| Ok(nodes.iter().map(|node| host_node(node).stat().ok()).collect()))
     }
 
     fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
@@ -204,8 +199,8 @@ impl Directory for HostTree {
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
-        let directory = host_node(directory);
-        self.with(node, move |core, node| core.link(node, &directory, &name))
+        let node = host_node(node);
+        self.with(directory, move |core, directory| core.link(&node, directory, &name))
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

@@ -286,7 +286,7 @@ pub trait Directory: Send + Sync + 'static {
     /// The object now.
     fn stat(&self, node: &Node) -> Pending<'_, Stat>;
 
-    /// Each object now, in their order; `None` where that cannot be told.
+    /// Each object now, in their order; `None` where that cannot be told. All are on one device.
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>>;
 
     /// Changes attributes, all but the size (which must be `None`: bytes are the engine's), and

@@ -105,7 +105,7 @@ impl Core {
     /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.
     pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
         let (identity, stat) = self.identify(&fd)?;
-        let node = HostNode::new(fd, real, &stat, &self.pool);
+        let node = HostNode::new(fd, real, &stat, self.pools.of(stat.device));
         Ok(Found { node: Node::new(Arc::new(node)), identity, stat })
     }
 }

@@ -15,7 +15,7 @@ use volume::{Export, VolumeError};
 use super::filesystems::FileSystems;
 use super::identity::{Form, can_open_handles, form_of};
 use super::{Core, HostTree, limits};
-use crate::pool::WorkerPool;
+use crate::pool::{DevicePools, WorkerPool};
 
 /// Why directories cannot be exported. The message names the directory and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,8 @@ impl Default for HostOptions {
 
 impl HostTree {
     /// Opens `paths` for export: one as "/", several as "/NAME" each, after the last part of their
-    /// paths. Calls run on `pool`. Raises the process's limit on descriptors. Blocks.
+    /// paths. Calls run on pools like `pool`, one for each file system; on `pool` itself only what is of
+    /// none. Raises the process's limit on descriptors. Blocks.
     pub fn open(paths: &[PathBuf], pool: &WorkerPool, options: &HostOptions) -> Result<Arc<Self>, HostError> {
         let descriptors_max = limits::raise().min(options.descriptors_max);
         let real = paths.iter().map(|path| checked(path)).collect::<Result<Vec<_>, _>>()?;
@@ -110,7 +111,7 @@ impl HostTree {
         let descriptors =
             open("/proc/self/fd", flags, Mode::empty()).map_err(|errno| HostError::NoProc { source: errno.into() })?;
         let mut core = Core {
-            pool: pool.clone(),
+            pools: DevicePools::new(pool),
             descriptors,
             beneath: true,
             by_handle: options.by_handle,

@@ -1,5 +1,6 @@
 //! Handles name one object for as long as it lives.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -165,8 +166,9 @@ fn what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
             }
         };
         let makers = [0, 1].map(|maker| scope.spawn(move || make(maker)));
-        let others = (0..100_000).find_map(|_| match tree.core.open_identity(&gone) {
-            Err(VolumeError::Stale) => None,
+        let (_, mount) = tree.core.file_systems.mounts(gone.fsid()).remove(0);
+        let others = (0..100_000).find_map(|_| match tree.core.open_on(mount.as_fd(), &gone) {
+            Ok(None) => None,
             other => Some(other.map(drop)),
         });
         ended.store(true, Ordering::Relaxed);
