@@ -16,7 +16,9 @@ mod identity;
 mod key;
 mod limits;
 mod node;
+mod place;
 mod start;
+mod undo;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -31,6 +33,7 @@ use self::filesystems::FileSystems;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 use self::node::HostNode;
+use self::place::Roots;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
 use crate::pool::DevicePools;
@@ -54,8 +57,10 @@ struct Core {
     beneath: bool,
     /// open_by_handle_at works for us.
     by_handle: bool,
-    /// Device and inode of each export's root, by which climbing ends.
-    roots: Vec<(u64, u64)>,
+    /// Each export's root, by which climbing ends.
+    roots: Roots,
+    /// Files that were moved out are refused, too.
+    subtree_check: bool,
     file_systems: FileSystems,
 }
 
@@ -124,10 +129,7 @@ impl Directory for HostTree {
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
-        self.with(directory, move |core, directory| {
-            core.contained(directory)?;
-            core.lookup(directory, &name)
-        })
+        self.with(directory, move |core, directory| core.lookup(directory, &name))
     }
 
     fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
@@ -141,12 +143,8 @@ impl Directory for HostTree {
         self.with(directory, |core, directory| core.parent(directory))
     }
 
-    fn list(&self, directory: &Node, mut window: Window) -> Pending<'_, (Window, Stat)> {
-        self.with(directory, move |core, directory| {
-            core.contained(directory)?;
-            calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))?;
-            Ok((window, directory.stat()?))
-        })
+    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+        self.with(directory, move |core, directory| core.list(directory, &window))
     }
 
     fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
@@ -157,32 +155,33 @@ impl Directory for HostTree {
     }
 
     fn stat(&self, node: &Node) -> Pending<'_, Stat> {
-        self.with(node, |_, node| node.stat())
+        self.with(node, |core, node| core.stat(node))
     }
 
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
         let Some(first) = nodes.first().cloned() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
         // All are of one device.
-        self.with(&first, move |_, _| Ok(nodes.iter().map(|node| host_node(node).stat().ok()).collect()))
+        self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
     fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
         self.with(node, move |core, node| {
+            core.confined(node)?;
             core.apply(node, &change)?;
-            node.stat()
+            core.stat(node)
         })
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
-        self.with(node, |core, node| core.access(node))
+        self.with(node, |core, node| core.told(node, core.access(node)))
     }
 
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
-        self.with(node, |_, node| calls::read_link(node.fd()))
+        self.with(node, |core, node| core.told(node, calls::read_link(node.fd())))
     }
 
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
-        self.with(node, move |core, node| core.open_data(node, must_write))
+        self.with(node, move |core, node| core.told(node, core.open_data(node, must_write)))
     }
 
     fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
@@ -204,15 +203,15 @@ impl Directory for HostTree {
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
-        self.with(node, |core, node| core.sync(node))
+        self.with(node, |core, node| core.told(node, core.sync(node)))
     }
 
     fn space(&self, node: &Node) -> Pending<'_, Space> {
-        self.with(node, |_, node| calls::space(node.fd()))
+        self.with(node, |core, node| core.told(node, calls::space(node.fd())))
     }
 
     fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
-        self.with(node, |_, node| calls::path_limits(node.fd()))
+        self.with(node, |core, node| core.told(node, calls::path_limits(node.fd())))
     }
 }
 

@@ -174,11 +174,11 @@ pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result
 
 impl Core {
     /// The identity and attributes of an open object.
-    pub(super) fn identify(&self, fd: &OwnedFd) -> Result<(Identity, Stat), VolumeError> {
-        let raw = calls::raw_stat(fd.as_fd(), "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+    pub(super) fn identify(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat), VolumeError> {
+        let raw = calls::raw_stat(fd, "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         let stat = calls::stat_of(&raw);
-        let fsid = self.file_systems.id(stat.device, fd.as_fd(), stat.kind)?;
-        let identity = match handle_of(fd.as_fd()) {
+        let fsid = self.file_systems.id(stat.device, fd, stat.kind)?;
+        let identity = match handle_of(fd) {
             Some((form, handle)) => match fitting(form, &handle) {
                 Form::Digest => {
                     let mut hasher = SipHasher24::new();
@@ -220,9 +220,7 @@ impl Core {
         if found.identity != *identity || found.stat.links == 0 {
             return Ok(None);
         }
-        if found.stat.kind == Kind::Directory {
-            self.contained(&super::host_node(&found.node))?;
-        }
+        self.confined(&super::host_node(&found.node))?;
         Ok(Some(found))
     }
 

@@ -186,3 +186,107 @@ fn a_frozen_file_system_does_not_hold_up_another() {
         }
     });
 }
+
+/// Whether a thread of this process waits for the disk in a call that it cannot be called back from.
+fn waits(name: &str) -> bool {
+    std::fs::read_dir("/proc/self/task").unwrap().flatten().any(|task| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+        stat.contains(&format!("({name}) D"))
+    })
+}
+
+/// Every way in which a client gives something a name in a directory.
+fn make(volume: &Files, platform: &LinuxPlatform, way: usize, from: &Object, to: &Object) -> Result<(), VolumeError> {
+    let none = AttributeChange::default();
+    let file = || platform.block_on(volume.lookup(from, b"file")).unwrap().0;
+    match way {
+        0 => platform.block_on(volume.create(to, b"made", CreateHow::Guarded(none))).result.map(drop),
+        1 => platform.block_on(volume.make_directory(to, b"made", none)).result.map(drop),
+        2 => platform.block_on(volume.symlink(to, b"made", b"target", none)).result.map(drop),
+        3 => platform.block_on(volume.link(&file(), to, b"made")).result.map(drop),
+        _ => platform.block_on(volume.rename(from, b"file", to, b"made")).0.result,
+    }
+}
+
+/// While the file system is frozen, a directory is moved out and something is made in it: both wait for the
+/// thaw after they have looked at everything, and then go on in an order of their own.
+#[test]
+fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
+    let scratch = Arc::new(Scratch::new());
+    if !is_root() {
+        println!("skipped: freezing a file system takes root");
+        return;
+    }
+    let file_system = match Loop::new(scratch.path()) {
+        Ok(file_system) => file_system,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let (export, outside) = (file_system.mount.join("export"), file_system.mount.join("outside"));
+    std::fs::create_dir(&export).unwrap();
+    std::fs::create_dir(&outside).unwrap();
+    let reactors = Reactors::start(2, IoChoice::Auto).unwrap();
+    let platform = reactors.platform();
+    let pool = WorkerPool::new("makes", 8, 64);
+    let tree = HostTree::open(std::slice::from_ref(&export), &pool, &HostOptions::default()).unwrap();
+    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(16 << 20).unwrap());
+    let volume = Volume::new(engine, tree, HandleKey::new(KEY), host_devices(&platform, Caching::Auto)).unwrap();
+    let root = platform.block_on(volume.mount(b"/")).unwrap();
+    let mut counts = [0; 3];
+    for round in 0..100 {
+        let way = round % 5;
+        let name = format!("d{round}");
+        let made = volume.make_directory(&root, name.as_bytes(), AttributeChange::default());
+        let directory = platform.block_on(made).result.unwrap().0;
+        let how = CreateHow::Unchecked(AttributeChange::default());
+        platform.block_on(volume.create(&root, b"file", how)).result.unwrap();
+        let (inside, moved) = (export.join(&name), outside.join(&name));
+        let (first, told) = std::thread::scope(|scope| {
+            file_system.freeze().unwrap();
+            let _thawed = ThawedWith(&file_system);
+            let mover = std::thread::Builder::new().name("moves".to_owned());
+            let mover = mover.spawn_scoped(scope, || {
+                std::fs::rename(&inside, &moved).unwrap();
+                moved.join("made").symlink_metadata().is_ok()
+            });
+            let mover = mover.unwrap();
+            until(|| waits("moves"));
+            let maker = scope.spawn(|| make(&volume, &platform, way, &root, &directory));
+            until(|| waits("makes"));
+            file_system.thaw();
+            (mover.join().unwrap(), maker.join().unwrap())
+        });
+        let stays = moved.join("made").symlink_metadata().is_ok();
+        match told {
+            // It was made before the move, as far as can be seen, and went along.
+            _ if first => counts[0] += 1,
+            Ok(()) => panic!("round {round}, way {way}: made outside"),
+            Err(VolumeError::Stale) => {
+                assert!(!stays, "round {round}, way {way}: refused, and there");
+                counts[1] += 1;
+            }
+            Err(error) => panic!("round {round}, way {way}: {error}"),
+        }
+        assert!(first || way != 4 || export.join("file").exists(), "round {round}: the file is gone");
+        counts[2] += std::fs::read_dir(&moved).unwrap().count() - usize::from(stays);
+    }
+    println!("{} times made first, {} times refused", counts[0], counts[1]);
+    assert!(counts[1] > 0, "the move was never first");
+    assert_eq!(counts[2], 0, "something of ours was left behind");
+}
+
+/// Thaws also when the test panics: only then those who wait can end.
+struct ThawedWith<'a>(&'a Loop);
+
+impl Drop for ThawedWith<'_> {
+    fn drop(&mut self) {
+        self.0.thaw();
+    }
+}
+
+fn until(done: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !done() {
+        assert!(since.elapsed() < FROZEN_MAX, "nothing waits for the frozen file system");
+        std::thread::yield_now();
+    }
+}

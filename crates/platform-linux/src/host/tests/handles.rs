@@ -122,7 +122,7 @@ fn a_handle_is_no_good_where_its_export_is_not_served() {
 #[test]
 fn many_more_objects_than_descriptors() {
     for by_handle in [true, false] {
-        let world = World::with(HostOptions { by_handle, descriptors_max: 160 });
+        let world = World::with(HostOptions { by_handle, descriptors_max: 160, ..HostOptions::default() });
         let root = world.root();
         let directory = world.make_directory(&root, "directory");
         let mut handles = Vec::new();
