@@ -51,7 +51,7 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
-    let (tree, exports) = exports::open(&args.directories)?;
+    let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
     let notes = tree.notes().to_vec();
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);

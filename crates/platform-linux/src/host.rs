@@ -124,6 +124,10 @@ impl Directory for HostTree {
         self.core.opens(identity)
     }
 
+    fn confines_files(&self) -> bool {
+        self.core.subtree_check
+    }
+
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
         Box::pin(identity::open_identity(Arc::clone(&self.core), identity))
     }

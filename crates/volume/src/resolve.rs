@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{File, Platform};
+use engine::{File, Nanos, Platform};
 
 use crate::attributes::{Attributes, Kind};
 use crate::directory::Found;
@@ -62,7 +62,32 @@ impl<P: Platform> Volume<P> {
     pub fn try_resolve(&self, handle: &[u8]) -> Option<Arc<Inode<P>>> {
         let (identity, _) = handle::peek(handle).ok()?;
         // The whole handle is compared, its hash with it: a forged one is never equal.
-        self.table.get(&identity).filter(|inode| inode.handle.as_bytes() == handle)
+        let inode = self.table.get(&identity).filter(|inode| inode.handle.as_bytes() == handle);
+        inode.filter(|inode| !self.may_be_outside(inode))
+    }
+
+    /// Whether the tree has to be asked if a file is still inside. Of directories it says so by itself.
+    fn may_be_outside(&self, inode: &Inode<P>) -> bool {
+        self.confines_files
+            && inode.kind() != Kind::Directory
+            && self.now().since(Nanos(inode.confined.load(Ordering::Relaxed))) >= self.idle_ns()
+    }
+
+    /// Asks the tree whether a file is still inside.
+    async fn confine(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !self.may_be_outside(inode) {
+            return Ok(());
+        }
+        let now = self.now();
+        match self.tree.stat(&inode.node).await {
+            Ok(_) => inode.confined.store(now.0, Ordering::Relaxed),
+            Err(error) => {
+                // Under another of its names it may be inside: then it is to be found anew.
+                self.table.drop_idle(inode, |_| {});
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The object of a handle. [`VolumeError::BadHandle`] if the handle was not given out by this
@@ -75,7 +100,9 @@ impl<P: Platform> Volume<P> {
         if !self.exports.iter().any(|served| served.tag == export) {
             return Err(VolumeError::Stale);
         }
-        self.resolve_identity(identity, export).await
+        let inode = self.resolve_identity(identity, export).await?;
+        self.confine(&inode).await?;
+        Ok(inode)
     }
 
     async fn resolve_identity(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {

@@ -42,6 +42,8 @@ pub struct Volume<P: Platform> {
     pub(crate) me: Weak<Self>,
     pub(crate) engine: Arc<Engine<P>>,
     pub(crate) tree: Arc<dyn Directory>,
+    /// The tree refuses files that were moved out.
+    pub(crate) confines_files: bool,
     pub(crate) key: HandleKey,
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
@@ -96,6 +98,7 @@ impl<P: Platform> Volume<P> {
             me: Weak::clone(me),
             verifier: engine.platform().random_u64(),
             engine,
+            confines_files: tree.confines_files(),
             tree,
             key,
             table,

@@ -200,7 +200,7 @@ fn what_was_never_inside_is_not_seen_in_a_directory_that_comes_and_goes() {
     let (stop, seen) = (AtomicBool::new(false), AtomicBool::new(false));
     let call = |number: u32| match number % 4 {
         0 => {
-            let listed = world.run(world.volume.list(&moving, 0, 10, number % 8 == 0));
+            let listed = world.run(world.volume.list(&moving, 0, 10, number.is_multiple_of(8)));
             listed.is_ok_and(|listed| listed.entries.iter().any(|entry| &*entry.name == b"secret"))
         }
         _ => match world.lookup(&moving, "secret") {

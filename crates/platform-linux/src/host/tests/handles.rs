@@ -120,6 +120,39 @@ fn a_handle_is_no_good_where_its_export_is_not_served() {
 }
 
 #[test]
+fn a_file_that_was_moved_out_is_served_by_its_handle_unless_that_is_to_be_checked() {
+    for subtree_check in [false, true] {
+        let world = World::with(HostOptions { subtree_check, ..HostOptions::default() });
+        let root = world.root();
+        let directory = world.make_directory(&root, "directory");
+        let file = world.create(&directory, "file");
+        world.write(&file, 0, b"bytes").result.unwrap();
+        world.sync(&file);
+        assert_eq!(world.run(world.volume.settle_all()), 0);
+        let handle = world.handle(&file);
+        drop(file);
+        world.volume.engine().set_knob(engine::settings::Knob::AttributesIdleCentisecs, 0).unwrap();
+        let read = || world.resolve(&handle).map(|file| world.read(&file, 0, 100).0);
+        let (inside, outside) = (world.host("directory/file"), world.outside("file"));
+        assert_eq!(read(), Ok(b"bytes".to_vec()));
+        std::fs::rename(&inside, &outside).unwrap();
+        let moved_out = if subtree_check { Err(VolumeError::Stale) } else { Ok(b"bytes".to_vec()) };
+        assert_eq!(read(), moved_out, "checked: {subtree_check}");
+        assert_eq!(world.lookup(&directory, "file").err(), Some(VolumeError::NotFound));
+        // Moved in again, under another name, it is served.
+        std::fs::rename(&outside, world.host("again")).unwrap();
+        world.lookup(&root, "again").unwrap();
+        assert_eq!(read(), Ok(b"bytes".to_vec()), "checked: {subtree_check}");
+        // So it is under another of its names once that was looked up.
+        std::fs::hard_link(world.host("again"), world.host("linked")).unwrap();
+        std::fs::remove_file(world.host("again")).unwrap();
+        let _ = read();
+        world.lookup(&root, "linked").unwrap();
+        assert_eq!(read(), Ok(b"bytes".to_vec()), "checked: {subtree_check}");
+    }
+}
+
+#[test]
 fn many_more_objects_than_descriptors() {
     for by_handle in [true, false] {
         let world = World::with(HostOptions { by_handle, descriptors_max: 160, ..HostOptions::default() });
