@@ -100,34 +100,7 @@ mod spin {
     }
 
     #[cfg(test)]
-    mod tests {
-        use std::cell::Cell;
-
-        use super::SpinGuard;
-
-        /// Has `ask` once for every type, and a second time for those that threads may share: asked of
-        /// such a type without saying which, it does not compile.
-        trait NotShared<Which> {
-            fn ask() -> bool {
-                true
-            }
-        }
-
-        struct Shared;
-
-        impl<T> NotShared<()> for T {}
-        impl<T: Sync> NotShared<Shared> for T {}
-
-        fn may_be_shared<T: Sync>() -> bool {
-            true
-        }
-
-        #[test]
-        fn threads_share_a_guard_only_where_they_may_share_the_value() {
-            assert!(<SpinGuard<'_, Cell<u8>> as NotShared<_>>::ask());
-            assert!(may_be_shared::<SpinGuard<'_, u8>>());
-        }
-    }
+    mod tests;
 }
 
 /// A model cannot follow who spins, so it has loom's lock.
