@@ -154,6 +154,10 @@ pub(crate) struct Serve {
     /// Put memory behind the whole cache in the background after the start: on or off [default: on]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) prefault: Option<String>,
+    /// Refuse handles of files that were moved out of the directories on this host, as those of directories
+    /// always are; objects are then found by name, which after a restart takes a walk
+    #[arg(long)]
+    pub(crate) subtree_check: bool,
     /// Say what is served as one JSON object on one line once it is ready
     #[arg(long)]
     pub(crate) json: bool,

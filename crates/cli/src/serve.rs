@@ -57,7 +57,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     for warning in &configuration.warnings {
         output::remark(format_args!("warning: {warning}"));
     }
-    let (tree, exports) = exports::open(&args.directories)?;
+    let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
     let notes = tree.notes().to_vec();
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);

@@ -51,6 +51,8 @@ pub struct Inode<P: Platform> {
     /// Whether it stands in the queue of those whose times are to be set.
     pub(crate) settling: AtomicBool,
     state: Mutex<State>,
+    /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
+    pub(crate) confined: AtomicU64,
     /// The last piece read of a directory.
     pub(crate) listed: Mutex<Option<Listed>>,
     /// The engine's file, from the first use of its bytes.
@@ -151,6 +153,7 @@ impl<P: Platform> Inode<P> {
             recent: AtomicBool::new(true),
             settling: AtomicBool::new(false),
             state: Mutex::new(state),
+            confined: AtomicU64::new(now.0),
             listed: Mutex::new(None),
             file: OnceLock::new(),
             writable: AtomicBool::new(false),

@@ -22,6 +22,7 @@ mod name_cache;
 pub mod names;
 pub mod read;
 mod resolve;
+mod search;
 mod settle;
 mod sync;
 mod table;

@@ -7,7 +7,7 @@
 //! then `moving`, `opening` or `durable`, then short locks (`docs/concurrency.md`). Only task locks are
 //! held over an await.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -25,7 +25,7 @@ use crate::inode::{Inode, Times};
 use crate::list::Kept;
 use crate::location::Locations;
 use crate::name_cache::NameCache;
-use crate::resolve::Walk;
+use crate::search::{Moves, Searches, Walk};
 use crate::settle::Settling;
 use crate::table::Table;
 use crate::task;
@@ -44,17 +44,20 @@ pub struct Volume<P: Platform> {
     pub(crate) me: Weak<Self>,
     pub(crate) engine: Arc<Engine<P>>,
     pub(crate) tree: Arc<dyn Directory>,
+    /// The tree refuses files that were moved out.
+    pub(crate) confines_files: bool,
     pub(crate) key: HandleKey,
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
     device_factory: DeviceFactory,
     devices: Mutex<Vec<(DeviceKey, DeviceId)>>,
     pub(crate) locations: Mutex<Locations>,
-    pub(crate) walk: TaskMutex<Walk>,
+    pub(crate) walk: TaskMutex<Walk<P>>,
+    pub(crate) searches: Mutex<Searches>,
     /// Held while a name becomes another, where the tree cannot open identities: for a walk.
     pub(crate) moving: TaskMutex<()>,
     /// Counts what makes a walk that has ended, or is being made, incomplete.
-    pub(crate) moves: AtomicU64,
+    pub(crate) moves: Moves,
     pub(crate) names: NameCache<P>,
     pub(crate) settling: Settling<P>,
     pub(crate) kept: Mutex<Kept<P>>,
@@ -97,6 +100,7 @@ impl<P: Platform> Volume<P> {
             me: Weak::clone(me),
             verifier: engine.platform().random_u64(),
             engine,
+            confines_files: tree.confines_files(),
             tree,
             key,
             table,
@@ -105,8 +109,9 @@ impl<P: Platform> Volume<P> {
             devices: Mutex::new(Vec::new()),
             locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
             walk: TaskMutex::new(Walk::default()),
+            searches: Mutex::default(),
             moving: TaskMutex::new(()),
-            moves: AtomicU64::new(0),
+            moves: Moves::default(),
             names: NameCache::new(),
             settling: Settling::default(),
             kept: Mutex::new(Kept::default()),

@@ -20,10 +20,10 @@ use volume::Directory;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
-/// Threads for calls about names and attributes that may block.
+/// Threads for calls about names and attributes that may block, for each file system.
 const POOL_THREADS: usize = 16;
 
-/// Such calls that wait for a thread, at most.
+/// Such calls that wait for a thread, at most, for each file system.
 const POOL_QUEUE: usize = 4096;
 
 /// A directory that is served.
@@ -37,10 +37,11 @@ pub(crate) struct Export {
     pub(crate) path: String,
 }
 
-/// Opens the directories.
-pub(crate) fn open(given: &[PathBuf]) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
+/// Opens the directories. With `subtree_check` files that are moved out of them are refused.
+pub(crate) fn open(given: &[PathBuf], subtree_check: bool) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
     let pool = WorkerPool::new("afflux-names", POOL_THREADS, POOL_QUEUE);
-    let tree = HostTree::open(given, &pool, &HostOptions::default()).map_err(worded)?;
+    let tree =
+        HostTree::open(given, &pool, &HostOptions { subtree_check, ..HostOptions::default() }).map_err(worded)?;
     let exports = given.iter().zip(tree.exports()).map(|(given, export)| Export {
         given: given.clone(),
         directory: fs::canonicalize(given).unwrap_or_else(|_| given.clone()),
