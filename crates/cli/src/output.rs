@@ -30,7 +30,7 @@ pub(crate) fn remark(lines: impl Display) {
 /// A name or a text of foreign origin as a part of one line: line ends are escaped, too.
 pub(crate) fn shown(text: impl Display) -> String {
     let text = text.to_string();
-    escaped(&text, |_| None, |letter| is_control(letter)).into_owned()
+    escaped(&text, |_| None, is_control).into_owned()
 }
 
 /// Lines in which nothing controls a terminal but line ends and the sequences in `let_through`. Escapes are

@@ -48,7 +48,7 @@ fn live(path: &Path) -> UnixListener {
 
 /// Nobody listens there, although another test may just be starting a program that has a copy of the socket.
 fn dead(path: &Path) {
-    shutdown(&live(path), Shutdown::Both).unwrap();
+    shutdown(live(path), Shutdown::Both).unwrap();
 }
 
 fn refused<T: std::fmt::Debug>(outcome: crate::failure::Outcome<T>) -> String {
