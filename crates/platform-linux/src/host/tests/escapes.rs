@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 #[test]
-fn symbolic_links_are_shown_and_never_followed() {
+fn symbolic_links_are_shown_and_never_followed_out() {
     let world = World::new();
     std::fs::write(world.outside("secret"), b"outside").unwrap();
     for (name, target) in
@@ -26,8 +26,14 @@ fn symbolic_links_are_shown_and_never_followed() {
         let how = CreateHow::Unchecked(AttributeChange::default());
         let made = world.run(world.volume.create(&root, name.as_bytes(), how));
         assert_eq!(made.result.err(), Some(VolumeError::Exists));
-        let mounted = world.run(world.volume.mount(format!("/{name}/x").as_bytes()));
-        assert_eq!(mounted.err(), Some(VolumeError::Symlink));
+        // MOUNT follows links, in the export.
+        for below in ["", "/x", "/secret"] {
+            let mounted = world.run(world.volume.mount(format!("/{name}{below}").as_bytes()));
+            match mounted {
+                Ok(mounted) => assert!((name, below) == ("directory", "") && Arc::ptr_eq(&mounted, &root), "{name}"),
+                Err(error) => assert_eq!(error, VolumeError::NotFound, "{name}{below}"),
+            }
+        }
     }
     assert_eq!(std::fs::read(world.outside("secret")).unwrap(), b"outside");
     assert_eq!(&*world.run(world.volume.read_link(&world.lookup(&root, "up").unwrap().0)).unwrap().0, b"../secret");
