@@ -13,7 +13,7 @@ mod running;
 mod signals;
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
@@ -23,12 +23,13 @@ use std::{fs, process, thread};
 use engine::settings::Settings;
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use platform_linux::{
-    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, Peer, REACTORS_MAX, Reactors,
-    ServeHandle, connections_max, handle_key, host_device, serve,
+    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors, ServeHandle,
+    connections_max, handle_key, host_device, peers_are_identified, serve,
 };
-use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
+use rustix::process::geteuid;
+use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Peer, Volume};
 
 use crate::args;
 use crate::cache_size::HostMemory;
@@ -52,14 +53,15 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
     let (tree, exports) = exports::open(&args.directories)?;
-    let notes = tree.notes().to_vec();
+    let mut notes = tree.notes().to_vec();
+    let admission = admission(args.any_peer, &mut notes);
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
     let control = RemovedAtEnd(control);
 
     let reactors = start_reactors(configuration.io)?;
-    let (running, handle) = start(&reactors.platform(), &configuration, (tree, exports), listening, listen)?;
+    let (running, handle) = start(&reactors.platform(), &configuration, admission, (tree, exports), listening)?;
     let running = Arc::new(running);
     let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let stop = watch_signals(&running, control.0.clone(), args.json)
@@ -68,7 +70,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
 
     let control_is_named = configuration.control.is_some();
-    say_ready(&running, (&control.0, control_is_named), host, &notes, args.json);
+    say_ready(&running, admission, (&control.0, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
@@ -88,13 +90,28 @@ fn start_reactors(io: Io) -> Outcome<Reactors> {
     })
 }
 
+/// Whose calls are answered. Calls are carried out as the serving user, so nobody gains by this server what
+/// they could not do without it, unless that is asked for.
+fn admission(any_peer: bool, notes: &mut Vec<String>) -> Admission {
+    if any_peer {
+        return Admission::AnyPeer;
+    }
+    if let Err(error) = peers_are_identified() {
+        notes.push(format!(
+            "this kernel does not tell whose a connection is (sock_diag: {error}), so every call is refused; \
+             --any-peer answers everybody"
+        ));
+    }
+    Admission::OwnUserAndRoot { uid: geteuid().as_raw() }
+}
+
 /// Everything from the engine up to the first accepted connection.
 fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
+    admission: Admission,
     (tree, exports): (Arc<HostTree>, Vec<Export>),
     listening: Listener,
-    listen: SocketAddr,
 ) -> Outcome<(Running, ServeHandle)> {
     let mut settings = Settings::new();
     for knob in &configuration.knobs {
@@ -114,9 +131,10 @@ fn start(
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
     volume.tend_every(TEND_NS);
-    let server = Server::new(Arc::clone(&volume));
+    let server = Server::new(Arc::clone(&volume), admission);
     let machines = Arc::clone(&server);
-    let machine = move |peer: Peer| Box::new(machines.connection(address(peer))) as _;
+    let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
     let handle = serve(platform, vec![listening], connections_max(), machine);
     let counting = handle.clone();
     let running = Running {
@@ -130,13 +148,6 @@ fn start(
         connections: Box::new(move || counting.counts().connections as u64),
     };
     Ok((running, handle))
-}
-
-fn address(peer: Peer) -> IpAddr {
-    match peer {
-        Peer::Internet(address) => address.ip(),
-        Peer::Local => IpAddr::V4(Ipv4Addr::LOCALHOST),
-    }
 }
 
 fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFactory {
@@ -192,10 +203,18 @@ fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Re
     })
 }
 
-fn say_ready(running: &Running, control: (&Path, bool), host: HostMemory, notes: &[String], json: bool) {
+fn say_ready(
+    running: &Running,
+    admission: Admission,
+    control: (&Path, bool),
+    host: HostMemory,
+    notes: &[String],
+    json: bool,
+) {
     let served = banner::Served {
         exports: &running.exports,
         listen: running.listen,
+        admission,
         control: control.0,
         control_is_named: control.1,
         devices: running.devices.described(),

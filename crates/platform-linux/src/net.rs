@@ -6,11 +6,12 @@
 
 mod connection;
 mod listener;
+mod owner;
 mod serve;
 mod socket;
 
-pub use listener::{ListenError, Listener, Peer};
-pub use serve::{CONNECTIONS_MAX, ServeCounts, ServeHandle, serve};
+pub use listener::{ListenError, Listener};
+pub use serve::{CONNECTIONS_MAX, ServeCounts, ServeHandle, peers_are_identified, serve};
 
 #[cfg(test)]
 mod tests;

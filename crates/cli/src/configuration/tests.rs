@@ -19,6 +19,7 @@ fn flags() -> Serve {
         config: None,
         io: None,
         prefault: None,
+        any_peer: false,
         json: false,
     }
 }

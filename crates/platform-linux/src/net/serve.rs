@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,10 +17,11 @@ use std::task::{Poll, Waker};
 
 use engine::{Nanos, Platform};
 use rustix::io::Errno;
-use volume::Machine;
+use volume::{Machine, Peer};
 
 use super::connection::Connection;
-use super::listener::{Listener, Peer, accepted};
+use super::listener::{Listener, accepted};
+use super::owner::SocketOwners;
 use super::socket::accept;
 use crate::clock;
 use crate::platform::LinuxPlatform;
@@ -45,6 +47,14 @@ pub struct ServeCounts {
     pub calls_in_progress: usize,
     /// Connections closed because their peers sent what no protocol machine could read.
     pub protocol_errors: u64,
+}
+
+/// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
+pub fn peers_are_identified() -> Result<(), std::io::Error> {
+    let nowhere = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    // Nothing is connected between these two; a kernel that can tell says just that.
+    SocketOwners::new()?.owner(nowhere(0), nowhere(0))?;
+    Ok(())
 }
 
 /// A running service. Dropping the handle does not end it.
@@ -79,6 +89,8 @@ struct Service {
     calls: AtomicUsize,
     protocol_errors: AtomicU64,
     wakers: Mutex<Wakers>,
+    /// Absent where the kernel does not tell. Locked for one question of an acceptor.
+    owners: Option<Mutex<SocketOwners>>,
 }
 
 #[derive(Default)]
@@ -110,6 +122,7 @@ pub fn serve(
         calls: AtomicUsize::new(0),
         protocol_errors: AtomicU64::new(0),
         wakers: Mutex::default(),
+        owners: SocketOwners::new().ok().map(Mutex::new),
     });
     for listener in listeners {
         if !platform.uses_ring() {
@@ -223,7 +236,9 @@ impl Service {
         self.connections.fetch_add(1, Ordering::SeqCst);
         let place = Arc::new(Place { service: Arc::clone(self), number, calls: AtomicUsize::new(0) });
         // A peer that is gone already has no name.
-        let Ok(peer) = accepted(&socket) else { return };
+        let mut owners = self.owners.as_ref().map(|owners| owners.lock().unwrap_or_else(PoisonError::into_inner));
+        let Ok(peer) = accepted(&socket, owners.as_deref_mut()) else { return };
+        drop(owners);
         let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
             let machine = (place.service.factory)(peer);
             reactor.add_task("connection", Box::pin(Connection::new(socket, machine, place)));
