@@ -15,18 +15,18 @@ mod signals;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
-use engine::settings::Settings;
+use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use frontend_nfs::{Admission, Server};
 use platform_linux::{
-    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors, ServeHandle,
-    connections_max, handle_key, host_device, peers_are_identified, serve,
+    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
+    RefusedConnection, ServeHandle, ServeLimits, connections_max, handle_key, host_device, peers_are_identified, serve,
 };
 use rustix::process::geteuid;
 use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Peer, Volume};
@@ -45,6 +45,9 @@ use running::{Devices, Running};
 
 /// How long calls in progress may take to be answered once the server is stopping.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
+
+/// How often it is said that connections are refused.
+const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// How often files that nobody uses are looked after: space that others freed, programs to close.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
@@ -135,8 +138,7 @@ fn start(
     let machines = Arc::clone(&server);
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
-    let handle = serve(platform, vec![listening], connections_max(), machine);
-    let counting = handle.clone();
+    let handle = serve(platform, vec![listening], limits(&engine), say_refused(), machine);
     let running = Running {
         engine,
         volume,
@@ -145,9 +147,37 @@ fn start(
         exports,
         listen,
         since: Instant::now(),
-        connections: Box::new(move || counting.counts().connections as u64),
+        handle: handle.clone(),
+        connections_max: connections_max(),
     };
     Ok((running, handle))
+}
+
+/// What is served at most, by the knobs as they are when it is asked for.
+fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Send + Sync + 'static {
+    let (engine, connections_max) = (Arc::clone(engine), connections_max());
+    move || {
+        let knob = |knob| engine.settings().get(knob);
+        ServeLimits {
+            connections_max,
+            peer_connections_max: knob(Knob::NfsPeerConnections) as usize,
+            idle_ns: knob(Knob::NfsIdleCentisecs) * 10 * Nanos::MILLISECOND,
+        }
+    }
+}
+
+/// Says that connections are refused, and which limit that is; not more often than somebody can read.
+fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
+    let last: Mutex<Option<Instant>> = Mutex::new(None);
+    move |refused| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
+            *last = Some(Instant::now());
+            output::remark(format_args!(
+                "note: {refused}, as many as the knob nfs_peer_connections_max allows (counted in `afflux stat`)"
+            ));
+        }
+    }
 }
 
 fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFactory {

@@ -15,7 +15,7 @@ use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use frontend_nfs::{Admission, Server};
 use platform_linux::{
-    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeHandle, WorkerPool,
+    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeHandle, ServeLimits, WorkerPool,
     connections_max, handle_key, host_device, serve,
 };
 use volume::{DeviceFactory, DeviceKey, Directory as _, NewDevice, Node, Peer, Volume, VolumeError};
@@ -73,7 +73,9 @@ impl Here {
         let address = listener.internet_address().ok_or("the server has no port")?;
         let machines = Server::new(Arc::clone(&volume), Admission::AnyPeer);
         let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
-        let handle = serve(&platform, vec![listener], connections_max(), machine);
+        let connections = connections_max();
+        let most = move || ServeLimits { connections_max: connections, peer_connections_max: connections, idle_ns: 0 };
+        let handle = serve(&platform, vec![listener], most, |_| {}, machine);
         let relay = LimitedRelay::new(address, limits.link_bits_per_s).map_err(|error| error.to_string())?;
         Ok(Self { relay, handle, engine, _volume: volume, platform, _reactors: reactors, export })
     }
