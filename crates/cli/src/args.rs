@@ -52,7 +52,10 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
   afflux serve /srv/a /srv/b --listen 127.0.0.1:0 --cache 512MiB --set dirty_ratio=20
+  afflux serve /srv/open --listen 0.0.0.0:2049 --any-peer
 
+Files are used as the user who runs the server, whoever calls. So only this user's and root's processes on
+this machine are answered, on loopback; others get AUTH_TOOWEAK, until --any-peer lets everybody in.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
 AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_<KNOB>); flags win over the environment, and
@@ -158,6 +161,10 @@ pub(crate) struct Serve {
     /// always are; objects are then found by name, which after a restart takes a walk
     #[arg(long)]
     pub(crate) subtree_check: bool,
+    /// Answer everybody who reaches the server, with all that its user may do; without this only processes
+    /// of this machine that belong to that user or to root, on loopback, are answered
+    #[arg(long)]
+    pub(crate) any_peer: bool,
     /// Say what is served as one JSON object on one line once it is ready
     #[arg(long)]
     pub(crate) json: bool,

@@ -133,13 +133,25 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
 
 fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     let calls = calls(now).saturating_sub(calls(before));
-    let mut parts = vec![plural(now.nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
+    let nfs = &now.nfs;
+    let mut parts = vec![plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
     for (shown, name) in [("READ", "nfs_read"), ("WRITE", "nfs_write"), ("COMMIT", "nfs_commit")] {
         let count = |report: &Report| report.nfs.calls.get(name).copied().unwrap_or(0);
         let calls = count(now).saturating_sub(count(before));
         if calls > 0 {
             parts.push(format!("{shown} {}/s", per_second(calls, time)));
         }
+    }
+    let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
+    if weak > 0 {
+        parts.push(format!("{} of other users refused (--any-peer answers them)", plural(weak, "call")));
+    }
+    if nfs.closed_for_room > 0 {
+        let (closed, max) = (plural(nfs.closed_for_room, "idle connection"), units::count(nfs.connections_max));
+        parts.push(format!("{closed} closed to make room (at most {max})"));
+    }
+    if nfs.refused > 0 {
+        parts.push(format!("{} refused (nfs_peer_connections_max)", plural(nfs.refused, "connection")));
     }
     parts.join("   ")
 }

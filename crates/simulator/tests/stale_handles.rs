@@ -27,7 +27,7 @@ const ENTRIES: u64 = DIRECTORIES + 1 + DIRECTORIES;
 /// One walk that the renames may spoil, one that holds them off; and the same again for those who asked while
 /// the first was under way.
 const ENTRIES_MAX: u64 = 4 * ENTRIES;
-const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000 };
+const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1 };
 
 /// A tree that counts the entries that were read for walks.
 struct Counting {

@@ -44,5 +44,5 @@ pub use handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, IDENTITY_BYTES_MAX, Id
 pub use inode::Inode;
 pub use list::{DirectoryEntry, Listing};
 pub use listing::Window;
-pub use machine::{Machine, ProtocolError, Segment};
+pub use machine::{Machine, Peer, ProtocolError, Segment};
 pub use volume::Volume;

@@ -20,6 +20,7 @@ fn flags() -> Serve {
         io: None,
         prefault: None,
         subtree_check: false,
+        any_peer: false,
         json: false,
     }
 }

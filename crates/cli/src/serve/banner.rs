@@ -11,6 +11,7 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use frontend_nfs::Admission;
 use serde_json::json;
 
 use super::exports::Export;
@@ -20,6 +21,7 @@ use crate::{output, units};
 pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [Export],
     pub(crate) listen: SocketAddr,
+    pub(crate) admission: Admission,
     pub(crate) control: &'a Path,
     /// Whether clients have to be told where that is: it is not where they look by themselves.
     pub(crate) control_is_named: bool,
@@ -61,13 +63,27 @@ impl Served<'_> {
         text.push_str(&format!(
             "  watch   afflux stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
         ));
-        if !self.listen.ip().is_loopback() {
-            text.push_str("  note    whoever reaches this address reads and writes these files as this user\n");
+        text.push_str(&format!("  answers {}\n", self.answers()));
+        if self.admission != Admission::AnyPeer && !self.listen.ip().is_loopback() {
+            text.push_str("  note    nobody on another machine is answered without --any-peer\n");
         }
         for note in self.notes {
             text.push_str(&format!("  note    {}\n", output::shown(note)));
         }
         text
+    }
+
+    /// Whom, in words.
+    fn answers(&self) -> &'static str {
+        match self.admission {
+            Admission::AnyPeer => "everybody who reaches this address, with all that this user may do (--any-peer)",
+            Admission::OwnUserAndRoot { uid: 0 } => {
+                "root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts that)"
+            }
+            Admission::OwnUserAndRoot { .. } => {
+                "this user's and root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts that)"
+            }
+        }
     }
 
     /// For programs: one object.
@@ -81,6 +97,7 @@ impl Served<'_> {
             "listen": self.listen.to_string(),
             "address": self.listen.ip().to_string(),
             "port": self.listen.port(),
+            "any_peer": self.admission == Admission::AnyPeer,
             "control": self.control,
             "cache_bytes": self.cache_bytes,
             "serving": serving,

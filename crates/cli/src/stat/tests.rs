@@ -36,7 +36,7 @@ fn report(uptime_ns: u64) -> Report {
             last_error: None,
             knobs: BTreeMap::new(),
         }],
-        nfs: NfsGauges { connections: 1, calls: BTreeMap::new() },
+        nfs: NfsGauges { connections: 1, ..NfsGauges::default() },
         counters: BTreeMap::new(),
         knobs: BTreeMap::new(),
     }
