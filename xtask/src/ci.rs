@@ -2,7 +2,9 @@
 //!
 //! Owns: the order of the steps, the Debian packages that the tests use.
 //! Does not own: the tests.
-//! Invariants: the tools' output is passed through as it is; the first step that fails ends the run.
+//! Invariants: the tools' output is passed through as it is; the first step that fails ends the run, but a
+//! package that cannot be installed ends nothing that goes without it. What was left out is said at the end; if
+//! nothing was, the last lines of a test run are cargo's own.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -11,18 +13,29 @@ use anyhow::{Context, Result, bail};
 
 use crate::repository;
 
-/// A tool, and the Debian package that brings it.
-struct Tool(&'static str, &'static str);
+#[cfg(test)]
+mod tests;
 
-/// What trying the server takes.
-const CLIENT_TOOLS: &[Tool] = &[Tool("nfs-cp", "libnfs-utils")];
+/// A program that something here runs if it is there.
+struct Tool {
+    /// Its name on the path.
+    program: &'static str,
+    /// The Debian package that brings it.
+    package: &'static str,
+    /// What goes without it.
+    without: &'static str,
+}
 
-/// What the tests run.
-const TEST_TOOLS: &[Tool] =
-    &[Tool("nfs-cp", "libnfs-utils"), Tool("valgrind", "valgrind"), Tool("fio", "fio"), Tool("chromium", "chromium")];
+const NFS_CLIENT: Tool =
+    Tool { program: "nfs-cp", package: "libnfs-utils", without: "the tests that use the server with libnfs's tools" };
+const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", without: "the tests that count instructions" };
+const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests beside the real fio" };
+/// Brings more than a hundred other packages: installed only where it is asked for.
+const BROWSER: Tool =
+    Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
 
-/// What looking at pages takes.
-const PAGE_TOOLS: &[Tool] = &[Tool("chromium", "chromium")];
+/// Cache of the server that is only tried out, unless something else is asked for.
+const DEMO_CACHE: &str = "128MiB";
 
 /// Bans of methods and types hold for the code, not for its tests (a test may start a thread).
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
@@ -34,15 +47,43 @@ pub(crate) fn all() -> Result<()> {
     let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
     lints.extend(BANS_OFF);
     step("cargo", &lints)?;
-    test()
+    test(false)
 }
 
-/// Makes sure that the tools are there, then runs every test of the workspace.
-pub(crate) fn test() -> Result<()> {
-    install_missing(TEST_TOOLS, "The tests that need them are skipped")?;
-    let first = fresh_seed();
-    eprintln!("+ AFFLUX_FIRST_SEED={first}");
-    step_with("cargo", &["test", "--workspace"], &[("AFFLUX_FIRST_SEED", &first.to_string())])
+/// Makes sure that the tools are there, then runs every test of the workspace; those in a browser only where
+/// there is one already, or if it is asked for.
+pub(crate) fn test(with_browser: bool) -> Result<()> {
+    install_missing(&[NFS_CLIENT, VALGRIND, FIO])?;
+    if with_browser {
+        browser()?;
+    }
+    let left_out: Vec<Tool> = [NFS_CLIENT, VALGRIND, FIO, BROWSER].into_iter().filter(|tool| !is_there(tool)).collect();
+    let first = fresh_seed().to_string();
+    let arguments = ["test", "--workspace", "--no-fail-fast"];
+    eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
+    let mut tests = Command::new("cargo");
+    tests.args(arguments).env("AFFLUX_FIRST_SEED", &first).current_dir(repository::root());
+    if left_out.is_empty() {
+        return Err(tests.exec()).context("cargo test");
+    }
+    let status = tests.status().context("cargo test")?;
+    eprint!("{}", said_at_the_end(&left_out));
+    if !status.success() {
+        bail!("tests failed; cargo names them above");
+    }
+    Ok(())
+}
+
+/// A line for each tool that was not there.
+fn said_at_the_end(left_out: &[Tool]) -> String {
+    let line = |tool: &Tool| {
+        let ask = if tool.package == BROWSER.package { "; `cargo xtask test --with-browser` installs it" } else { "" };
+        format!(
+            "Left out: {} ({} is not installed, Debian package {}{ask}).\n",
+            tool.without, tool.program, tool.package
+        )
+    };
+    left_out.iter().map(line).collect()
 }
 
 /// The first of the random scenarios that the tests run: another for each commit, the same for each run
@@ -55,7 +96,11 @@ fn fresh_seed() -> u64 {
 
 /// Makes sure that there is a browser.
 pub(crate) fn browser() -> Result<()> {
-    install_missing(PAGE_TOOLS, "Pages are looked at in it")
+    install_missing(&[BROWSER])?;
+    if !is_there(&BROWSER) {
+        bail!("there is no browser to look at pages in");
+    }
+    Ok(())
 }
 
 /// Runs the tests that look at pages; their pictures go to `pictures`.
@@ -74,17 +119,30 @@ pub(crate) fn test_pages(pictures: &str) -> Result<()> {
     Ok(())
 }
 
-/// Makes sure that there is a client and the directories, builds, and becomes `afflux serve`.
+/// Makes sure that there is a client and the directories, builds quickly, and becomes `afflux serve`.
 pub(crate) fn serve(arguments: &[&str]) -> Result<()> {
-    install_missing(CLIENT_TOOLS, "A client is needed to see something")?;
+    eprintln!(
+        "Building afflux to be tried out: this takes some minutes the first time. (For use, build it with all \
+         optimization: cargo install --path crates/cli.)"
+    );
+    install_missing(&[NFS_CLIENT])?;
     for directory in arguments.iter().take_while(|argument| !argument.starts_with('-')) {
         std::fs::create_dir_all(directory).with_context(|| (*directory).to_owned())?;
     }
     let mut command = Command::new("cargo");
-    command.args(["run", "--release", "--package", "afflux-cli", "--manifest-path"]);
+    command.args(["run", "--profile", "demo", "--package", "afflux-cli", "--manifest-path"]);
     command.arg(repository::root().join("Cargo.toml")).args(["--", "serve"]).args(arguments);
+    if std::env::var_os("AFFLUX_CACHE").is_none() {
+        command.args(demo_cache(arguments));
+    }
     // Becoming it, so that Ctrl-C reaches the server and nobody else.
     Err(command.exec()).context("cargo run")
+}
+
+/// What makes the cache small, unless the arguments say how large it is.
+fn demo_cache(arguments: &[&str]) -> &'static [&'static str] {
+    let given = arguments.iter().any(|argument| *argument == "--cache" || argument.starts_with("--cache="));
+    if given { &[] } else { &["--cache", DEMO_CACHE] }
 }
 
 /// Builds the soak for speed and becomes it.
@@ -95,23 +153,31 @@ pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
     Err(command.exec()).context("cargo run")
 }
 
-/// Installs the packages of the tools that are missing; where it may not, names them and goes on.
-fn install_missing(tools: &[Tool], otherwise: &str) -> Result<()> {
-    let missing: Vec<&str> =
-        tools.iter().filter(|Tool(tool, _)| !on_path(tool)).map(|&Tool(_, package)| package).collect();
+/// Installs the packages of the tools that are missing. Where that is not allowed or fails, names them and goes
+/// on: nothing here needs them all.
+fn install_missing(tools: &[Tool]) -> Result<()> {
+    let missing: Vec<&str> = tools.iter().filter(|tool| !is_there(tool)).map(|tool| tool.package).collect();
     if missing.is_empty() {
         return Ok(());
     }
     let list = missing.join(" ");
+    let by_hand = format!("sudo apt-get update && sudo apt-get install -y --no-install-recommends {list}");
     if !on_path("apt-get") || !is_root()? {
-        eprintln!("Not installed: {list}. {otherwise}. To install:");
-        eprintln!("  sudo apt-get update && sudo apt-get install -y --no-install-recommends {list}");
+        eprintln!("Not installed: {list}. To install:\n  {by_hand}");
         return Ok(());
     }
-    step("apt-get", &["update"])?;
     let mut install = vec!["install", "-y", "--no-install-recommends"];
     install.extend(&missing);
-    step("apt-get", &install)
+    let installed = step("apt-get", &["update"]).and_then(|()| step("apt-get", &install));
+    if let Err(error) = installed {
+        eprintln!("warning: going on without {list} ({error}). To install:\n  {by_hand}");
+    }
+    Ok(())
+}
+
+/// Whether the tool can be run; a browser by any of its names.
+fn is_there(tool: &Tool) -> bool {
+    if tool.package == BROWSER.package { page_check::installed().is_some() } else { on_path(tool.program) }
 }
 
 fn on_path(tool: &str) -> bool {
@@ -125,15 +191,11 @@ fn is_root() -> Result<bool> {
 }
 
 fn step(program: &str, arguments: &[&str]) -> Result<()> {
-    step_with(program, arguments, &[])
-}
-
-fn step_with(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<()> {
     let line = format!("{program} {}", arguments.join(" "));
     eprintln!("+ {line}");
     let status = Command::new(program)
         .args(arguments)
-        .envs(environment.iter().copied())
+        .env("DEBIAN_FRONTEND", "noninteractive")
         .current_dir(repository::root())
         .status()
         .with_context(|| line.clone())?;

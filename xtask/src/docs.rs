@@ -47,6 +47,25 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ),
 ];
 
+/// What `afflux stat --json` says of the NFS front end; a test of the command asks for each by name.
+const NFS_GAUGES: &[(&str, &str, &str)] = &[
+    ("connections", "connections", "Open now."),
+    ("connections_max", "connections", "How many there may be: 1,024, or fewer with a low limit on descriptors."),
+    ("closed_silent", "connections", "Closed since the start because they were silent for `nfs_idle_centisecs`."),
+    ("closed_for_room", "connections", "Idle ones that were closed to make room for new ones."),
+    (
+        "refused",
+        "connections",
+        "Refused because their address had `nfs_peer_connections_max`, all with calls in progress.",
+    ),
+    (
+        "calls",
+        "calls",
+        "An object: how many there were of each procedure, of each refusal (`rpc_auth_tooweak`: the peer is not \
+         one of those that are answered) and of each status other than OK.",
+    ),
+];
+
 /// Every generated document: its path and its text.
 pub(crate) fn generated() -> [(&'static str, String); 2] {
     [("docs/knobs.md", knobs()), ("docs/counters.md", counters())]
@@ -107,6 +126,10 @@ fn counters() -> String {
          |-|-|-|\n",
     );
     for (name, unit, doc) in DEVICE_GAUGES {
+        let _ = writeln!(text, "| `{name}` | {unit} | {doc} |");
+    }
+    text.push_str("\n## NFS\n\nUnder `nfs`.\n\n| figure | unit | what it is |\n|-|-|-|\n");
+    for (name, unit, doc) in NFS_GAUGES {
         let _ = writeln!(text, "| `{name}` | {unit} | {doc} |");
     }
     text

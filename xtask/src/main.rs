@@ -15,8 +15,10 @@ mod tidy;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <task>
-  serve DIR [...]  make DIR if it is not there, build, and run `afflux serve DIR [...]`
-  test             run all tests; installs the Debian packages they use, or names them
+  serve DIR [...]  make DIR if it is not there, build quickly, and run `afflux serve DIR [...]` with a small cache
+  test [--with-browser]
+                   run all tests; installs the Debian packages they use, or names them; those in a browser
+                   only where there is one, or with --with-browser, which installs it
   pages [FILE...]  look at HTML pages in a real browser, by default at those of the tests, and
                    leave pictures of them in target/pictures
   tidy             check the rules that no compiler checks (also run by `cargo test`)
@@ -31,7 +33,8 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
         ["ci"] => ci::all(),
-        ["test"] => ci::test(),
+        ["test"] => ci::test(false),
+        ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),

@@ -30,7 +30,10 @@ which begin at once. Shown are the defaults; both take directory=DIR too.
 The same engine as in `afflux serve` runs the jobs in virtual time: all times and rates are simulated.
 The same seed gives the same run. Directories that a job names need not exist; --device DIR=NAME puts
 one on a disk of its own. `afflux devices` describes the disks. Of several policies each has a run of its
-own: they are shown side by side; --json gives an object for each, one a line.";
+own: they are shown side by side; --json gives an object for each, one a line.
+
+Exit codes: 0 done, 1 failed (also: a job ended with an error, something could never be written, or the run
+was cut), 2 wrong use. The first Ctrl-C cuts the run and shows the figures so far, the second ends at once.";
 
 const FAULTS_HELP: &str = "\
 A file of faults (TOML) has an entry for each:
@@ -49,7 +52,10 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
   afflux serve /srv/a /srv/b --listen 127.0.0.1:0 --cache 512MiB --set dirty_ratio=20
+  afflux serve /srv/open --listen 0.0.0.0:2049 --any-peer
 
+Files are used as the user who runs the server, whoever calls. So only this user's and root's processes on
+this machine are answered, on loopback; others get AUTH_TOOWEAK, until --any-peer lets everybody in.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
 AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_<KNOB>); flags win over the environment, and
@@ -151,6 +157,14 @@ pub(crate) struct Serve {
     /// Put memory behind the whole cache in the background after the start: on or off [default: on]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) prefault: Option<String>,
+    /// Refuse handles of files that were moved out of the directories on this host, as those of directories
+    /// always are; objects are then found by name, which after a restart takes a walk
+    #[arg(long)]
+    pub(crate) subtree_check: bool,
+    /// Answer everybody who reaches the server, with all that its user may do; without this only processes
+    /// of this machine that belong to that user or to root, on loopback, are answered
+    #[arg(long)]
+    pub(crate) any_peer: bool,
     /// Say what is served as one JSON object on one line once it is ready
     #[arg(long)]
     pub(crate) json: bool,
@@ -219,7 +233,7 @@ pub(crate) struct Simulate {
     /// [default: afflux]
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<String>,
-    /// Memory for the cache, such as 512MiB or 2GiB
+    /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: String,
     /// Virtual CPUs
@@ -240,14 +254,14 @@ pub(crate) struct Simulate {
     /// What work costs a CPU: the name of a table that comes along, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) costs: Option<String>,
-    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, real_s, jobs, engine,
+    /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine,
     /// unwritten and loss
     #[arg(long)]
     pub(crate) json: bool,
-    /// Write a page with plots
+    /// Write a page with plots; -: to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Write the last events of the run in words
+    /// Write the last events of the run in words; - as with --html
     #[arg(long, value_name = "FILE")]
     pub(crate) trace: Option<PathBuf>,
 }
@@ -270,7 +284,7 @@ pub(crate) struct Devices {
 #[command(after_help = "Example:\n  afflux calibrate --output here.toml\n\n\
     Takes a few seconds and one CPU; leave the machine otherwise idle. Nothing touches a disk.")]
 pub(crate) struct Calibrate {
-    /// Write the costs as a table for the simulator
+    /// Write the costs as a table for the simulator; -: to standard output, and the rest to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// The machine's name in the table [default: its CPU model]

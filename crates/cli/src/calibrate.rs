@@ -11,6 +11,7 @@ mod rig;
 mod tests;
 
 use std::fs;
+use std::path::Path;
 use std::thread::available_parallelism;
 
 use serde::Serialize;
@@ -47,22 +48,33 @@ struct Report<'a> {
 }
 
 pub(crate) fn run(args: &args::Calibrate) -> Outcome {
+    let to_stdout = args.output.as_deref() == Some(Path::new("-"));
+    if to_stdout && args.json {
+        let file = "name a file (./- is one called -)";
+        return Err(Failure::wrong_use(format!("--output -: standard output has the figures of --json; {file}")));
+    }
     let rounds = ROUNDS[usize::from(!args.quick)];
     let machine = args.machine.clone().unwrap_or_else(machine);
     let rows = rows(&measure::rounds(args.quick, rounds)?);
     if let Some(path) = &args.output {
         let text = table(&machine, &rows, rounds).to_text();
         let place = path.display();
-        fs::write(path, text).map_err(|error| Failure::failed(format!("{place}: cannot write it: {error}")))?;
+        if to_stdout {
+            output::say(text.trim_end());
+        } else {
+            fs::write(path, text).map_err(|error| Failure::failed(format!("{place}: cannot write it: {error}")))?;
+        }
     }
     if args.json {
         let report = Report { machine: &machine, rounds, costs: &rows };
         output::say(serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?);
         return Ok(());
     }
-    output::say(format_args!("{machine}; medians of {rounds} rounds, and the smallest and largest"));
-    rows.iter().for_each(|row| output::say(line(row)));
+    let say: fn(String) = if to_stdout { output::remark } else { output::say };
+    say(format!("{machine}; medians of {rounds} rounds, and the smallest and largest"));
+    rows.iter().for_each(|row| say(line(row)));
     match &args.output {
+        Some(_) if to_stdout => {}
         Some(path) => output::say(format_args!("written to {}", path.display())),
         None => output::say("--output FILE writes them as a table for the simulator"),
     }

@@ -3,8 +3,9 @@
 //! Owns: the names that each source knows, which source wins, reading the values.
 //! Does not own: knobs' ranges (the engine checks them) and the cache's (`cache_size`).
 //! Invariants: flags win over the environment, the environment over the file, the file over
-//! defaults; a name that nobody knows is an error, never ignored; every error says where the value
-//! stands.
+//! defaults; a name that nobody knows is an error on the command line and in the file, and a warning in the
+//! environment, which others fill, too (Kubernetes does, for a service called afflux); every error says where
+//! the value stands.
 
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use engine::settings::{BackgroundShare, KNOBS, Settings, Shares};
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
+use crate::output;
 
 /// Where `serve` listens unless told otherwise.
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
@@ -30,6 +32,9 @@ const NAMES: &[&str] = &["listen", "cache", "control", "io", "prefault"];
 const KNOB_TABLE: &str = "knobs";
 
 const PREFIX: &str = "AFFLUX_";
+
+/// Most unknown variables that are named one by one.
+const UNKNOWN_NAMED_MAX: usize = 8;
 
 /// Largest configuration file that is read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -56,6 +61,8 @@ pub(crate) struct Configuration {
     pub(crate) prefault: bool,
     /// `KNOB=VALUE`, each known and in range.
     pub(crate) knobs: Vec<String>,
+    /// What was passed over, and is to be told.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A value as text, and where it was given.
@@ -70,6 +77,8 @@ struct Given {
 struct Layers {
     values: BTreeMap<&'static str, Given>,
     knobs: BTreeMap<String, Given>,
+    /// Variables with our prefix that are no settings.
+    unknown: Vec<String>,
 }
 
 /// Reads all sources for `serve`.
@@ -79,7 +88,7 @@ pub(crate) fn load(args: &args::Serve, host: HostMemory) -> Outcome<Configuratio
     if let Some(path) = file_path(args.config.as_deref(), &variables)? {
         layers.add_file(&path, &read_file(&path)?)?;
     }
-    layers.add_environment(&variables)?;
+    layers.add_environment(&variables);
     layers.add_flags(args)?;
     layers.checked(host)
 }
@@ -148,27 +157,38 @@ impl Layers {
         Ok(())
     }
 
-    fn add_environment(&mut self, variables: &[(String, String)]) -> Outcome {
+    fn add_environment(&mut self, variables: &[(String, String)]) {
         for (variable, value) in variables {
-            let key = variable.trim_start_matches(PREFIX).to_lowercase();
+            let key = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
             let given = Given { origin: variable.clone(), text: value.clone() };
             if let Some(name) = NAMES.iter().find(|name| **name == key) {
                 self.values.insert(name, given);
             } else if KNOBS.iter().any(|info| info.name == key) {
                 self.knobs.insert(key, given);
             } else if key != "config" {
-                let names = NAMES.iter().chain(&["config"]).copied();
-                let all: Vec<String> = names
-                    .chain(KNOBS.iter().map(|info| info.name))
-                    .map(|name| format!("{PREFIX}{}", name.to_uppercase()))
-                    .collect();
-                return Err(Failure::wrong_use(format!(
-                    "environment: there is no setting {variable}; allowed are {}",
-                    all.join(", ")
-                )));
+                self.unknown.push(variable.clone());
             }
         }
-        Ok(())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        if self.unknown.is_empty() {
+            return Vec::new();
+        }
+        let names: Vec<String> = self.unknown.iter().take(UNKNOWN_NAMED_MAX).map(output::shown).collect();
+        let rest = match self.unknown.len().saturating_sub(UNKNOWN_NAMED_MAX) {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        let are = if self.unknown.len() == 1 { "is no setting and is" } else { "are no settings and are" };
+        let settings: Vec<String> =
+            NAMES.iter().chain(&["config"]).map(|name| format!("{PREFIX}{}", name.to_uppercase())).collect();
+        vec![format!(
+            "the environment: {}{rest} {are} ignored (settings: {}, and {PREFIX}KNOB for each knob of `afflux serve \
+             --help`)",
+            names.join(", "),
+            settings.join(", ")
+        )]
     }
 
     fn add_flags(&mut self, args: &args::Serve) -> Outcome {
@@ -194,6 +214,7 @@ impl Layers {
     }
 
     fn checked(self, host: HostMemory) -> Outcome<Configuration> {
+        let warnings = self.warnings();
         let listen = match self.values.get("listen") {
             Some(given) => address(given)?,
             None => address(&Given { origin: "listen".to_owned(), text: LISTEN_DEFAULT.to_owned() })?,
@@ -214,7 +235,7 @@ impl Layers {
         }
         let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
-        Ok(Configuration { listen, cache_bytes, control, io, prefault, knobs })
+        Ok(Configuration { listen, cache_bytes, control, io, prefault, knobs, warnings })
     }
 }
 

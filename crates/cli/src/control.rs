@@ -1,6 +1,6 @@
 //! The control socket: how the other subcommands talk to a running server.
 //!
-//! Owns: the messages, where sockets are, listening and asking.
+//! Owns: the messages, where sockets are, whom to trust there, listening and asking.
 //! Does not own: what a request leads to (`serve`), how an answer looks to people (`stat`, `set`,
 //! `drain`).
 //! Invariants: one JSON object a line each way; a line and the number of connections are bounded;
@@ -10,3 +10,4 @@ pub(crate) mod client;
 pub(crate) mod listener;
 pub(crate) mod messages;
 pub(crate) mod place;
+mod trust;

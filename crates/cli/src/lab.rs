@@ -156,7 +156,8 @@ impl Watch for Watcher {
     fn step(&mut self, what: &str, done: f64) {
         if self.terminal {
             self.shown = true;
-            let _ = write!(stderr().lock(), "\r\x1b[K{:>3.0} %  {what}", done.clamp(0.0, 1.0) * 100.0);
+            let (percent, what) = (done.clamp(0.0, 1.0) * 100.0, output::shown(what));
+            let _ = write!(stderr().lock(), "\r\x1b[K{percent:>3.0} %  {what}");
         }
     }
 }

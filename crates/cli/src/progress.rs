@@ -107,8 +107,8 @@ pub(crate) fn done(drained: &Drained) -> String {
 pub(crate) fn unwritten(first: &str, files: &[Unwritten]) -> String {
     let mut text = first.to_owned();
     for Unwritten { file, bytes, reason } in files.iter().take(NAMED_MAX) {
-        let bytes = units::data(*bytes);
-        match reason {
+        let (file, bytes) = (output::shown(file), units::data(*bytes));
+        match reason.as_ref().map(output::shown) {
             Some(reason) => text.push_str(&format!("\n  {file}: {bytes} not written: {reason}")),
             None => text.push_str(&format!("\n  {file}: {bytes} not written")),
         }

@@ -8,42 +8,49 @@
 mod banner;
 mod device_label;
 mod exports;
+mod port_holder;
 mod prefault;
 mod running;
 mod signals;
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
-use std::time::Instant;
-use std::{fs, process, thread};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{process, thread};
 
-use engine::settings::Settings;
+use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use platform_linux::{
-    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, Peer, REACTORS_MAX, Reactors,
-    ServeHandle, connections_max, handle_key, host_device, serve,
+    Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
+    RefusedConnection, ServeHandle, ServeLimits, connections_max, handle_key, host_device, peers_are_identified, serve,
 };
-use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
+use rustix::process::geteuid;
+use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Peer, Volume};
 
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::configuration::{self, Configuration, Io};
+use crate::control::listener;
 use crate::control::messages::Reply;
-use crate::control::{listener, place};
+use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
 use crate::{output, units};
 use exports::Export;
+use port_holder::Holder;
 use prefault::Prefault;
 use running::{Devices, Running};
 
 /// How long calls in progress may take to be answered once the server is stopping.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
+
+/// How often it is said that connections are refused.
+const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 
 /// How often files that nobody uses are looked after: space that others freed, programs to close.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
@@ -51,24 +58,28 @@ const TEND_NS: u64 = 10 * Nanos::SECOND;
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
-    let (tree, exports) = exports::open(&args.directories)?;
-    let notes = tree.notes().to_vec();
+    for warning in &configuration.warnings {
+        output::remark(format_args!("warning: {warning}"));
+    }
+    let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
+    let mut notes = tree.notes().to_vec();
+    let admission = admission(args.any_peer, &mut notes);
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
-    let control = RemovedAtEnd(control);
+    let control = RemovedAtEnd(Arc::new(control));
 
     let reactors = start_reactors(configuration.io)?;
-    let (running, handle) = start(&reactors.platform(), &configuration, (tree, exports), listening, listen)?;
+    let (running, handle) = start(&reactors.platform(), &configuration, admission, (tree, exports), listening)?;
     let running = Arc::new(running);
     let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
-    let stop = watch_signals(&running, control.0.clone(), args.json)
+    let stop = watch_signals(&running, Arc::clone(&control.0), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
 
     let control_is_named = configuration.control.is_some();
-    say_ready(&running, (&control.0, control_is_named), host, &notes, args.json);
+    say_ready(&running, admission, (&control.0.path, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
@@ -88,13 +99,28 @@ fn start_reactors(io: Io) -> Outcome<Reactors> {
     })
 }
 
+/// Whose calls are answered. Calls are carried out as the serving user, so nobody gains by this server what
+/// they could not do without it, unless that is asked for.
+fn admission(any_peer: bool, notes: &mut Vec<String>) -> Admission {
+    if any_peer {
+        return Admission::AnyPeer;
+    }
+    if let Err(error) = peers_are_identified() {
+        notes.push(format!(
+            "this kernel does not tell whose a connection is (sock_diag: {error}), so every call is refused; \
+             --any-peer answers everybody"
+        ));
+    }
+    Admission::OwnUserAndRoot { uid: geteuid().as_raw() }
+}
+
 /// Everything from the engine up to the first accepted connection.
 fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
+    admission: Admission,
     (tree, exports): (Arc<HostTree>, Vec<Export>),
     listening: Listener,
-    listen: SocketAddr,
 ) -> Outcome<(Running, ServeHandle)> {
     let mut settings = Settings::new();
     for knob in &configuration.knobs {
@@ -114,11 +140,11 @@ fn start(
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
     volume.tend_every(TEND_NS);
-    let server = Server::new(Arc::clone(&volume));
+    let server = Server::new(Arc::clone(&volume), admission);
     let machines = Arc::clone(&server);
-    let machine = move |peer: Peer| Box::new(machines.connection(address(peer))) as _;
-    let handle = serve(platform, vec![listening], connections_max(), machine);
-    let counting = handle.clone();
+    let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
+    let handle = serve(platform, vec![listening], limits(&engine), say_refused(), machine);
     let running = Running {
         engine,
         volume,
@@ -127,15 +153,36 @@ fn start(
         exports,
         listen,
         since: Instant::now(),
-        connections: Box::new(move || counting.counts().connections as u64),
+        handle: handle.clone(),
+        connections_max: connections_max(),
     };
     Ok((running, handle))
 }
 
-fn address(peer: Peer) -> IpAddr {
-    match peer {
-        Peer::Internet(address) => address.ip(),
-        Peer::Local => IpAddr::V4(Ipv4Addr::LOCALHOST),
+/// What is served at most, by the knobs as they are when it is asked for.
+fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Send + Sync + 'static {
+    let (engine, connections_max) = (Arc::clone(engine), connections_max());
+    move || {
+        let knob = |knob| engine.settings().get(knob);
+        ServeLimits {
+            connections_max,
+            peer_connections_max: knob(Knob::NfsPeerConnections) as usize,
+            idle_ns: knob(Knob::NfsIdleCentisecs) * 10 * Nanos::MILLISECOND,
+        }
+    }
+}
+
+/// Says that connections are refused, and which limit that is; not more often than somebody can read.
+fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
+    let last: Mutex<Option<Instant>> = Mutex::new(None);
+    move |refused| {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
+            *last = Some(Instant::now());
+            output::remark(format_args!(
+                "note: {refused}, as many as the knob nfs_peer_connections_max allows (counted in `afflux stat`)"
+            ));
+        }
     }
 }
 
@@ -152,10 +199,21 @@ fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFacto
 fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     let address = listen.ip();
     Failure::failed(match error {
-        ListenError::InUse { .. } => format!(
-            "{listen} is in use by another program; choose another with --listen ({}:0 picks a free port)",
-            banner::bracketed(address)
-        ),
+        ListenError::InUse { .. } => {
+            let free = format!("--listen ({}:0 picks a free port)", banner::bracketed(address));
+            match port_holder::of(listen) {
+                Some(Holder { process, program }) if program == "afflux" => format!(
+                    "{listen} is in use by Afflux itself: process {process} serves there already. `afflux stat` shows \
+                     what; `kill {process}` (or Ctrl-C where it runs) writes everything and stops it; or choose \
+                     another address with {free}"
+                ),
+                Some(Holder { process, program }) => format!(
+                    "{listen} is in use by another program ({}, process {process}); choose another with {free}",
+                    output::shown(program)
+                ),
+                None => format!("{listen} is in use by another program; choose another with {free}"),
+            }
+        }
         ListenError::Host { source, .. } if source.kind() == ErrorKind::AddrNotAvailable => {
             format!("{address} is no address of this machine; choose one with --listen")
         }
@@ -166,20 +224,20 @@ fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {
     })
 }
 
-/// A path that is removed when the server ends in order.
-struct RemovedAtEnd(PathBuf);
+/// A control socket that is removed when the server ends in order.
+struct RemovedAtEnd(Arc<Bound>);
 
 impl Drop for RemovedAtEnd {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
+        self.0.remove();
     }
 }
 
-fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Result<Receiver<()>> {
+fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<()>> {
     let running = Arc::clone(running);
     signals::watch(move || {
         let unwritten = running.unwritten();
-        let _ = fs::remove_file(&control);
+        control.remove();
         if json {
             say_json(&Reply::Abandoned { unwritten: unwritten.clone() });
         }
@@ -192,10 +250,18 @@ fn watch_signals(running: &Arc<Running>, control: PathBuf, json: bool) -> io::Re
     })
 }
 
-fn say_ready(running: &Running, control: (&Path, bool), host: HostMemory, notes: &[String], json: bool) {
+fn say_ready(
+    running: &Running,
+    admission: Admission,
+    control: (&Path, bool),
+    host: HostMemory,
+    notes: &[String],
+    json: bool,
+) {
     let served = banner::Served {
         exports: &running.exports,
         listen: running.listen,
+        admission,
         control: control.0,
         control_is_named: control.1,
         devices: running.devices.described(),

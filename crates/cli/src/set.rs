@@ -22,7 +22,8 @@ pub(crate) fn run(args: &args::Set) -> Outcome {
         let line = serde_json::to_string(&reply).map_err(|error| Failure::failed(error.to_string()))?;
         output::say(line);
     } else {
-        let whom = device.as_deref().unwrap_or("all devices");
+        let whom = output::shown(device.as_deref().unwrap_or("all devices"));
+        let (knob, unit) = (output::shown(knob), output::shown(unit));
         output::say(format_args!("{knob} is now {} {unit} for {whom}", units::count(*value)));
     }
     Ok(())

@@ -1,33 +1,38 @@
 //! `afflux simulate`: what jobs would do on another machine.
 //!
-//! Owns: the order: describe the run, run it, show it.
+//! Owns: the order: describe the run, run it, show it; what makes the command fail.
 //! Does not own: the machine and its figures (the simulator); reading what was asked for
-//! (`description`); how figures look (`text`, `comparison`, `json`, `html`, and the crate `report`).
+//! (`description`); how figures look (`text`, `comparison`, `json`, `html`, and the crate `report`); where
+//! pages and events go (`destination`).
 //! Invariants: everything that can be refused is refused before the run; what is shown says that it
-//! was simulated.
+//! was simulated. A run that is cut shows what there is, and the command fails.
 
 mod built_in;
 mod comparison;
 mod curves;
 mod description;
+mod destination;
 pub(crate) mod disks;
 mod html;
+mod interruption;
 mod json;
+mod memory;
 mod progress;
 #[cfg(test)]
 mod tests;
 mod text;
 
-use std::fs;
-use std::path::Path;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use report::terminal::Terminal;
-use simulator::simulation::{Outcome as Figures, Simulation, SimulationError};
+use simulator::simulation::{OWN_POLICY, Outcome as Figures, Simulation, SimulationError};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use crate::units;
+use destination::Destinations;
+use interruption::Interruption;
 use progress::RunDisplay;
 
 /// A run that ended.
@@ -45,51 +50,45 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
     if args.trace.is_some() && args.policies.len() > 1 {
         return Err(Failure::wrong_use("--trace: the events are of one run; give one --policy"));
     }
-    for path in [&args.html, &args.trace].into_iter().flatten() {
-        check_writable(path)?;
-    }
+    let destinations = Destinations::of(args)?;
     let described = description::read(args)?;
     for warning in &described.warnings {
         output::remark(format_args!("warning: {warning}"));
     }
-    let mut runs = Vec::new();
+    let interruption = Interruption::watch()?;
+    let mut runs: Vec<Run> = Vec::new();
     for simulation in &described.simulations {
-        let run = carry_out(&described.jobs, simulation)?;
+        if runs.last().is_some_and(|run| run.figures.cut) {
+            break;
+        }
+        let run = carry_out(&described.jobs, simulation, &interruption)?;
         if args.json {
             output::say(json::object(&run));
         }
         runs.push(run);
     }
-    if let (Some(path), [run]) = (&args.trace, &runs[..]) {
-        let mut lines = run.figures.trace_lines.join("\n");
-        lines.push('\n');
-        write(path, &lines)?;
+    if let [run] = &runs[..] {
+        destinations.events(&run.figures.trace_lines)?;
     }
-    if let Some(path) = &args.html {
-        write(path, &html::page(&runs))?;
+    destinations.page(|| html::page(&runs))?;
+    if !args.json {
+        let text = match &runs[..] {
+            [run] => text::summary(run, destinations.terminal()),
+            _ => comparison::summary(&runs, destinations.terminal()),
+        };
+        destinations.report(&text);
     }
-    if args.json {
-        return Ok(());
-    }
-    let terminal = Terminal::of_stdout();
-    let text = match &runs[..] {
-        [run] => text::summary(run, terminal),
-        _ => comparison::summary(&runs, terminal),
-    };
-    output::say(text.trim_end());
-    if let Some(path) = &args.html {
-        output::say(format_args!("Plots: {}", path.display()));
-    }
-    if let Some(path) = &args.trace {
-        output::say(format_args!("Events: {}", path.display()));
-    }
-    Ok(())
+    let left_out = described.simulations.iter().skip(runs.len()).map(|simulation| simulation.policy.as_str());
+    verdict(&runs, &left_out.collect::<Vec<_>>())
 }
 
-fn carry_out(jobs: &str, simulation: &Simulation) -> Outcome<Run> {
+fn carry_out(jobs: &str, simulation: &Simulation, interruption: &Interruption) -> Outcome<Run> {
     let mut display = RunDisplay::new();
     let start = Instant::now();
-    let outcome = simulation.run(&mut |progress| display.show(progress));
+    let outcome = simulation.run_while(&mut |progress| {
+        display.show(progress);
+        if interruption.is_asked_for() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
     display.finish();
     let policy = simulation.policy.clone();
     match outcome {
@@ -100,22 +99,22 @@ fn carry_out(jobs: &str, simulation: &Simulation) -> Outcome<Run> {
     }
 }
 
-/// Fails early where a file could not be written at the end.
-fn check_writable(path: &Path) -> Outcome {
-    let directory = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
-    if path.is_dir() {
-        return Err(Failure::failed(format!("{} is a directory; name a file in it", path.display())));
+/// Fails where a job did (as with fio, whatever the error came from), something could never be written, or a
+/// run was cut; the figures have been shown all the same.
+fn verdict(runs: &[Run], left_out: &[&str]) -> Outcome {
+    let mut wrong = Vec::new();
+    for run in runs {
+        let under = if run.policy == OWN_POLICY { String::new() } else { format!(" under {}", run.policy) };
+        let errors = run.figures.jobs.iter().flat_map(|job| job.errors.iter().map(move |(what, _)| (job, what)));
+        wrong.extend(errors.map(|(job, what)| format!("{} failed{under}: {what}", job.name)));
+        let unwritten = run.figures.unwritten.iter();
+        wrong.extend(unwritten.map(|left| format!("never written{under}: {}: {}", left.what, left.why)));
+        if run.figures.cut {
+            let at = units::time(Duration::from_nanos(run.figures.virtual_ns));
+            let missing =
+                if left_out.is_empty() { String::new() } else { format!("; not run: {}", left_out.join(", ")) };
+            wrong.push(format!("cut at {at} of virtual time{under}{missing}"));
+        }
     }
-    if !directory.is_dir() {
-        let (path, directory) = (path.display(), directory.display());
-        return Err(Failure::failed(format!("{path} cannot be written: there is no directory {directory}")));
-    }
-    Ok(())
-}
-
-fn write(path: &Path, text: &str) -> Outcome {
-    fs::write(path, text).map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::failed(wrong.join("\nerror: "))) }
 }

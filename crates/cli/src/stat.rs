@@ -16,7 +16,7 @@ use crate::args;
 use crate::control::client::Client;
 use crate::control::messages::{DeviceGauges, Reply, Report, Request};
 use crate::failure::{Failure, Outcome};
-use crate::units;
+use crate::{output, units};
 
 /// Between the two reports that rates are taken from.
 const ONCE_INTERVAL: Duration = Duration::from_millis(500);
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &args::Stat) -> Outcome {
         let now = report(&mut client)?;
         let text = lines(&before, &now);
         let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
-        if !print(&format!("{erase}{text}")) || !args.watch {
+        if !print(&erase, &text) || !args.watch {
             return Ok(());
         }
         drawn = text.lines().count();
@@ -49,17 +49,17 @@ fn json(client: &mut Client, watch: bool) -> Outcome {
     loop {
         let report = report(client)?;
         let text = serde_json::to_string(&report).map_err(|error| Failure::failed(error.to_string()))?;
-        if !print(&format!("{text}\n")) || !watch {
+        if !print("", &format!("{text}\n")) || !watch {
             return Ok(());
         }
         thread::sleep(WATCH_INTERVAL);
     }
 }
 
-/// Prints; false once nobody reads any more (`stat --watch | head`).
-fn print(text: &str) -> bool {
-    let mut output = std::io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_ok()
+/// Prints, after a sequence for the terminal; false once nobody reads any more (`stat --watch | head`).
+fn print(erase: &str, text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    write!(stdout, "{erase}{}", output::harmless(text, &[])).and_then(|()| stdout.flush()).is_ok()
 }
 
 fn report(client: &mut Client) -> Outcome<Report> {
@@ -73,13 +73,13 @@ fn report(client: &mut Client) -> Outcome<Report> {
 /// One line a device, one for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
-    let names = now.devices.iter().map(|device| device.name.chars().count());
+    let names = now.devices.iter().map(|device| output::shown(&device.name).chars().count());
     let width = names.max().unwrap_or(0).max(5);
     let mut text = String::new();
     for device in &now.devices {
         let earlier = before.devices.iter().find(|other| other.name == device.name);
         let line = device_line(earlier, device, time);
-        text.push_str(&format!("{:width$}  {line}\n", device.name));
+        text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
     }
     text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
     text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
@@ -105,7 +105,7 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
         parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
     }
     if now.files_failed > 0 {
-        let why = now.last_error.as_deref().unwrap_or("unknown error");
+        let why = output::shown(now.last_error.as_deref().unwrap_or("unknown error"));
         parts.push(format!("{} could not be written ({why})", plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
@@ -133,13 +133,25 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
 
 fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     let calls = calls(now).saturating_sub(calls(before));
-    let mut parts = vec![plural(now.nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
+    let nfs = &now.nfs;
+    let mut parts = vec![plural(nfs.connections, "connection"), format!("{} calls/s", per_second(calls, time))];
     for (shown, name) in [("READ", "nfs_read"), ("WRITE", "nfs_write"), ("COMMIT", "nfs_commit")] {
         let count = |report: &Report| report.nfs.calls.get(name).copied().unwrap_or(0);
         let calls = count(now).saturating_sub(count(before));
         if calls > 0 {
             parts.push(format!("{shown} {}/s", per_second(calls, time)));
         }
+    }
+    let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
+    if weak > 0 {
+        parts.push(format!("{} of other users refused (--any-peer answers them)", plural(weak, "call")));
+    }
+    if nfs.closed_for_room > 0 {
+        let (closed, max) = (plural(nfs.closed_for_room, "idle connection"), units::count(nfs.connections_max));
+        parts.push(format!("{closed} closed to make room (at most {max})"));
+    }
+    if nfs.refused > 0 {
+        parts.push(format!("{} refused (nfs_peer_connections_max)", plural(nfs.refused, "connection")));
     }
     parts.join("   ")
 }

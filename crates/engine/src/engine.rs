@@ -63,6 +63,11 @@ impl File {
         !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
     }
 
+    /// The largest size it can have: a device may keep less than 2^63 - 1 bytes in a file.
+    pub fn size_max(&self) -> u64 {
+        self.0.bytes_max
+    }
+
     /// Counts changes of ours to the host's file that have ended: writes back, and sizes that were set.
     /// What was seen of the host's file may be older than one of them if this has moved since right
     /// before the look: see [`Engine::invalidate`].
@@ -199,7 +204,7 @@ impl<P: Platform> Engine<P> {
         }
         let end = offset + want as u64;
         if reading::wants_more_ahead(&file.0, end) {
-            self.reading.read_ahead(&file.0, end);
+            self.reading.read_ahead(&file.0, offset..end);
         }
         Some(want)
     }
@@ -226,8 +231,15 @@ impl<P: Platform> Engine<P> {
     /// makes no system call, allocates nothing.
     #[inline]
     pub fn try_write(&self, file: &File, offset: u64, from: &[u8]) -> Option<()> {
-        reading::check_range(offset, from.len()).ok()?;
-        (writing::overwrite_hits(&self.base, &file.0, offset, from) == from.len()).then_some(())
+        (self.overwrite(file, offset, from) == from.len()).then_some(())
+    }
+
+    /// As [`Engine::try_write`]; says how many bytes, from the first on, were overwritten. That is all of
+    /// them or none, unless one of several pages was taken by a flusher or a reader in this very moment:
+    /// then the caller has changed bytes, and whoever keeps times of the file has to note that.
+    #[inline]
+    pub fn overwrite(&self, file: &File, offset: u64, from: &[u8]) -> usize {
+        writing::overwrite(&self.base, &file.0, offset, from)
     }
 
     /// Writes bytes at `offset`; the file grows as needed. Waits for room in the device's dirty
@@ -362,6 +374,11 @@ impl<P: Platform> Engine<P> {
     pub fn dirty_files(&self, device: DeviceId) -> Vec<(File, u64)> {
         let files = self.device(device).map(|device| device.unclean_files()).unwrap_or_default();
         files.into_iter().map(File).map(|file| (file.clone(), file.dirty_bytes())).collect()
+    }
+
+    /// The largest size that a file on the device can have.
+    pub fn file_bytes_max(&self, device: DeviceId) -> Option<u64> {
+        self.device(device).map(|device| device.file_bytes_max())
     }
 
     /// How it is doing.

@@ -7,6 +7,7 @@
 
 use std::future::Future;
 
+use crate::FILE_BYTES_MAX;
 use crate::counters::{Counters, Local};
 use crate::request::Request;
 
@@ -87,6 +88,8 @@ pub struct Limits {
     pub request_bytes_max: u32,
     /// Most requests that the engine keeps in flight: 1 or more.
     pub depth: u32,
+    /// The largest size that a file can have: writes beyond it are refused before they are accepted.
+    pub file_bytes_max: u64,
     /// Completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
     pub volatile_cache: bool,
     /// What was written can be read back at once. Where it can only after an [`Operation::Sync`](crate::Operation),
@@ -104,6 +107,7 @@ impl Default for Limits {
             block_bytes: 4096,
             request_bytes_max: 4096,
             depth: 1,
+            file_bytes_max: FILE_BYTES_MAX,
             volatile_cache: true,
             readable_before_flush: true,
             request_bytes_preferred: None,

@@ -14,7 +14,6 @@ use std::sync::atomic::Ordering;
 
 use frames::{Effort, FRAME_BYTES, FrameId};
 
-use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::hit::InPage;
 use crate::cache::nodes::Tag;
@@ -59,8 +58,10 @@ impl<P: Platform> Reshaping<P> {
     /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
     /// file. On an error nothing has changed.
     pub(crate) async fn set_size(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> Result<(), Error> {
-        if size > FILE_BYTES_MAX {
-            return Err(Error::OutOfRange { offset: size, len: 0, max: FILE_BYTES_MAX });
+        let max = file.bytes_max;
+        // A file that is larger already, as the host has it, may shrink.
+        if size > max && size > file.size() {
+            return Err(Error::OutOfRange { offset: size, len: 0, max });
         }
         if self.has_shape(file, size) {
             return Ok(());
@@ -290,7 +291,7 @@ impl<P: Platform> Reshaping<P> {
     fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
         state.dirty_pages -= 1;
         state.failed_pages -= failed;
-        uncharge(&self.base.devices, &file.device, 1);
+        uncharge(&self.base.devices, &file.device, 1, self.base.moment());
         self.base.local().count(Counter::PagesTruncated, 1);
     }
 

@@ -108,6 +108,10 @@ knobs! {
         "How long a file must be unused before a lookup asks the host whether it was changed there, and how long a name that was looked up is remembered.";
     NfsInflightBytes "nfs_inflight_bytes_max" "bytes" Engine 16777216 1048576 1073741824
         "Most request and reply bytes in progress on one connection before it is read no further.";
+    NfsIdleCentisecs "nfs_idle_centisecs" "centiseconds" Engine 36000 0 360000
+        "How long a connection without calls in progress may be silent before it is closed. 0 is for ever. Clients connect again by themselves.";
+    NfsPeerConnections "nfs_peer_connections_max" "connections" Engine 768 1 1024
+        "Most connections from one address (of IPv6, from one network of 64 bits); of all together there are at most 1,024. For a further one the address's oldest idle connection is closed; if all have calls in progress it is refused.";
 }
 
 /// How many knobs there are.

@@ -18,6 +18,7 @@ pub(crate) use modelled::{SpinGuard, SpinLock};
 
 mod spin {
     use std::cell::UnsafeCell;
+    use std::marker::PhantomData;
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -47,7 +48,7 @@ mod spin {
             if self.held.swap(true, Ordering::Acquire) {
                 self.wait();
             }
-            SpinGuard { lock: self }
+            SpinGuard { lock: self, value: PhantomData }
         }
 
         #[cold]
@@ -68,6 +69,9 @@ mod spin {
     /// The lock, held.
     pub(crate) struct SpinGuard<'a, T> {
         lock: &'a SpinLock<T>,
+        /// The guard is as good as the value itself: threads may share the guard only if they may share the
+        /// value. The lock alone would say that it is enough for the value to be sent.
+        value: PhantomData<&'a mut T>,
     }
 
     impl<T> Deref for SpinGuard<'_, T> {
@@ -94,6 +98,9 @@ mod spin {
             self.lock.held.store(false, Ordering::Release);
         }
     }
+
+    #[cfg(test)]
+    mod tests;
 }
 
 /// A model cannot follow who spins, so it has loom's lock.

@@ -3,12 +3,14 @@
 //! Owns: which bytes are arguments of a procedure at all; the rest is refused as garbage.
 //! Does not own: whether a well-formed call makes sense (the procedures).
 //! Invariants: names and data are slices of the received record, never copies; bytes after the last
-//! argument are ignored, as other servers do.
+//! argument are ignored, as other servers do. Of a WRITE that was too long to be received whole the data
+//! is what there is of it.
 
 use bytes::Bytes;
 use volume::{AttributeChange, SetTime, SpecialKind, Timestamp};
 
 use crate::limits::{HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX};
+use crate::record::RECORD_BYTES_MAX;
 use crate::xdr::{Reader, XdrError};
 
 /// The names of the procedures by number, as counters.
@@ -227,9 +229,6 @@ impl Fields<'_> {
 
     fn time(&mut self) -> Result<Timestamp, XdrError> {
         let (seconds, nanos) = (self.reader.u32()?, self.reader.u32()?);
-        if nanos >= 1_000_000_000 {
-            return Err(XdrError::Value { field: "nanoseconds", value: nanos });
-        }
         Ok(Timestamp { seconds: seconds.into(), nanos })
     }
 
@@ -272,10 +271,11 @@ impl Fields<'_> {
             2 => Stability::FileSync,
             value => return Err(XdrError::Value { field: "stable_how", value }),
         };
-        let data = self.rest()?;
-        if data.len() != extent.count as usize {
-            return Err(XdrError::Value { field: "the count of the data", value: extent.count });
-        }
+        let data = if self.record.len() < RECORD_BYTES_MAX {
+            self.rest()?
+        } else {
+            self.record.slice_ref(self.reader.opaque_beginning()?)
+        };
         Ok(Arguments::Write { extent, stability, data })
     }
 

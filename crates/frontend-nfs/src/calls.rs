@@ -13,10 +13,11 @@ use crate::rpc::Refusal;
 use crate::status::Status;
 
 /// Refusals and what else can become of a record, after the procedures.
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "rpc_mismatch",
     "rpc_auth_rejected",
     "rpc_auth_bad",
+    "rpc_auth_tooweak",
     "rpc_prog_unavail",
     "rpc_prog_mismatch",
     "rpc_proc_unavail",
@@ -57,15 +58,16 @@ impl Event {
                         Refusal::RpcMismatch => 0,
                         Refusal::RejectedCredential => 1,
                         Refusal::BadCredential => 2,
-                        Refusal::ProgramUnavailable => 3,
-                        Refusal::ProgramMismatch { .. } => 4,
-                        Refusal::ProcedureUnavailable => 5,
-                        Refusal::GarbageArguments => 6,
+                        Refusal::WeakCredential => 3,
+                        Refusal::ProgramUnavailable => 4,
+                        Refusal::ProgramMismatch { .. } => 5,
+                        Refusal::ProcedureUnavailable => 6,
+                        Refusal::GarbageArguments => 7,
                     }
             }
-            Self::StrayReply => OTHERS_AT + 7,
-            Self::Duplicate => OTHERS_AT + 8,
-            Self::Connected => OTHERS_AT + 9,
+            Self::StrayReply => OTHERS_AT + 8,
+            Self::Duplicate => OTHERS_AT + 9,
+            Self::Connected => OTHERS_AT + 10,
             Self::Ended(status) => STATUSES_AT + status as usize,
         }
     }

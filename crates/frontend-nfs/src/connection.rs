@@ -55,6 +55,8 @@ impl<F: Future + Unpin> Future for Charged<F> {
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
     peer: IpAddr,
+    /// Whether its calls are looked at.
+    admitted: bool,
     records: record::Records,
     /// Calls that may be dropped: the client will ask again.
     running: FuturesUnordered<Charged<Running>>,
@@ -67,10 +69,11 @@ pub struct Connection<P: Platform> {
 }
 
 impl<P: Platform> Connection<P> {
-    pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr) -> Self {
+    pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr, admitted: bool) -> Self {
         Self {
             server,
             peer,
+            admitted,
             records: record::Records::default(),
             running: FuturesUnordered::new(),
             changing: FuturesUnordered::new(),
@@ -116,6 +119,7 @@ impl<P: Platform> Connection<P> {
     fn start(&mut self, chunk: &record::Chunk, record: Range<usize>) {
         let bytes = chunk.bytes(record.clone());
         match rpc::parse(bytes) {
+            Incoming::Call(call) if !self.admitted => self.refuse(call.xid, Refusal::WeakCredential),
             Incoming::Call(call) => match self.route(&call) {
                 Ok(NFS) if self.try_answer(&call, bytes) => {}
                 Ok(program) => {
@@ -261,7 +265,7 @@ impl<P: Platform> Machine for Connection<P> {
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
-        record::lacking(input)
+        self.records.lacking(input)
     }
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {

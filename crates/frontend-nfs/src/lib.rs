@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod arguments;
 mod batch;
 mod calls;
@@ -28,6 +29,7 @@ mod server;
 mod status;
 mod xdr;
 
+pub use admission::Admission;
 pub use connection::Connection;
 pub use mount::MOUNTS_MAX;
 pub use record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};

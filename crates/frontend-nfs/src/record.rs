@@ -2,25 +2,32 @@
 //!
 //! Owns: the fragments of a record that has not ended, and the records not yet looked at.
 //! Does not own: what is in a record.
-//! Invariants: a record is at most [`RECORD_BYTES_MAX`] long and of [`FRAGMENTS_MAX`] fragments, known
-//! before its bytes are waited for; what comes in one fragment is never copied.
+//! Invariants: a record is of [`FRAGMENTS_MAX`] fragments at most. Of one that is longer than
+//! [`RECORD_BYTES_MAX`] the beginning is kept, up to there, and the rest thrown away as it comes in, so
+//! that a client which sends larger WRITEs than it was told gets an answer and not a broken connection.
+//! One that claims more than [`SENT_BYTES_MAX`] is refused before its bytes are waited for. What comes
+//! in one fragment, and is not too long, is never copied.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use volume::ProtocolError;
 
 use crate::limits::WRITE_BYTES_MAX;
 
 /// Most bytes a record may have: the largest WRITE, and room for its header (928 bytes at most).
 pub const RECORD_BYTES_MAX: usize = WRITE_BYTES_MAX as usize + 4096;
+/// Most bytes of a record that are received at all, those thrown away included.
+pub(crate) const SENT_BYTES_MAX: usize = 64 << 20;
 /// Most fragments a record may come in, empty ones included.
 pub const FRAGMENTS_MAX: u32 = 1024;
 
 /// Bytes of a record mark.
 pub(crate) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
+/// Bytes that are thrown away are received in pieces of this size.
+const UNWANTED_STEP: usize = 64 << 10;
 
 /// The record mark of a reply of `len` bytes in one fragment.
 ///
@@ -86,14 +93,38 @@ pub(crate) struct Records {
     /// The fragments so far of a record in several, after room for a mark. Empty: no such record.
     assembly: BytesMut,
     assembly_fragments: u32,
+    /// Bytes of the record in `assembly` that were thrown away, or are to be.
+    cut_bytes: usize,
+    /// What is still to come of a fragment whose beginning was taken, and whether it is the last one.
+    unwanted: usize,
+    unwanted_ends: bool,
 }
 
 impl Records {
     /// Takes all whole fragments from the front of `input`.
     pub(crate) fn receive(&mut self, input: &mut BytesMut) -> Result<(), ProtocolError> {
+        if !self.throw_away(input) {
+            return Ok(());
+        }
         let (mut whole, mut records) = (0, 0);
         while let Some((len, last)) = fragment(&input[whole..]) {
             self.check(len, last)?;
+            let wanted = self.wanted(len);
+            if wanted < len {
+                self.push(input.split_to(whole).freeze(), records);
+                (whole, records) = (0, 0);
+                if input.len() < MARK_BYTES + wanted {
+                    break;
+                }
+                let fragment = input.split_to(MARK_BYTES + wanted);
+                self.assemble(&fragment[MARK_BYTES..], false);
+                (self.unwanted, self.unwanted_ends) = (len - wanted, last);
+                self.cut_bytes += len - wanted;
+                if !self.throw_away(input) {
+                    return Ok(());
+                }
+                continue;
+            }
             let end = whole + MARK_BYTES + len;
             if input.len() < end {
                 break;
@@ -119,7 +150,7 @@ impl Records {
         {
             self.check(len, last)?;
             let end = whole + MARK_BYTES + len;
-            if !last || piece.len() < end {
+            if !last || self.wanted(len) < len || piece.len() < end {
                 break;
             }
             (whole, records) = (end, records + 1);
@@ -128,12 +159,32 @@ impl Records {
         Ok(())
     }
 
+    /// Bytes so far of a record in several fragments.
+    fn assembled(&self) -> usize {
+        self.assembly.len().saturating_sub(MARK_BYTES)
+    }
+
+    /// How many of the next `len` bytes of the record are kept.
+    fn wanted(&self, len: usize) -> usize {
+        len.min(RECORD_BYTES_MAX - self.assembled())
+    }
+
+    /// Throws away what is there of the unwanted rest of a fragment. False if more of it is to come.
+    fn throw_away(&mut self, input: &mut BytesMut) -> bool {
+        let count = self.unwanted.min(input.len());
+        input.advance(count);
+        self.unwanted -= count;
+        if self.unwanted == 0 && std::mem::take(&mut self.unwanted_ends) {
+            self.assemble(&[], true);
+        }
+        self.unwanted == 0
+    }
+
     /// What a mark claims is refused before any of it is waited for.
     fn check(&self, len: usize, last: bool) -> Result<(), ProtocolError> {
-        let before = self.assembly.len().saturating_sub(MARK_BYTES);
-        let total = before + len;
-        if total > RECORD_BYTES_MAX {
-            let reason = format!("a record of {total} bytes or more; at most {RECORD_BYTES_MAX} are taken");
+        let total = self.assembled() + self.cut_bytes + len;
+        if total > SENT_BYTES_MAX {
+            let reason = format!("a record of {total} bytes or more; at most {SENT_BYTES_MAX} are received");
             return Err(ProtocolError { reason });
         }
         if last && total == 0 {
@@ -154,7 +205,7 @@ impl Records {
         self.assembly_fragments += 1;
         if last {
             let mut record = std::mem::take(&mut self.assembly);
-            self.assembly_fragments = 0;
+            (self.assembly_fragments, self.cut_bytes) = (0, 0);
             let mark = mark(record.len() - MARK_BYTES);
             record[..MARK_BYTES].copy_from_slice(&mark.to_be_bytes());
             self.push(record.freeze(), 1);
@@ -195,13 +246,15 @@ impl Records {
     pub(crate) fn waiting(&self) -> usize {
         self.chunk_records
     }
-}
 
-/// How many bytes the fragment at the front of `input` still lacks; its mark if that is not there.
-pub(crate) fn lacking(input: &[u8]) -> usize {
-    match fragment(input) {
-        None => MARK_BYTES - input.len(),
-        Some((len, _)) => (MARK_BYTES + len.min(RECORD_BYTES_MAX)).saturating_sub(input.len()),
+    /// How many bytes the fragment at the front of `input` still lacks before something can be done with
+    /// it; its mark if that is not there.
+    pub(crate) fn lacking(&self, input: &[u8]) -> usize {
+        match fragment(input) {
+            _ if self.unwanted > 0 => self.unwanted.min(UNWANTED_STEP),
+            None => MARK_BYTES - input.len(),
+            Some((len, _)) => (MARK_BYTES + self.wanted(len)).saturating_sub(input.len()),
+        }
     }
 }
 

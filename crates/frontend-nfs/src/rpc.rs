@@ -66,6 +66,8 @@ pub enum Refusal {
     RejectedCredential,
     /// A credential whose bytes are not what its flavour says.
     BadCredential,
+    /// A credential that proves too little: the peer is not one of those that are answered.
+    WeakCredential,
     /// No such program here.
     ProgramUnavailable,
     /// The program is here in other versions.
@@ -172,6 +174,7 @@ pub(crate) fn write_refusal(writer: &mut Writer, xid: u32, refusal: Refusal) {
         Refusal::RpcMismatch => &[0, RPC_VERSION, RPC_VERSION],
         Refusal::BadCredential => &[1, 1],
         Refusal::RejectedCredential => &[1, 2],
+        Refusal::WeakCredential => &[1, 5],
         _ => &[],
     };
     writer.u32(xid);

@@ -1,14 +1,14 @@
 //! What all connections share.
 //!
-//! Owns: the reply cache, the list of mounts, the sum of the calls counted.
+//! Owns: which peers are answered, the reply cache, the list of mounts, the sum of the calls counted.
 //! Does not own: files (the volume), sockets (the world), what happens on one connection.
 //! Invariants: nothing here grows without a bound, and nothing is locked while a call waits.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
-use volume::{Platform, Volume};
+use volume::{Peer, Platform, Volume};
 
+use crate::admission::Admission;
 use crate::calls::{Calls, Event};
 use crate::connection::Connection;
 use crate::mount::Mounts;
@@ -17,23 +17,32 @@ use crate::reply_cache::ReplyCache;
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
+    admission: Admission,
     pub(crate) mounts: Mounts,
     pub(crate) replies: ReplyCache,
     pub(crate) calls: Calls,
 }
 
 impl<P: Platform> Server<P> {
-    /// A server without connections.
-    pub fn new(volume: Arc<Volume<P>>) -> Arc<Self> {
-        Arc::new(Self { volume, mounts: Mounts::default(), replies: ReplyCache::default(), calls: Calls::new() })
+    /// A server without connections, which answers the peers that `admission` says.
+    pub fn new(volume: Arc<Volume<P>>, admission: Admission) -> Arc<Self> {
+        Arc::new(Self {
+            volume,
+            admission,
+            mounts: Mounts::default(),
+            replies: ReplyCache::default(),
+            calls: Calls::new(),
+        })
     }
 
     /// The server's side of a new connection from `peer`. Dropping it drops its calls in progress,
     /// except those that change names or attributes, which are run to their end.
-    pub fn connection(self: &Arc<Self>, peer: IpAddr) -> Connection<P> {
+    /// A peer that is not admitted gets a connection too: it is told with each call that it may not.
+    pub fn connection(self: &Arc<Self>, peer: impl Into<Peer>) -> Connection<P> {
+        let peer = peer.into();
         self.calls.count(Event::Connected);
         // One client, whichever kind of address it comes by.
-        Connection::new(Arc::clone(self), peer.to_canonical())
+        Connection::new(Arc::clone(self), peer.address.to_canonical(), self.admission.admits(&peer))
     }
 
     /// How many calls of each procedure there were, how many were refused and why, and how many

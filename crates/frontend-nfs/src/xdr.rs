@@ -82,6 +82,13 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    /// As [`Reader::opaque`], of any length, and as much as there is of one that the record cuts off. Nothing
+    /// can be read after it.
+    pub(crate) fn opaque_beginning(&mut self) -> Result<&'a [u8], XdrError> {
+        let len = self.u32()? as usize;
+        self.take(len.min(self.bytes.len() - self.at))
+    }
+
     /// An unsigned 32-bit integer.
     pub(crate) fn u32(&mut self) -> Result<u32, XdrError> {
         Ok(u32::from_be_bytes(self.fixed()?))

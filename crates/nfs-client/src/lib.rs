@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod check;
 mod connection;
 mod load;
 mod procedures;

@@ -20,9 +20,10 @@ pub(crate) fn monotonic() -> Nanos {
     Nanos((time.tv_sec as u64).wrapping_mul(Nanos::SECOND).wrapping_add(time.tv_nsec as u64))
 }
 
-/// The time of day.
+/// The time of day as of the last tick: the clock that the host's file systems take times from, so that
+/// a time told to a client is not later than the one that a file has once it is written.
 pub(crate) fn wall() -> WallNanos {
-    WallNanos(nanos(clock_gettime(ClockId::Realtime)))
+    WallNanos(nanos(clock_gettime(ClockId::RealtimeCoarse)))
 }
 
 thread_local! {

@@ -78,16 +78,18 @@ impl HostDevice {
             Access::Direct { block_bytes, memory_align } => (block_bytes, memory_align),
             Access::Buffered { .. } => (512, 1),
         };
+        let limits = Limits {
+            block_bytes,
+            request_bytes_max: REQUEST_BYTES_MAX,
+            depth: DEPTH,
+            file_bytes_max: probe::file_bytes_max(directory.as_fd()),
+            volatile_cache: true,
+            ..Limits::default()
+        };
         let core = Core {
             platform: platform.clone(),
             directory,
-            limits: Limits {
-                block_bytes,
-                request_bytes_max: REQUEST_BYTES_MAX,
-                depth: DEPTH,
-                volatile_cache: true,
-                ..Limits::default()
-            },
+            limits,
             access,
             memory_align: memory_align as usize,
             pool: WorkerPool::new("afflux-io", THREADS_MAX, 2 * DEPTH as usize),

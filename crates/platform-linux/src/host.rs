@@ -1,11 +1,12 @@
 //! Host directories as a volume's tree: every call relative to an open descriptor and one name.
 //!
 //! Owns: the exported directories' descriptors, the file systems met below them, the way of each
-//! call to the worker pool.
+//! call to the worker pool of its device.
 //! Does not own: what is cached of objects (the volume), file bytes (`HostFile` and its device).
 //! Invariants: a name is one entry of one open directory, resolved by openat2 beneath it without
 //! following any link; a directory is used only while it is found below an export. So nothing outside
-//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool.
+//! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool of
+//! its device: a file system that hangs stops calls about itself alone.
 
 mod calls;
 mod climb;
@@ -15,7 +16,9 @@ mod identity;
 mod key;
 mod limits;
 mod node;
+mod place;
 mod start;
+mod undo;
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -30,9 +33,10 @@ use self::filesystems::FileSystems;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 use self::node::HostNode;
+use self::place::Roots;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::WorkerPool;
+use crate::pool::DevicePools;
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -45,15 +49,18 @@ pub struct HostTree {
 
 /// What calls on the pool's threads share.
 struct Core {
-    pool: WorkerPool,
+    /// Where calls run, by the device they are about.
+    pools: DevicePools,
     /// /proc/self/fd: the way to reopen an object that is held by a descriptor alone.
     descriptors: OwnedFd,
     /// openat2 is there.
     beneath: bool,
     /// open_by_handle_at works for us.
     by_handle: bool,
-    /// Device and inode of each export's root, by which climbing ends.
-    roots: Vec<(u64, u64)>,
+    /// Each export's root, by which climbing ends.
+    roots: Roots,
+    /// Files that were moved out are refused, too.
+    subtree_check: bool,
     file_systems: FileSystems,
 }
 
@@ -64,24 +71,15 @@ impl HostTree {
         &self.notes
     }
 
-    /// Runs `call` on the pool.
-    fn run<T: Send + 'static>(
-        &self,
-        call: impl FnOnce(&Arc<Core>) -> Result<T, VolumeError> + Send + 'static,
-    ) -> Pending<'static, T> {
-        let core = Arc::clone(&self.core);
-        let pool = self.core.pool.clone();
-        Box::pin(pool.run(move || call(&core)))
-    }
-
-    /// Runs `call` with the node on the pool.
+    /// Runs `call` with the node on a thread of the node's device.
     fn with<T: Send + 'static>(
         &self,
         node: &Node,
         call: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
     ) -> Pending<'static, T> {
-        let node = host_node(node);
-        self.run(move |core| call(core, &node))
+        let (core, node) = (Arc::clone(&self.core), host_node(node));
+        let pool = node.pool().clone();
+        Box::pin(pool.run(move || call(&core, &node)))
     }
 }
 
@@ -126,15 +124,16 @@ impl Directory for HostTree {
         self.core.opens(identity)
     }
 
+    fn confines_files(&self) -> bool {
+        self.core.subtree_check
+    }
+
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
-        self.run(move |core| core.open_identity(&identity))
+        Box::pin(identity::open_identity(Arc::clone(&self.core), identity))
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
-        self.with(directory, move |core, directory| {
-            core.contained(directory)?;
-            core.lookup(directory, &name)
-        })
+        self.with(directory, move |core, directory| core.lookup(directory, &name))
     }
 
     fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
@@ -148,12 +147,8 @@ impl Directory for HostTree {
         self.with(directory, |core, directory| core.parent(directory))
     }
 
-    fn list(&self, directory: &Node, mut window: Window) -> Pending<'_, (Window, Stat)> {
-        self.with(directory, move |core, directory| {
-            core.contained(directory)?;
-            calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))?;
-            Ok((window, directory.stat()?))
-        })
+    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+        self.with(directory, move |core, directory| core.list(directory, &window))
     }
 
     fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
@@ -164,30 +159,33 @@ impl Directory for HostTree {
     }
 
     fn stat(&self, node: &Node) -> Pending<'_, Stat> {
-        self.with(node, |_, node| node.stat())
+        self.with(node, |core, node| core.stat(node))
     }
 
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
-        self.run(move |_| Ok(nodes.iter().map(|node| host_node(node).stat().ok()).collect()))
+        let Some(first) = nodes.first().cloned() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
+        // All are of one device.
+        self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
     fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
         self.with(node, move |core, node| {
+            core.confined(node)?;
             core.apply(node, &change)?;
-            node.stat()
+            core.stat(node)
         })
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
-        self.with(node, |core, node| core.access(node))
+        self.with(node, |core, node| core.told(node, core.access(node)))
     }
 
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
-        self.with(node, |_, node| calls::read_link(node.fd()))
+        self.with(node, |core, node| core.told(node, calls::read_link(node.fd())))
     }
 
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
-        self.with(node, move |core, node| core.open_data(node, must_write))
+        self.with(node, move |core, node| core.told(node, core.open_data(node, must_write)))
     }
 
     fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
@@ -204,20 +202,20 @@ impl Directory for HostTree {
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
-        let directory = host_node(directory);
-        self.with(node, move |core, node| core.link(node, &directory, &name))
+        let node = host_node(node);
+        self.with(directory, move |core, directory| core.link(&node, directory, &name))
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
-        self.with(node, |core, node| core.sync(node))
+        self.with(node, |core, node| core.told(node, core.sync(node)))
     }
 
     fn space(&self, node: &Node) -> Pending<'_, Space> {
-        self.with(node, |_, node| calls::space(node.fd()))
+        self.with(node, |core, node| core.told(node, calls::space(node.fd())))
     }
 
     fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
-        self.with(node, |_, node| calls::path_limits(node.fd()))
+        self.with(node, |core, node| core.told(node, calls::path_limits(node.fd())))
     }
 }
 

@@ -18,6 +18,9 @@ mod scratch;
 
 pub use device::{Caching, HostDevice, HostFile};
 pub use host::{HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices};
-pub use net::{CONNECTIONS_MAX, ListenError, Listener, Peer, ServeCounts, ServeHandle, serve};
+pub use net::{
+    CONNECTIONS_MAX, ListenError, Listener, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
+    peers_are_identified, serve,
+};
 pub use platform::{IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, StartError};
 pub use pool::WorkerPool;

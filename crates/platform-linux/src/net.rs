@@ -5,12 +5,15 @@
 //! Invariants: page frames go to the kernel where they are, without a copy, and are let go when sent.
 
 mod connection;
+mod crowd;
 mod listener;
+mod owner;
 mod serve;
 mod socket;
 
-pub use listener::{ListenError, Listener, Peer};
-pub use serve::{CONNECTIONS_MAX, ServeCounts, ServeHandle, serve};
+pub use crowd::{RefusedConnection, ServeLimits};
+pub use listener::{ListenError, Listener};
+pub use serve::{CONNECTIONS_MAX, ServeCounts, ServeHandle, peers_are_identified, serve};
 
 #[cfg(test)]
 mod tests;

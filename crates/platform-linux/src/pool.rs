@@ -5,6 +5,8 @@
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
 //! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it.
 
+mod by_device;
+
 use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
@@ -13,6 +15,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
+
+pub(crate) use self::by_device::DevicePools;
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -62,6 +66,12 @@ impl WorkerPool {
                 work_came: Condvar::new(),
             }))),
         }
+    }
+
+    /// Another pool of the same name and bounds, with threads and a queue of its own.
+    pub(crate) fn another(&self) -> Self {
+        let inner = &self.owner.0;
+        Self::new(&inner.name, inner.threads_max, inner.queue_max)
     }
 
     /// Runs `work` on a thread of the pool and ends with what it returns. Nothing happens before the

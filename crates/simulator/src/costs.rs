@@ -11,8 +11,9 @@
 //! ```
 //!
 //! The costs are those of one of a counter's unit, by the counter's name; of `step`, one poll of a
-//! task; and of `switch`, a CPU's turning to a task that is not the one it ran last. What a file
-//! leaves out costs nothing.
+//! task; and of `switch`, a CPU's turning to a task that is not the one it ran last. Those of [`CostOf::Caller`]
+//! are charged by runs that ask for it alone ([`crate::simulation::Callers`]). What a file leaves out costs
+//! nothing.
 //!
 //! Owns: the tables that come along, the format, its errors.
 //! Does not own: measuring (the command), what is counted (`engine::counters`).
@@ -44,13 +45,47 @@ pub enum CostOf {
     Switch,
     /// One more on a counter.
     Counter(Counter),
+    /// What the caller of a read or a write pays on top of the engine's work.
+    Caller(CallerCost),
+}
+
+/// What a job's call costs besides the engine's work, where the run charges it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CallerCost {
+    /// A kernel's `pread` of a cached page, without the copy.
+    ReadCall,
+    /// A kernel's `pwrite` to a dirty page, without the copy.
+    WriteCall,
+    /// A page that is copied out of memory, not out of the CPU's cache, after another one than that before it.
+    RandomPage,
+    /// The next page of such a read.
+    ReadPage,
+    /// The next page of such a write.
+    WritePage,
+}
+
+impl CallerCost {
+    /// All, in the order of tables.
+    pub const ALL: [Self; 5] = [Self::ReadCall, Self::WriteCall, Self::RandomPage, Self::ReadPage, Self::WritePage];
+
+    /// The key in a file, and the unit.
+    fn key(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ReadCall => ("kernel_read_call", "ns/call"),
+            Self::WriteCall => ("kernel_write_call", "ns/call"),
+            Self::RandomPage => ("memory_random", "ns/page"),
+            Self::ReadPage => ("memory_read", "ns/page"),
+            Self::WritePage => ("memory_write", "ns/page"),
+        }
+    }
 }
 
 impl CostOf {
     /// Everything that may cost something, in the order of tables.
     pub fn all() -> impl Iterator<Item = Self> {
         let counters = Counter::ALL.iter().map(|counter| Self::Counter(*counter));
-        [Self::Step, Self::Switch].into_iter().chain(counters.filter(|of| of.unit().is_some()))
+        let callers = CallerCost::ALL.into_iter().map(Self::Caller);
+        [Self::Step, Self::Switch].into_iter().chain(counters.filter(|of| of.unit().is_some())).chain(callers)
     }
 
     /// The key in a file.
@@ -59,6 +94,7 @@ impl CostOf {
             Self::Step => "step",
             Self::Switch => "switch",
             Self::Counter(counter) => COUNTERS[counter as usize].name,
+            Self::Caller(cost) => cost.key().0,
         }
     }
 
@@ -74,6 +110,7 @@ impl CostOf {
                 "events" => Some("ns/event"),
                 _ => None,
             },
+            Self::Caller(cost) => Some(cost.key().1),
         }
     }
 }
@@ -160,6 +197,11 @@ impl CostTable {
     /// Each cost with its source, in the order of [`CostOf::all`].
     pub fn costs(&self) -> &[Cost] {
         &self.costs
+    }
+
+    /// What a caller pays for this, in picoseconds.
+    pub(crate) fn caller_ps(&self, cost: CallerCost) -> u64 {
+        self.costs.iter().find(|known| known.of == CostOf::Caller(cost)).map_or(0, |known| known.ps)
     }
 
     pub(crate) fn step_ns(&self) -> u64 {

@@ -29,11 +29,13 @@ pub struct TreeOptions {
     pub by_identity: bool,
     /// Most descriptors that a volume may hold.
     pub descriptors_max: usize,
+    /// Every so often the clock moves on that objects get their times from.
+    pub clock_tick_ns: u64,
 }
 
 impl Default for TreeOptions {
     fn default() -> Self {
-        Self { by_identity: true, descriptors_max: 100_000 }
+        Self { by_identity: true, descriptors_max: 100_000, clock_tick_ns: 1 }
     }
 }
 
@@ -56,6 +58,7 @@ impl MemoryTree {
             platform: Arc::clone(world.platform()),
             disk: Arc::clone(disk),
             objects: Mutex::default(),
+            clock_tick_ns: options.clock_tick_ns,
         });
         let now = shared.now();
         let body = Body::Directory { parent: ROOT, entries: BTreeMap::new() };

@@ -23,7 +23,7 @@ mod trace;
 pub mod workload;
 mod world;
 
-pub use costs::{COST_NS_MAX, Cost, CostError, CostOf, CostTable};
+pub use costs::{COST_NS_MAX, CallerCost, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
     Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultScript, FaultTarget, FaultWhat, FaultWindow,

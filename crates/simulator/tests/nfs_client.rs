@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use engine::settings::Settings;
 use engine::{DeviceError, Engine, Nanos, Platform};
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use simulator::workload::nfs_client::{NfsClient, NfsClientError, NfsClientOptions, NfsClientOutcome, NfsEntry};
 use simulator::{
     Disk, DiskOptions, Fault, FaultTarget, FaultWhat, Link, LinkOptions, MemoryTree, SimPlatform, StampModel,
@@ -40,7 +40,7 @@ impl Lab {
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let volume = volume(&world, &tree, frames);
         let link = Link::new(&world, 0, LinkOptions::parse(link).unwrap());
-        let entry = NfsEntry::new(world.platform(), link, Server::new(Arc::clone(&volume)));
+        let entry = NfsEntry::new(world.platform(), link, Server::new(Arc::clone(&volume), Admission::AnyPeer));
         let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
         Self { world, disk, tree, volume, entry, model }
     }
@@ -139,7 +139,7 @@ fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed()
         for device in 0..first.engine().status().devices.len() {
             assert!(first.engine().drain(engine::DeviceId(device as u32)).await.is_empty());
         }
-        entry.replace_server(Some(Server::new(next)));
+        entry.replace_server(Some(Server::new(next, Admission::AnyPeer)));
     });
     let outcome = lab.world.run(client.run()).unwrap().unwrap();
     assert!(outcome.connections_lost == 1 && outcome.resent_bytes >= 500_000, "{outcome:?}");

@@ -1,7 +1,9 @@
 //! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
 
+use std::ops::ControlFlow;
+
 use engine::{Nanos, Platform};
-use simulator::simulation::{Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
+use simulator::simulation::{Callers, Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
 use simulator::workload::fio::{Surroundings, parse};
 use simulator::workload::nfs_client::NfsClientOptions;
 use simulator::workload::{NfsStream, Readers, Workload};
@@ -141,6 +143,33 @@ fn a_call_takes_its_time() {
     let outcome = run(&simulation);
     assert_eq!(outcome.jobs.iter().map(|job| job.elapsed_ns).collect::<Vec<_>>(), [16_000, 32_000]);
     assert_eq!(outcome.jobs[1].write.latency.mean_ns, 2000);
+}
+
+#[test]
+fn callers_pay_for_memory_and_for_a_kernels_calls_where_that_is_asked_for() {
+    let rate = |size: &str, callers, policy: &str| {
+        let text = format!("[x]\nrw=read\nbs=128k\nsize={size}\ntime_based\nruntime=1s\nfilename=a\n");
+        let mut simulation = Simulation { callers, ..small(&text) };
+        (simulation.memory_bytes, simulation.contents) = (256 << 20, Contents::Stamped);
+        simulation.policy = policy.to_owned();
+        simulation.devices = vec![DeviceChoice::plain(DiskOptions::default())];
+        // The first pass comes from the disk, the median call does not.
+        let outcome = run(&simulation);
+        let fast = outcome.jobs[0].read.latency.percentiles_ns[0].1;
+        (128 << 10) as f64 / fast as f64
+    };
+    let (in_process, charged) = (Callers::InProcess, Callers::AsMeasured);
+    for (size, callers, policy, expected) in [
+        ("8m", in_process, "afflux", 54.0..60.0),
+        ("128m", in_process, "afflux", 54.0..60.0),
+        ("8m", charged, "afflux", 54.0..60.0),
+        ("128m", charged, "afflux", 30.0..36.0),
+        // Measured: 31 GB/s in order from 256 MiB.
+        ("128m", charged, "linux-6.1", 29.0..33.0),
+    ] {
+        let rate = rate(size, callers, policy);
+        assert!(expected.contains(&rate), "{size} {callers:?} {policy}: {rate} GB/s");
+    }
 }
 
 #[test]
@@ -357,7 +386,48 @@ fn progress_is_told() {
     simulation.run(&mut |progress| seen.push(progress)).expect("runs");
     assert!(seen.len() > 10);
     assert!(seen.is_sorted_by_key(|progress| progress.virtual_ns) && seen.is_sorted_by_key(|progress| progress.bytes));
-    assert_eq!(seen[0].bytes_total, Some(1 << 20));
+    assert_eq!((seen[0].bytes_total, seen[0].time_total_ns), (Some(1 << 20), None));
+}
+
+#[test]
+fn what_goes_by_time_is_told_when_it_is_over() {
+    let told = |text: &str, until_ns| {
+        let mut told = None;
+        let simulation = Simulation { until_ns, ..small(text) };
+        simulation.run(&mut |progress| told = Some((progress.bytes_total, progress.time_total_ns))).expect("runs");
+        told
+    };
+    let timed = "[x]\nrw=write\nsize=1m\nrate_iops=20\ntime_based\nruntime=3s\nstartdelay=1s\n";
+    let second = "[y]\nrw=write\nsize=1m\nrate_iops=20\ntime_based\nruntime=2s\n";
+    assert_eq!(told(timed, None), Some((None, Some(4_000_000_000))));
+    assert_eq!(told(&format!("{timed}{second}"), None), Some((None, Some(4_000_000_000))));
+    assert_eq!(told(&format!("{timed}{second}stonewall\n"), None), Some((None, Some(6_000_000_000))));
+    assert_eq!(told(timed, Some(2_500_000_000)), Some((None, Some(2_500_000_000))));
+    assert_eq!(told("[x]\nrw=write\nsize=1m\n", Some(9_000_000_000)), Some((None, Some(9_000_000_000))));
+}
+
+#[test]
+fn a_run_that_is_broken_off_has_the_figures_so_far() {
+    let mut simulation = small("[x]\nrw=write\nbs=64k\nsize=16m\n[y]\nrw=write\nsize=1m\nstonewall\n");
+    simulation.workloads.push(nfs_client());
+    let whole = run(&simulation);
+    // At the first sample, in the middle, and while everything is written out after the jobs.
+    for (break_ns, jobs_left) in [(0, true), (500_000_000, true), (whole.virtual_ns - 20_000_000, false)] {
+        let mut calls_after = 0;
+        let mut broken = false;
+        let cut = simulation.run_while(&mut |progress| {
+            calls_after += u32::from(broken);
+            broken = progress.virtual_ns >= break_ns;
+            if broken { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let cut = cut.unwrap_or_else(|error| panic!("{error}"));
+        assert!(cut.cut && !whole.cut && calls_after == 0);
+        assert!(cut.virtual_ns >= break_ns && cut.virtual_ns < whole.virtual_ns, "{}", cut.virtual_ns);
+        assert_eq!(cut.jobs.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["nfs-client", "x", "y"]);
+        let bytes = |outcome: &Outcome| outcome.jobs.iter().map(|job| job.write.bytes).sum::<u64>();
+        assert_eq!(bytes(&cut) < bytes(&whole), jobs_left, "{break_ns}");
+        assert_eq!((cut.settle_ns, cut.loss, cut.unwritten), (0, None, Vec::new()));
+    }
 }
 
 /// 4 MB over 100 Mbit/s to the disk of 10 MB/s, a window of 1 MiB.

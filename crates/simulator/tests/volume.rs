@@ -82,6 +82,16 @@ fn bytes_of(bytes: &ReadBytes) -> Vec<u8> {
     }
 }
 
+/// Bytes of pages with something in them: what data needs of a disk.
+fn needed(bytes: &[u8]) -> u64 {
+    let pages = bytes.chunks(4096).filter(|page| page.iter().any(|byte| *byte != 0));
+    pages.count() as u64 * 4096
+}
+
+fn whole_pages(bytes: &[u8]) -> u64 {
+    (bytes.len() as u64).next_multiple_of(4096)
+}
+
 fn moves_forward(consistency: &Consistency) {
     let (before, after) = (consistency.before.unwrap(), consistency.after.unwrap());
     assert!(before.mtime < after.mtime && before.ctime < after.ctime, "{before:?} {after:?}");
@@ -148,7 +158,9 @@ impl Client {
         known.bytes[offset..offset + len].copy_from_slice(&data);
         known.mtime = consistency.after.map(|after| after.mtime);
         moves_forward(&consistency);
-        assert_eq!(consistency.after.unwrap().size, end as u64);
+        let after = consistency.after.unwrap();
+        assert_eq!(after.size, end as u64);
+        assert!((needed(&known.bytes)..=whole_pages(&known.bytes)).contains(&after.used), "{after:?}");
     }
 
     async fn check(&self, name: &str, known: &Known) {
@@ -162,6 +174,7 @@ impl Client {
         let attributes = self.volume.attributes(&inode).await.unwrap();
         assert_eq!(attributes.size, known.bytes.len() as u64, "{name}");
         assert_eq!(attributes.links, 1);
+        assert!((needed(&known.bytes)..=whole_pages(&known.bytes)).contains(&attributes.used), "{attributes:?}");
         if let Some(mtime) = known.mtime {
             assert_eq!(attributes.mtime, mtime, "{name}");
         }
@@ -202,6 +215,7 @@ impl Client {
             let outcome = self.volume.set_attributes(&inode, change, None).await;
             outcome.result.unwrap();
             known.bytes.resize(size as usize, 0);
+            assert!(outcome.consistency.after.unwrap().used <= whole_pages(&known.bytes), "{:?}", outcome.consistency);
             known.mtime = outcome.consistency.after.map(|after| after.mtime);
         } else {
             let time = Timestamp { seconds: self.random.below(1 << 31) as i64, nanos: 5 };
@@ -300,7 +314,7 @@ async fn disturb(volume: Arc<Files>, mut random: Random) {
 fn one_seed(seed: u64) -> u64 {
     let by_identity = seed.is_multiple_of(2);
     // As few as there may be: inodes come and go all the time.
-    let options = TreeOptions { by_identity, descriptors_max: 0 };
+    let options = TreeOptions { by_identity, descriptors_max: 0, ..TreeOptions::default() };
     let lab = Lab::new(seed, options.clone());
     let random = Random::new(seed).fork(77);
     let ended = Arc::new(Mutex::new(Vec::new()));
@@ -460,6 +474,88 @@ fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
     assert_eq!(bytes_of(&lab.run(lab.volume.read(&file, 0, 100)).unwrap().bytes), b"theirs");
 }
 
+/// What the host has of "file", as a new server finds it.
+fn on_host(lab: &Lab) -> volume::Attributes {
+    let volume = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
+    lab.run(async {
+        let root = volume.mount(b"/").await.unwrap();
+        volume.lookup(&root, b"file").await.unwrap().1
+    })
+}
+
+#[test]
+fn a_host_with_a_coarse_clock_holds_the_times_that_clients_were_told() {
+    let lab = Lab::new(6, TreeOptions { clock_tick_ns: 4 * Nanos::MILLISECOND, ..TreeOptions::default() });
+    let platform = lab.world.platform();
+    let root = lab.run(lab.volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = lab.run(lab.volume.create(&root, b"file", how)).result.unwrap();
+    for round in 0..20u8 {
+        for part in 0..3 {
+            lab.run(lab.volume.write(&file, part * 4096, Bytes::from(vec![round; 4096]))).result.unwrap();
+        }
+        let told = lab.run(lab.volume.sync(&file, 0, 0)).consistency.after.unwrap();
+        assert_eq!(on_host(&lab).mtime, told.mtime, "round {round}");
+        // Its change time is given by the host alone: it is past what was told when the clock is.
+        lab.run(platform.sleep_until(platform.now().after(1_500 * Nanos::MILLISECOND)));
+        assert!(on_host(&lab).ctime >= told.ctime, "round {round}");
+        let now = lab.run(lab.volume.attributes(&file)).unwrap();
+        assert_eq!((now.mtime, now.ctime), (told.mtime, told.ctime), "round {round}");
+    }
+}
+
+#[test]
+fn the_mode_that_is_told_is_the_one_that_the_host_has_after_writing_back() {
+    let lab = Lab::new(7, TreeOptions::default());
+    let platform = lab.world.platform();
+    let root = lab.run(lab.volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = lab.run(lab.volume.create(&root, b"file", how)).result.unwrap();
+    let mode = |mode| AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+    lab.run(lab.volume.write(&file, 0, Bytes::from_static(b"a program"))).result.unwrap();
+    lab.run(lab.volume.set_attributes(&file, mode(0o6755), None)).result.unwrap();
+    // Written back by age, if it was not before.
+    lab.run(platform.sleep_until(platform.now().after(8 * Nanos::SECOND)));
+    assert_eq!((on_host(&lab).mode, lab.run(lab.volume.attributes(&file)).unwrap().mode), (0o6755, 0o6755));
+    let told = lab.run(lab.volume.write(&file, 0, Bytes::from_static(b"another"))).consistency;
+    moves_forward(&told);
+    assert_eq!((told.after.unwrap().mode, on_host(&lab).mode), (0o755, 0o755));
+}
+
+/// Polls once, and gives up.
+fn begin_and_drop<T>(work: impl Future<Output = T>) -> bool {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    std::pin::pin!(work).poll(&mut cx).is_pending()
+}
+
+#[test]
+fn bytes_that_changed_are_told_by_the_times_also_if_the_write_was_dropped() {
+    let lab = Lab::new(8, TreeOptions::default());
+    let volume = &lab.volume;
+    let how = CreateHow::Guarded(AttributeChange::default());
+    lab.run(async {
+        let root = volume.mount(b"/").await.unwrap();
+        let (file, _) = volume.create(&root, b"file", how).await.result.unwrap();
+        let (other, _) = volume.create(&root, b"other", how).await.result.unwrap();
+        volume.write(&file, 0, Bytes::from(vec![1; 4096])).await.result.unwrap();
+        let told = volume.try_attributes(&file).unwrap();
+        let first = || bytes_of(&volume.try_read(&file, 0, 1).unwrap().bytes)[0];
+        // The first page is dirty, the second is not there: it cannot be had without waiting.
+        assert!(volume.try_write(&file, 0, &[2; 8192]).is_none());
+        let tried = volume.try_attributes(&file).unwrap();
+        assert_eq!(first() != 1, tried.mtime != told.mtime, "changed and told, or neither");
+        // Nothing more may be dirtied: who does not overwrite has to wait.
+        let mut page = 0;
+        while !begin_and_drop(volume.write(&other, page * 4096, Bytes::from(vec![7; 4096]))) {
+            page += 1;
+        }
+        assert!(begin_and_drop(volume.write(&file, 0, Bytes::from(vec![3; 8192]))));
+        assert_eq!(first(), 3, "a beginning was written");
+        let dropped = volume.try_attributes(&file).unwrap();
+        assert!(dropped.mtime > tried.mtime && dropped.ctime > tried.ctime);
+    });
+}
+
 /// Makes a file, drops it from memory, renames it, and has the exports walked for something else.
 fn renamed_while_dropped(lab: &Lab) -> (Vec<u8>, Vec<u8>) {
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
@@ -480,7 +576,7 @@ fn renamed_while_dropped(lab: &Lab) -> (Vec<u8>, Vec<u8>) {
 
 #[test]
 fn an_object_renamed_while_it_was_not_in_memory_is_found_by_its_handle() {
-    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0 });
+    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
     let (handle, gone) = renamed_while_dropped(&lab);
     let root = lab.run(lab.volume.mount(b"/")).unwrap();
     lab.run(lab.volume.rename(&root, b"file", &root, b"other")).0.result.unwrap();
@@ -492,7 +588,7 @@ fn an_object_renamed_while_it_was_not_in_memory_is_found_by_its_handle() {
 
 #[test]
 fn what_others_renamed_is_looked_for_before_its_handle_is_called_stale() {
-    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0 });
+    let lab = Lab::new(4, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
     let (handle, gone) = renamed_while_dropped(&lab);
     // Another server on the same tree: a program on the host.
     let other = serve(&lab.world, &lab.tree.reopened(TreeOptions::default()));
@@ -505,7 +601,7 @@ fn what_others_renamed_is_looked_for_before_its_handle_is_called_stale() {
 #[test]
 fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
     for seed in 0..100 {
-        let lab = Lab::new(seed, TreeOptions { by_identity: false, descriptors_max: 0 });
+        let lab = Lab::new(seed, TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() });
         let root = lab.run(lab.volume.mount(b"/")).unwrap();
         let make = |at: &Object, name: &str| {
             lab.run(lab.volume.make_directory(at, name.as_bytes(), AttributeChange::default())).result.unwrap().0
@@ -520,7 +616,10 @@ fn a_directory_moved_behind_a_walk_takes_nothing_out_of_sight() {
             make(&early, &number.to_string());
         }
         // A new server knows no locations.
-        let volume = serve(&lab.world, &lab.tree.reopened(TreeOptions { by_identity: false, descriptors_max: 0 }));
+        let volume = serve(
+            &lab.world,
+            &lab.tree.reopened(TreeOptions { by_identity: false, descriptors_max: 0, ..TreeOptions::default() }),
+        );
         let mover = Arc::clone(&volume);
         lab.world.spawn("mover", async move {
             let (from, to) = (mover.mount(b"/a").await.unwrap(), mover.mount(b"/z").await.unwrap());

@@ -29,6 +29,12 @@ impl Timestamp {
         }
     }
 
+    /// The first time that is no earlier and of which every file system keeps all.
+    pub(crate) fn next_even_second(self) -> Self {
+        let up = self.seconds.saturating_add(i64::from(self.nanos > 0));
+        Self { seconds: up.saturating_add(up & 1), nanos: 0 }
+    }
+
     /// This time, or the nanosecond after `before` where that is later.
     #[must_use]
     pub fn moved_past(self, before: Self) -> Self {
@@ -39,6 +45,16 @@ impl Timestamp {
         };
         self.max(next)
     }
+}
+
+/// A mode without the bits that let whoever runs the file act as its owner or its group. The group's
+/// bit means that only where the group may execute the file, as kernels have it.
+pub(crate) fn without_privileges(mode: u32) -> u32 {
+    const SET_USER: u32 = 0o4000;
+    const SET_GROUP: u32 = 0o2000;
+    const GROUP_EXECUTES: u32 = 0o010;
+    let group = if mode & GROUP_EXECUTES != 0 { SET_GROUP } else { 0 };
+    mode & !(SET_USER | group)
 }
 
 /// What an object is.
@@ -114,6 +130,20 @@ pub struct Consistency {
     pub after: Option<Attributes>,
 }
 
+impl Consistency {
+    /// This change and the `next` of the same object as one; without a before where others changed the
+    /// object in between, since clients would take that change for their own.
+    pub(crate) fn then(self, next: Self) -> Self {
+        let joined = match (self.after, next.before) {
+            (Some(after), Some(before)) => {
+                (after.size, after.mtime, after.ctime) == (before.size, before.mtime, before.ctime)
+            }
+            _ => false,
+        };
+        Self { before: self.before.filter(|_| joined), after: next.after }
+    }
+}
+
 /// What came of an operation that changes an object, and the object before and after it.
 #[derive(Clone, Debug)]
 pub struct Outcome<T> {
@@ -167,6 +197,11 @@ impl AttributeChange {
         }
         if self.uid == Some(u32::MAX) || self.gid == Some(u32::MAX) {
             return Err(VolumeError::Invalid { what: "4294967295 as an owner or a group" });
+        }
+        // The host would take some of these for 'now' or 'as it is'.
+        let whole = |time| matches!(time, SetTime::To(time) if time.nanos >= Timestamp::SECOND_NANOS);
+        if whole(self.atime) || whole(self.mtime) {
+            return Err(VolumeError::Invalid { what: "1000000000 nanoseconds or more" });
         }
         Ok(())
     }

@@ -1,22 +1,26 @@
 //! Reading and writing a file's bytes.
 //!
-//! Owns: opening a file's bytes when they are first used, the limits of a range, sizes set by clients.
+//! Owns: opening a file's bytes when they are first used, the limits of a range, sizes set by clients,
+//! what becomes of a program's right to act as its owner when its bytes change.
 //! Does not own: pages, dirty limits, writing back (the engine); times of writes (`inode`).
 //! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is taken only
-//! once the tree has said that the file can be written.
+//! once the tree has said that the file can be written, and a setuid bit is gone from the host before
+//! any byte changes. Bytes that changed are told by the times, also where the caller of a write went
+//! away in the middle of it.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use engine::{Error, FILE_BYTES_MAX, File, Platform};
 
-use crate::attributes::{Attributes, Consistency, Kind, Outcome};
+use crate::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome};
 use crate::directory::Data;
 use crate::error::VolumeError;
-use crate::inode::Inode;
+use crate::inode::{Inode, Times};
 use crate::read::SharedPages;
-use crate::volume::Volume;
+use crate::volume::{STOPPED, Volume};
 
 /// The bytes of a read.
 pub enum ReadBytes {
@@ -93,73 +97,117 @@ impl<P: Platform> Volume<P> {
         Ok(finish(inode, file, offset, bytes))
     }
 
-    /// Writes all of `data` if it can be done without waiting, else nothing. Not durable.
+    /// Writes all of `data` if it can be done without waiting; else nothing, or a beginning, which
+    /// [`Volume::write`] of all of it makes good. Not durable.
     #[inline]
     pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
-        inode.changes.fetch_add(1, Ordering::Relaxed);
-        self.engine.try_write(file, offset, data)?;
-        if data.is_empty() {
-            return Some(inode.unchanged());
+        if inode.without_privileges().is_some() {
+            return None;
         }
-        let consistency = inode.written(self.wall());
-        self.settle_later(inode);
-        Some(consistency)
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let written = self.engine.overwrite(file, offset, data);
+        if written == 0 {
+            let nothing = data.is_empty() && offset <= FILE_BYTES_MAX;
+            return nothing.then(|| inode.unchanged());
+        }
+        let consistency = self.note_written(inode, offset..offset + written as u64);
+        (written == data.len()).then_some(consistency)
     }
 
     /// Writes all of `data`, or fails (a beginning may have been written). Waits where the device has
     /// too much unwritten. Not durable: see [`Volume::sync`].
     pub async fn write(&self, inode: &Arc<Inode<P>>, offset: u64, data: Bytes) -> Outcome<()> {
-        let result = self.write_bytes(inode, offset, &data).await;
-        match result {
-            Ok(true) => {
-                let consistency = inode.written(self.wall());
-                self.settle_later(inode);
-                Outcome { result: Ok(()), consistency }
-            }
-            Ok(false) => Outcome { result: Ok(()), consistency: inode.unchanged() },
-            Err(error) => {
-                // A beginning may have been written: the times must tell.
-                if inode.writable_file().is_some_and(|file| !file.is_clean()) {
-                    inode.written(self.wall());
-                    self.settle_later(inode);
-                }
-                Outcome { result: Err(error), consistency: inode.unchanged() }
-            }
+        match self.write_bytes(inode, offset, &data).await {
+            Ok(consistency) => Outcome { result: Ok(()), consistency },
+            // A beginning may have been written: then the times tell, in what is before already.
+            Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
         }
     }
 
-    /// True if there was something to write.
-    async fn write_bytes(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Result<bool, VolumeError> {
+    async fn write_bytes(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Result<Consistency, VolumeError> {
         require_regular(inode)?;
         inode.used_now();
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
-        end.ok_or(VolumeError::TooLarge)?;
+        let end = end.ok_or(VolumeError::TooLarge)?;
         if inode.is_removed() {
             return Err(VolumeError::Stale);
         }
         let file = self.opened(inode, true).await?;
         if data.is_empty() {
-            return Ok(false);
+            return Ok(inode.unchanged());
         }
+        let taken = match inode.without_privileges() {
+            Some(_) => self.take_privileges_carried(inode).await?,
+            None => None,
+        };
         inode.changes.fetch_add(1, Ordering::Relaxed);
+        let writing = Writing::begin(self, inode, file, offset..end);
         self.engine.write(file, offset, data).await?;
-        Ok(true)
+        let written = writing.ended();
+        Ok(taken.map_or(written, |taken| taken.then(written)))
+    }
+
+    /// Has the times tell that these bytes were written.
+    #[inline]
+    fn note_written(&self, inode: &Arc<Inode<P>>, range: Range<u64>) -> Consistency {
+        let consistency = inode.written(self.wall(), &range);
+        self.settle_later(inode);
+        consistency
+    }
+
+    /// As [`Volume::take_privileges`], without `changing` held; carried through if the caller is dropped.
+    async fn take_privileges_carried(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+        let target = Arc::clone(inode);
+        let work = |volume: Arc<Self>| async move {
+            let changing = target.changing.lock().await;
+            let taken = volume.take_privileges(&target).await;
+            drop(changing);
+            if matches!(taken, Ok(Some(_))) {
+                volume.make_durable(&target).await?;
+            }
+            taken
+        };
+        self.carried_through("take privileges", work).await.unwrap_or(Err(STOPPED))
+    }
+
+    /// Takes the bits away, on the host too, that let whoever runs the file act as its owner: its bytes
+    /// are about to be somebody else's. With `changing` held. Nothing if there are none, or the host will
+    /// do it.
+    async fn take_privileges(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+        let Some(mode) = inode.without_privileges() else {
+            return Ok(None);
+        };
+        let look = inode.look();
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+        match self.tree.set(&inode.node, change).await {
+            Ok(stat) => Ok(Some(inode.changed(stat, self.now(), Times::Keep, Some(&look)))),
+            // A file of somebody else's, which we may write to: hosts take the bits from such a writer.
+            Err(VolumeError::NotPermitted | VolumeError::Denied) => {
+                inode.loses_privileges();
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Sets the size, with `changing` held. On the host too on return, not yet durable.
-    pub(crate) async fn set_size(&self, inode: &Arc<Inode<P>>, size: u64) -> Result<(), VolumeError> {
+    pub(crate) async fn set_size(&self, inode: &Arc<Inode<P>>, size: u64) -> Result<Consistency, VolumeError> {
         require_regular(inode)?;
         if size > FILE_BYTES_MAX {
             return Err(VolumeError::TooLarge);
         }
         let file = self.opened(inode, true).await?;
+        let taken = self.take_privileges(inode).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
-        inode.written(self.wall());
+        let look = inode.look();
+        let seen = self.tree.stat(&inode.node).await.ok().map(|stat| (stat, look));
+        let resized = inode.resized(self.wall(), seen);
         self.settle_later(inode);
-        Ok(())
+        Ok(taken.map_or(resized, |taken| taken.then(resized)))
     }
 
     /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.
@@ -175,13 +223,13 @@ impl<P: Platform> Volume<P> {
         if let Some(file) = current(inode) {
             return Ok(file);
         }
-        let changes = inode.changes.load(Ordering::Relaxed);
+        let look = inode.look();
         let data = self.tree.open_data(&inode.node, must_write).await?;
         let (stat, writable) = (data.stat, data.writable);
         if inode.file().is_none() {
             self.attach(inode, data)?;
             // Where others changed the file meanwhile, the engine starts with what is there now.
-            inode.observe(stat, changes, self.now());
+            inode.observe(stat, &look, self.now());
         }
         if writable {
             inode.allow_writing();
@@ -205,6 +253,39 @@ impl<P: Platform> Volume<P> {
         let file = self.engine.open(device, data.backing, data.stat.size);
         inode.opened(file);
         Ok(())
+    }
+}
+
+/// A write that may change bytes and then wait. Dropped before its end, it has the times tell so.
+struct Writing<'a, P: Platform> {
+    volume: &'a Volume<P>,
+    inode: &'a Arc<Inode<P>>,
+    file: &'a File,
+    range: Range<u64>,
+    /// The engine's count of changes on the host at the start.
+    host_changes: u64,
+    ended: bool,
+}
+
+impl<'a, P: Platform> Writing<'a, P> {
+    fn begin(volume: &'a Volume<P>, inode: &'a Arc<Inode<P>>, file: &'a File, range: Range<u64>) -> Self {
+        Self { volume, inode, file, range, host_changes: file.change_count(), ended: false }
+    }
+
+    /// All bytes were written.
+    fn ended(mut self) -> Consistency {
+        self.ended = true;
+        self.volume.note_written(self.inode, self.range.clone())
+    }
+}
+
+impl<P: Platform> Drop for Writing<'_, P> {
+    fn drop(&mut self) {
+        // What was written is dirty, or was written back since.
+        let untouched = self.file.is_clean() && self.file.change_count() == self.host_changes;
+        if !self.ended && !untouched {
+            self.volume.note_written(self.inode, self.range.clone());
+        }
     }
 }
 

@@ -264,6 +264,13 @@ pub trait Directory: Send + Sync + 'static {
     /// names.
     fn opens(&self, identity: &Identity) -> bool;
 
+    /// Whether files that were moved out of the exports are refused, as directories always are. Then
+    /// [`Directory::stat`] says so, and is asked before anything of a file is served from memory that was
+    /// not asked after for a while.
+    fn confines_files(&self) -> bool {
+        false
+    }
+
     /// The object with this identity, wherever it is in an exported file system. `Stale` if it is
     /// gone, `NotSupported` if it cannot be found this way.
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found>;
@@ -286,7 +293,7 @@ pub trait Directory: Send + Sync + 'static {
     /// The object now.
     fn stat(&self, node: &Node) -> Pending<'_, Stat>;
 
-    /// Each object now, in their order; `None` where that cannot be told.
+    /// Each object now, in their order; `None` where that cannot be told. All are on one device.
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>>;
 
     /// Changes attributes, all but the size (which must be `None`: bytes are the engine's), and

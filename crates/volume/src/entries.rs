@@ -197,6 +197,7 @@ impl<P: Platform> Volume<P> {
         let make =
             || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
         let (inode, _) = self.table.get_or_insert(&identity, make);
+        self.met(&identity);
         if !self.tree.opens(&identity) {
             inode.state().location = Some(Location { parent: parent.identity, name });
         }
@@ -291,7 +292,7 @@ impl<P: Platform> Volume<P> {
         };
         self.relocate(&moved.0, Location { parent: to.identity, name: to_name.clone() });
         if moved.1.kind == Kind::Directory {
-            self.moved_past();
+            self.carried();
         }
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
@@ -348,7 +349,7 @@ impl<P: Platform> Volume<P> {
             listed.insert(&name, inode.fileid());
         }
         self.relocate(&inode.identity, Location { parent: parent.identity, name });
-        inode.changed(linked.stat, self.now(), Times::Keep);
+        inode.changed(linked.stat, self.now(), Times::Keep, None);
         drop(changing);
         let result = self.make_durable(parent).await;
         Outcome { result: result.map(|()| inode.attributes()), consistency }
@@ -364,16 +365,16 @@ impl<P: Platform> Volume<P> {
         };
         if others {
             directory.listed().take();
-            directory.changed(change.before, self.now(), Times::Entries);
+            directory.changed(change.before, self.now(), Times::Entries, None);
         }
-        directory.changed(change.after, self.now(), Times::Entries)
+        directory.changed(change.after, self.now(), Times::Entries, None)
     }
 
     /// An object of which a name was taken.
     fn name_taken(&self, identity: &Identity, stat: Stat) {
         if stat.links > 0 {
             // It may be known by that name alone.
-            self.moved_past();
+            self.lost_sight();
         }
         self.name_changed(identity, stat);
     }
@@ -382,11 +383,12 @@ impl<P: Platform> Volume<P> {
     fn name_changed(&self, identity: &Identity, stat: Stat) {
         if stat.links == 0 {
             lock(&self.locations).remove(identity);
+            self.remember_gone(identity);
         }
         let Some(inode) = self.table.get(identity) else {
             return;
         };
-        inode.changed(stat, self.now(), Times::Keep);
+        inode.changed(stat, self.now(), Times::Keep, None);
         if stat.links == 0 {
             self.gone(&inode);
         }

@@ -4,24 +4,31 @@
 //! the engine's file of a regular file.
 //! Does not own: the table it is found in (`table`), calls to the host (the other modules).
 //! Invariants: `size`, `mtime` and `ctime` of what one call was told as *after* is what the next
-//! change is told as *before*. Times never go back by our own doing. The state's lock is never held
-//! across an await or a host call. A file whose last name is gone is discarded with the last holder.
+//! change is told as *before*; both are taken at the change, under one lock. Times never go back by our
+//! own doing. The state's lock is never held across an await or a host call. A file whose last name is
+//! gone is discarded with the last holder.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use engine::{Engine, File, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
-use crate::attributes::{Attributes, Before, Consistency, Kind, Timestamp};
+use crate::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
 use crate::directory::{DeviceKey, Node, Stat};
 use crate::handle::{FileHandle, Identity};
 use crate::listing::Listed;
 use crate::location::Location;
+use crate::usage::{Mark, Usage};
 
 /// Most descriptors that a file's bytes take beside the object's own: the one it was opened with, one
 /// past the host's cache, one through it.
 const DESCRIPTORS_PER_FILE: usize = 3;
+
+/// Most seconds by which a host's times may be behind those that clients were told because it keeps
+/// them coarsely; more, and its clock was set.
+const CLOCK_BEHIND_S_MAX: i64 = 2;
 
 /// An object of the volume: a file, a directory, a symbolic link, ... One for each host object.
 pub struct Inode<P: Platform> {
@@ -44,6 +51,8 @@ pub struct Inode<P: Platform> {
     /// Whether it stands in the queue of those whose times are to be set.
     pub(crate) settling: AtomicBool,
     state: Mutex<State>,
+    /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
+    pub(crate) confined: AtomicU64,
     /// The last piece read of a directory.
     pub(crate) listed: Mutex<Option<Listed>>,
     /// The engine's file, from the first use of its bytes.
@@ -67,6 +76,11 @@ pub(crate) struct State {
     ctime: Timestamp,
     /// The size as clients were last told.
     size: u64,
+    /// What was written since `stat`.
+    usage: Usage,
+    /// The bits that give rights are gone for clients, and from the host with what is written back: we
+    /// may not take them away there.
+    unprivileged: bool,
     /// The host's modification time is not the client's: to be set once the file is clean.
     pub(crate) unsettled: bool,
     /// Something was written since the last sync of the whole file.
@@ -77,6 +91,14 @@ pub(crate) struct State {
     pub(crate) access: Option<u8>,
     /// Where it was last found, for trees that cannot open identities.
     pub(crate) location: Option<Location>,
+}
+
+/// What was known of an object right before the host was asked about it.
+pub(crate) struct Look {
+    changes: u64,
+    usage: Mark,
+    /// The engine's count of changes, of a file that was open.
+    pub(crate) written: Option<u64>,
 }
 
 /// What a look at the host says of an object that nobody here was changing.
@@ -109,6 +131,8 @@ impl<P: Platform> Inode<P> {
             mtime: stat.mtime,
             ctime: stat.ctime,
             size: stat.size,
+            usage: Usage::default(),
+            unprivileged: false,
             unsettled: false,
             unflushed: false,
             removed: false,
@@ -129,6 +153,7 @@ impl<P: Platform> Inode<P> {
             recent: AtomicBool::new(true),
             settling: AtomicBool::new(false),
             state: Mutex::new(state),
+            confined: AtomicU64::new(now.0),
             listed: Mutex::new(None),
             file: OnceLock::new(),
             writable: AtomicBool::new(false),
@@ -213,34 +238,65 @@ impl<P: Platform> Inode<P> {
         self.told(&mut self.state())
     }
 
-    /// The attributes now, unless the host was last asked `idle_ns` ago or longer and may be asked.
+    /// The attributes now, unless the host was last asked `idle_ns` ago or longer and may be asked, or has
+    /// what was written and was not asked since.
     pub(crate) fn fresh_attributes(&self, now: Nanos, idle_ns: u64) -> Option<Attributes> {
         let mut state = self.state();
-        let fresh = now.since(state.checked) < idle_ns || state.unsettled || !self.is_clean();
+        let fresh = !self.is_clean() || (!state.unsettled && now.since(state.checked) < idle_ns);
         (fresh && !state.removed).then(|| self.told(&mut state))
+    }
+
+    /// Whether all that was written is on the host, which was not asked since.
+    pub(crate) fn awaits_settling(&self) -> bool {
+        let state = self.state();
+        state.unsettled && !state.removed && self.is_clean()
+    }
+
+    /// To be taken right before the host is asked.
+    pub(crate) fn look(&self) -> Look {
+        // In this order: what is counted twice is told too much for a while, what were missed would be
+        // told too little.
+        let changes = self.changes.load(Ordering::Acquire);
+        let usage = self.state().usage.mark();
+        let usage = usage.with_unwritten(self.file().map_or(0, File::dirty_bytes));
+        Look { changes, usage, written: self.file().map(File::change_count) }
+    }
+
+    /// The modification and the change time as clients are told.
+    pub(crate) fn times(&self) -> (Timestamp, Timestamp) {
+        let state = self.state();
+        (state.mtime, state.ctime)
+    }
+
+    /// The change time as clients are told.
+    pub(crate) fn change_time(&self) -> Timestamp {
+        self.state().ctime
+    }
+
+    /// The mode that takes the bits away that give the file's rights to others who run it, if it has such.
+    pub(crate) fn without_privileges(&self) -> Option<u32> {
+        let state = self.state();
+        Some(without_privileges(state.stat.mode)).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
+    }
+
+    /// The bits that give rights cannot be taken away by us: the host does when it gets the bytes.
+    pub(crate) fn loses_privileges(&self) {
+        self.state().unprivileged = true;
     }
 
     /// What a client is told; remembered as what it was told.
     fn told(&self, state: &mut State) -> Attributes {
         let stat = state.stat;
-        let (size, used) = match self.file() {
-            Some(file) => {
-                let size = file.size();
-                let most = size.max(stat.size).next_multiple_of(4096);
-                let unwritten = if file.is_clean() { 0 } else { file.dirty_bytes() };
-                (size, stat.used.saturating_add(unwritten).min(most.max(stat.used)))
-            }
-            None => (stat.size, stat.used),
-        };
+        let size = self.file().map_or(stat.size, File::size);
         state.size = size;
         Attributes {
             kind: self.kind,
-            mode: stat.mode,
+            mode: if state.unprivileged { without_privileges(stat.mode) } else { stat.mode },
             links: if state.removed { 0 } else { stat.links },
             uid: stat.uid,
             gid: stat.gid,
             size,
-            used,
+            used: state.usage.told(stat.used, size),
             device_major: stat.device_major,
             device_minor: stat.device_minor,
             fsid: self.identity.fsid(),
@@ -258,32 +314,58 @@ impl<P: Platform> Inode<P> {
         Consistency { before: Some(before), after: Some(self.told(&mut state)) }
     }
 
-    /// Marks a change of the bytes at `now`, by a client.
+    /// Marks a change of these bytes at `now`, by a client.
     #[inline]
-    pub(crate) fn written(&self, now: Timestamp) -> Consistency {
-        self.changes.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn written(&self, now: Timestamp, range: &Range<u64>) -> Consistency {
         let mut state = self.state();
+        state.usage.wrote(range);
+        self.bytes_changed(&mut state, now)
+    }
+
+    /// Marks a size that a client has set, at `now`; with how the host has the file since, if that is
+    /// known.
+    pub(crate) fn resized(&self, now: Timestamp, seen: Option<(Stat, Look)>) -> Consistency {
+        let mut state = self.state();
+        if let Some((stat, look)) = seen {
+            state.stat.used = stat.used;
+            state.usage.renewed(look.usage);
+        }
+        self.bytes_changed(&mut state, now)
+    }
+
+    #[inline]
+    fn bytes_changed(&self, state: &mut State, now: Timestamp) -> Consistency {
+        self.changes.fetch_add(1, Ordering::Relaxed);
         let before = state.before();
         state.mtime = now.moved_past(state.mtime);
         state.ctime = now.moved_past(state.ctime);
         state.unsettled = true;
         state.unflushed = true;
-        Consistency { before: Some(before), after: Some(self.told(&mut state)) }
+        Consistency { before: Some(before), after: Some(self.told(state)) }
     }
 
     /// Takes over what the host says after a change of ours to attributes, names or entries.
     /// `times`: which of the access and modification times clients are to be told as the host has them.
-    pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times) -> Consistency {
+    /// Without a `look` from before, nothing is learnt of the storage that a file takes: the answer may
+    /// be older than one that was.
+    pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&Look>) -> Consistency {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
         let before = state.before();
-        state.stat = stat;
+        match look {
+            Some(look) => state.renew(stat, look),
+            None => state.stat = Stat { used: state.stat.used, ..stat },
+        }
         state.checked = now;
         state.access = None;
         state.ctime = stat.ctime.moved_past(state.ctime);
         match times {
             Times::Keep => {}
-            Times::Entries => state.mtime = stat.mtime.moved_past(state.mtime),
+            Times::Entries => {
+                state.mtime = stat.mtime.moved_past(state.mtime);
+                // Nothing of a directory is unwritten.
+                state.stat.used = stat.used;
+            }
             Times::Set { atime, mtime } => {
                 if atime {
                     state.atime = stat.atime;
@@ -310,44 +392,51 @@ impl<P: Platform> Inode<P> {
         !state.unsettled && self.is_clean()
     }
 
-    /// Compares what the host says with the baseline. `changes` is the count from before the host was
-    /// asked. For [`Seen::Foreign`] the new attributes are taken over.
-    pub(crate) fn observe(&self, stat: Stat, changes: u64, now: Nanos) -> Seen {
+    /// Compares what the host says with the baseline; it was asked after `look`. For [`Seen::Foreign`] the
+    /// new attributes are taken over.
+    pub(crate) fn observe(&self, stat: Stat, look: &Look, now: Nanos) -> Seen {
         let mut state = self.state();
-        if self.changes.load(Ordering::Relaxed) != changes || state.removed {
+        if self.changes.load(Ordering::Relaxed) != look.changes || state.removed {
             return Seen::Busy;
         }
         if state.unsettled || !self.is_clean() {
             // Writeback moves the host's times and size: only what it does not touch can be compared.
-            state.stat = Stat { size: state.stat.size, mtime: state.stat.mtime, ..stat };
+            let stat = Stat { size: state.stat.size, mtime: state.stat.mtime, ..stat };
+            state.renew(stat, look);
             return Seen::Busy;
         }
         state.checked = now;
-        if state.is_like(&stat) {
-            state.stat = stat;
+        state.unprivileged = false;
+        let same = state.is_like(&stat);
+        state.renew(stat, look);
+        if same {
             return Seen::Same;
         }
-        state.foreign(stat);
+        state.foreign();
         // What its names named does not count any more.
         self.changes.fetch_add(1, Ordering::Release);
         Seen::Foreign
     }
 
-    /// The host's modification time was set to the client's, and this is how the file looks now.
-    /// False if it was written to meanwhile.
-    pub(crate) fn settled(&self, stat: Stat, changes: u64, now: Nanos) -> Option<Seen> {
+    /// The host's modification time was set to the client's after `look`, and this is how the file looks
+    /// now. Nothing if it was written to meanwhile.
+    pub(crate) fn settled(&self, stat: Stat, look: &Look, now: Nanos) -> Option<Seen> {
         let mut state = self.state();
-        if self.changes.load(Ordering::Relaxed) != changes || !self.is_clean() {
+        if self.changes.load(Ordering::Relaxed) != look.changes || !self.is_clean() {
             return None;
         }
-        state.unsettled = false;
+        // The host's clock has not passed what clients were told: it will have when it is tried again. Not
+        // if it was set back.
+        let behind = stat.ctime < state.ctime && state.ctime.seconds - stat.ctime.seconds <= CLOCK_BEHIND_S_MAX;
+        state.unsettled = behind;
+        state.unprivileged = false;
         state.checked = now;
         let size = self.file().map_or(stat.size, File::size);
+        state.renew(stat, look);
         if stat.size == size {
-            state.stat = stat;
             return Some(Seen::Same);
         }
-        state.foreign(stat);
+        state.foreign();
         Some(Seen::Foreign)
     }
 
@@ -385,12 +474,15 @@ impl State {
         (stat.size, stat.mtime, stat.ctime) == (self.stat.size, self.stat.mtime, self.stat.ctime)
     }
 
-    pub(crate) fn mtime(&self) -> Timestamp {
-        self.mtime
+    /// Takes what the host said when it was asked after `look` for the baseline.
+    fn renew(&mut self, stat: Stat, look: &Look) {
+        self.stat = stat;
+        self.usage.renewed(look.usage);
     }
 
-    fn foreign(&mut self, stat: Stat) {
-        self.stat = stat;
+    /// Others made it what the baseline is.
+    fn foreign(&mut self) {
+        let stat = self.stat;
         self.atime = stat.atime;
         self.mtime = stat.mtime;
         self.ctime = stat.ctime.moved_past(self.ctime);

@@ -22,11 +22,13 @@ mod name_cache;
 pub mod names;
 pub mod read;
 mod resolve;
+mod search;
 mod settle;
 mod sync;
 mod table;
 mod task;
 mod tend;
+mod usage;
 mod volume;
 
 pub use attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
@@ -42,5 +44,5 @@ pub use handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, IDENTITY_BYTES_MAX, Id
 pub use inode::Inode;
 pub use list::{DirectoryEntry, Listing};
 pub use listing::Window;
-pub use machine::{Machine, ProtocolError, Segment};
+pub use machine::{Machine, Peer, ProtocolError, Segment};
 pub use volume::Volume;

@@ -59,6 +59,11 @@ impl Window {
         Self::with_bound(after, WINDOW_ENTRIES_MAX)
     }
 
+    /// The same part, with nothing gathered yet.
+    pub fn emptied(&self) -> Self {
+        Self::with_bound(self.after, self.entries_max)
+    }
+
     /// As `new`, with another bound on what is kept.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
         Self { after, entries_max, heap: BinaryHeap::new(), cut: false }

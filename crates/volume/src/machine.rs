@@ -1,15 +1,35 @@
 //! The seam between a front end and the world that moves its bytes.
 //!
-//! Owns: what a protocol machine is: bytes in, segments out, no socket, no thread, no clock.
+//! Owns: what a protocol machine is: bytes in, segments out, no socket, no thread, no clock; what a world
+//! tells it of its peer.
 //! Does not own: any protocol (front ends) or any transport (worlds).
 //! Invariants: a machine never blocks; what it has to wait for, it waits for as a future, and says
 //! so by waking the task that polls it.
 
+use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 
 use crate::read::SharedPages;
+
+/// Who is at the other end of a connection, as far as the world that accepted it knows. What callers
+/// claim to be is in their calls.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Where it connects from.
+    pub address: IpAddr,
+    /// The user of this host that its socket belongs to; none where that cannot be known: on other hosts,
+    /// in other network namespaces, with a kernel that does not tell.
+    pub socket_owner: Option<u32>,
+}
+
+impl From<IpAddr> for Peer {
+    /// A peer of which nothing is known but its address.
+    fn from(address: IpAddr) -> Self {
+        Self { address, socket_owner: None }
+    }
+}
 
 /// A piece of output, to be sent in order. Dropped once it has been sent.
 pub enum Segment {

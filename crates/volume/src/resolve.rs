@@ -2,56 +2,32 @@
 //!
 //! Owns: lookups, the ways from a handle back to an object, room in the table, the check of an idle
 //! object against the host.
-//! Does not own: the table (`table`), the layout of handles (`handle`).
+//! Does not own: the table (`table`), the layout of handles (`handle`), walks of the exports (`search`).
 //! Invariants: an object that is gone is `Stale`, never `NotFound`. What a location leads to is used
 //! only if its identity is the one looked for. An export is left by no name.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{File, Nanos, Platform};
+use engine::{Nanos, Platform};
 
 use crate::attributes::{Attributes, Kind};
-use crate::directory::{Found, Node};
+use crate::directory::Found;
 use crate::error::VolumeError;
 use crate::handle::{self, Identity};
 use crate::inode::{Inode, Seen};
 use crate::location::Location;
 use crate::names;
+use crate::search::DEPTH_MAX;
 use crate::volume::{Volume, lock};
 
-/// Pause between two walks of the exports in search of identities.
-const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
-/// Most walks for one identity, where directories are moved meanwhile: during the last none can be.
-const WALKS_MAX: usize = 3;
-/// Most names between a remembered object and its export's root.
-const DEPTH_MAX: usize = 256;
-
-/// The last walk of all exports to the end.
-#[derive(Default)]
-pub(crate) struct Walk {
-    last: Option<Walked>,
-}
-
-struct Walked {
-    began: Nanos,
-    ended: Nanos,
-    /// From before it began.
-    reach: Reach,
-}
-
-/// While this stays the same, a walk to the end has met everything that no location leads to.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Reach {
-    /// Changes of ours that can carry something past a walk, or leave it without a location.
-    moves: u64,
-    /// How often locations had to be dropped.
-    dropped: u64,
-}
+/// Most symbolic links on a mount path, as on the host's paths.
+const LINKS_MAX: usize = 40;
 
 /// Where remembered locations led to.
-enum Followed<P: Platform> {
+pub(crate) enum Followed<P: Platform> {
     /// To the object.
     Found(Arc<Inode<P>>),
     /// Nowhere: there are none.
@@ -60,20 +36,10 @@ enum Followed<P: Platform> {
     Misled,
 }
 
-/// A directory on the path of a walk.
-struct Level {
-    node: Node,
-    identity: Identity,
-    /// Its directories that are still to be read.
-    directories: Vec<Bytes>,
-    /// The entry that is looked for, if it is here.
-    wanted: Option<Bytes>,
-}
-
 impl<P: Platform> Volume<P> {
     /// The directory that a mount path names: "" and "/" are the export where there is one; with
-    /// several the first name is the export's. Symbolic links are not followed, and ".." stops at the
-    /// export's root.
+    /// several the first name is the export's. Symbolic links are followed as if the export were all
+    /// there is: their "/" is its root, and so is what ".." leads to there.
     pub async fn mount(&self, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
         let names = names::components(path)?;
         let mut names = names.as_slice();
@@ -87,10 +53,24 @@ impl<P: Platform> Volume<P> {
             }
         };
         let mut inode = Arc::clone(&export.root);
-        for name in names {
-            inode = self.lookup(&inode, name).await?.0;
-            if inode.kind() == Kind::Symlink {
+        let mut names: VecDeque<Bytes> = names.iter().map(|name| Bytes::copy_from_slice(name)).collect();
+        let mut links = 0;
+        while let Some(name) = names.pop_front() {
+            let found = self.lookup(&inode, &name).await?.0;
+            if found.kind() != Kind::Symlink {
+                inode = found;
+                continue;
+            }
+            links += 1;
+            if links > LINKS_MAX {
                 return Err(VolumeError::Symlink);
+            }
+            let (target, _) = self.read_link(&found).await?;
+            if target.starts_with(b"/") {
+                inode = Arc::clone(&export.root);
+            }
+            for name in names::components(&target)?.into_iter().rev() {
+                names.push_front(target.slice_ref(name));
             }
         }
         if inode.kind() == Kind::Directory { Ok(inode) } else { Err(VolumeError::NotDirectory) }
@@ -100,7 +80,32 @@ impl<P: Platform> Volume<P> {
     pub fn try_resolve(&self, handle: &[u8]) -> Option<Arc<Inode<P>>> {
         let (identity, _) = handle::peek(handle).ok()?;
         // The whole handle is compared, its hash with it: a forged one is never equal.
-        self.table.get(&identity).filter(|inode| inode.handle.as_bytes() == handle)
+        let inode = self.table.get(&identity).filter(|inode| inode.handle.as_bytes() == handle);
+        inode.filter(|inode| !self.may_be_outside(inode))
+    }
+
+    /// Whether the tree has to be asked if a file is still inside. Of directories it says so by itself.
+    fn may_be_outside(&self, inode: &Inode<P>) -> bool {
+        self.confines_files
+            && inode.kind() != Kind::Directory
+            && self.now().since(Nanos(inode.confined.load(Ordering::Relaxed))) >= self.idle_ns()
+    }
+
+    /// Asks the tree whether a file is still inside.
+    async fn confine(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !self.may_be_outside(inode) {
+            return Ok(());
+        }
+        let now = self.now();
+        match self.tree.stat(&inode.node).await {
+            Ok(_) => inode.confined.store(now.0, Ordering::Relaxed),
+            Err(error) => {
+                // Under another of its names it may be inside: then it is to be found anew.
+                self.table.drop_idle(inode, |_| {});
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The object of a handle. [`VolumeError::BadHandle`] if the handle was not given out by this
@@ -113,7 +118,9 @@ impl<P: Platform> Volume<P> {
         if !self.exports.iter().any(|served| served.tag == export) {
             return Err(VolumeError::Stale);
         }
-        self.resolve_identity(identity, export).await
+        let inode = self.resolve_identity(identity, export).await?;
+        self.confine(&inode).await?;
+        Ok(inode)
     }
 
     async fn resolve_identity(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
@@ -127,6 +134,8 @@ impl<P: Platform> Volume<P> {
                 Err(VolumeError::NotSupported) => {}
                 Err(error) => return Err(gone(error)),
             }
+        } else if lock(&self.searches).is_gone(&identity) {
+            return Err(VolumeError::Stale);
         }
         if let Followed::Found(inode) = self.follow(identity, export).await {
             return Ok(inode);
@@ -134,55 +143,8 @@ impl<P: Platform> Volume<P> {
         self.search(identity, export).await
     }
 
-    /// Walks the exports for an object that no location leads to. It is `Stale` only if a walk says so
-    /// that nothing of ours was carried past; what others moved is found once a pause has passed.
-    async fn search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
-        let asked = self.now();
-        for walks_left in (0..WALKS_MAX).rev() {
-            // One walk serves all who wait for it.
-            let mut walk = self.walk.lock().await;
-            let followed = self.follow(identity, export).await;
-            if let Followed::Found(inode) = followed {
-                return Ok(inode);
-            }
-            if let Some(last) = &walk.last {
-                // All was seen: what was not there then will hardly be in the next seconds.
-                let fresh = last.began >= asked || self.now().since(last.ended) < WALK_PAUSE_NS;
-                if fresh && matches!(followed, Followed::Unknown) && last.reach == self.reach() {
-                    return Err(VolumeError::Stale);
-                }
-                self.engine.platform().sleep_until(last.ended.after(WALK_PAUSE_NS)).await;
-            }
-            let (began, reach) = (self.now(), self.reach());
-            let mut moving = if walks_left == 0 { Some(self.moving.lock().await) } else { None };
-            let met = self.walk_for(identity).await;
-            moving.take();
-            if let Some((found, tag, location)) = met {
-                if let Ok(inode) = self.admit(found, tag, Some(location)).await {
-                    return Ok(inode);
-                }
-                continue;
-            }
-            walk.last = Some(Walked { began, ended: self.now(), reach });
-            // A rename that was under way has left its location once this can be had.
-            drop(self.moving.lock().await);
-            if let Followed::Found(inode) = self.follow(identity, export).await {
-                return Ok(inode);
-            }
-            // It was looked for itself: that locations of others had to be dropped does not matter.
-            if walks_left == 0 || reach.moves == self.reach().moves {
-                break;
-            }
-        }
-        Err(VolumeError::Stale)
-    }
-
-    fn reach(&self) -> Reach {
-        Reach { moves: self.moves.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
-    }
-
     /// Goes down from a known ancestor along remembered locations.
-    async fn follow(&self, identity: Identity, export: u16) -> Followed<P> {
+    pub(crate) async fn follow(&self, identity: Identity, export: u16) -> Followed<P> {
         let mut path = Vec::new();
         let mut at = identity;
         let mut inode = loop {
@@ -212,56 +174,6 @@ impl<P: Platform> Volume<P> {
             }
         }
         Followed::Found(inode)
-    }
-
-    /// Walks the exports, a directory at a time, and remembers where everything is; ends early where
-    /// `wanted` is found, with its export's tag and location. Holds open what is on the path to the
-    /// directory being read, no more.
-    async fn walk_for(&self, wanted: Identity) -> Option<(Found, u16, Location)> {
-        for export in &self.exports {
-            let root = &export.root;
-            let mut path = vec![self.scan(root.node.clone(), root.identity, wanted).await];
-            while let Some(level) = path.last_mut() {
-                self.engine.platform().preemption_point().await;
-                if let Some(name) = level.wanted.take() {
-                    let location = Location { parent: level.identity, name: name.clone() };
-                    match self.tree.lookup(&level.node, name).await {
-                        Ok(found) if found.identity == wanted => return Some((found, export.tag, location)),
-                        // Moved since: what was remembered of it may be older than the move.
-                        _ => self.moved_past(),
-                    }
-                }
-                let Some(name) = level.directories.pop() else {
-                    path.pop();
-                    continue;
-                };
-                let node = level.node.clone();
-                if path.len() == DEPTH_MAX {
-                    continue;
-                }
-                if let Ok(found) = self.tree.lookup(&node, name).await {
-                    path.push(self.scan(found.node, found.identity, wanted).await);
-                }
-            }
-        }
-        None
-    }
-
-    /// Reads one directory for a walk; one that cannot be read is empty.
-    async fn scan(&self, node: Node, identity: Identity, wanted: Identity) -> Level {
-        let entries = self.tree.identities(&node).await.unwrap_or_default();
-        let mut level = Level { node, identity, directories: Vec::new(), wanted: None };
-        let mut locations = lock(&self.locations);
-        for entry in entries {
-            locations.insert(entry.identity, Location { parent: identity, name: entry.name.clone() });
-            if entry.identity == wanted {
-                level.wanted = Some(entry.name.clone());
-            }
-            if entry.directory {
-                level.directories.push(entry.name);
-            }
-        }
-        level
     }
 
     /// As [`Volume::lookup`], if it was looked up less than `attributes_idle_centisecs` ago, nothing is
@@ -333,6 +245,9 @@ impl<P: Platform> Volume<P> {
             )
         };
         let (inode, new) = self.table.get_or_insert(&identity, make);
+        if new {
+            self.met(&identity);
+        }
         if location.is_some() && !self.tree.opens(&identity) {
             inode.state().location = location;
         }
@@ -349,12 +264,11 @@ impl<P: Platform> Volume<P> {
             return Err(VolumeError::Stale);
         }
         let changing = inode.changing.lock().await;
-        let changes = inode.changes.load(Ordering::Relaxed);
-        let written = inode.file().map(File::change_count);
+        let look = inode.look();
         let stat = self.tree.stat(&inode.node).await?;
-        let seen = inode.observe(stat, changes, self.now());
+        let seen = inode.observe(stat, &look, self.now());
         if seen == Seen::Foreign {
-            self.forget_cached(inode, stat.size, written).await;
+            self.forget_cached(inode, stat.size, look.written).await;
             inode.listed().take();
         }
         drop(changing);
@@ -385,6 +299,7 @@ impl<P: Platform> Volume<P> {
             state.removed = true;
             state.location = None;
         }
+        self.remember_gone(&inode.identity);
         self.table.forget(inode);
     }
 
@@ -418,13 +333,22 @@ impl<P: Platform> Volume<P> {
         }
         match inode.state().location.take() {
             Some(location) => lock(&self.locations).insert(inode.identity, location),
-            None => self.moved_past(),
+            None => self.lost_sight(),
         }
     }
 
-    /// What a walk has seen is not all that there is any more.
-    pub(crate) fn moved_past(&self) {
-        self.moves.fetch_add(1, Ordering::SeqCst);
+    /// No walk need look for an object any more: its last name is gone.
+    pub(crate) fn remember_gone(&self, identity: &Identity) {
+        if !self.tree.opens(identity) {
+            lock(&self.searches).set_gone(*identity);
+        }
+    }
+
+    /// An object came into memory.
+    pub(crate) fn met(&self, identity: &Identity) {
+        if !self.tree.opens(identity) {
+            lock(&self.searches).set_found(identity);
+        }
     }
 
     /// An object, in memory or not, has a new name.

@@ -10,9 +10,10 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 
-use engine::{File, Nanos, Platform};
+use engine::{Nanos, Platform};
 
 use crate::attributes::{AttributeChange, SetTime};
+use crate::directory::Stat;
 use crate::error::VolumeError;
 use crate::inode::{Inode, Seen};
 use crate::volume::{Volume, lock};
@@ -88,23 +89,18 @@ impl<P: Platform> Volume<P> {
         queue.running
     }
 
-    /// Gives a clean file its modification time. False if it has to be tried again later.
+    /// Gives a clean file its modification time, and learns how the host has it since. False if it has to
+    /// be tried again later.
     pub(crate) async fn settle(&self, inode: &Arc<Inode<P>>) -> bool {
         if !inode.is_clean() {
             return false;
         }
         let changing = inode.changing.lock().await;
-        let (unsettled, mtime) = {
-            let state = inode.state();
-            (state.unsettled && !state.removed, state.mtime())
-        };
-        if !unsettled {
-            return true;
+        if !inode.awaits_settling() {
+            return inode.is_clean();
         }
-        let changes = inode.changes.load(Ordering::Acquire);
-        let written = inode.file().map(File::change_count);
-        let change = AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
-        let stat = match self.tree.set(&inode.node, change).await {
+        let look = inode.look();
+        let stat = match self.set_told_times(inode).await {
             // A file of somebody else's, which we may write to: it keeps the host's time.
             Err(VolumeError::NotPermitted | VolumeError::Denied | VolumeError::ReadOnly) => {
                 self.tree.stat(&inode.node).await
@@ -116,16 +112,30 @@ impl<P: Platform> Volume<P> {
             inode.state().unsettled = false;
             return true;
         };
-        let seen = inode.settled(stat, changes, self.now());
+        let seen = inode.settled(stat, &look, self.now());
         if seen == Some(Seen::Foreign) {
-            self.forget_cached(inode, stat.size, written).await;
+            self.forget_cached(inode, stat.size, look.written).await;
         }
         drop(changing);
+        self.settle_later(inode);
         if stat.links == 0 {
             // Others took its last name.
             self.gone(inode);
         }
         seen.is_some()
+    }
+
+    /// Has the host keep times that are no earlier than those that clients were told, so that these do not
+    /// go back when the server ends and comes again.
+    async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
+        let (mtime, ctime) = inode.times();
+        let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
+        let stat = self.set_past(inode, set(mtime), |stat| stat.ctime >= ctime).await?;
+        if stat.mtime >= mtime {
+            return Ok(stat);
+        }
+        // A file system that keeps seconds, or every second one.
+        self.tree.set(&inode.node, set(mtime.next_even_second())).await
     }
 
     /// Brings every written file to the host, durably, with its times: after the engine was drained,

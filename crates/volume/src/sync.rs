@@ -19,10 +19,15 @@ impl<P: Platform> Volume<P> {
     /// Makes durable what was written to `len` bytes from `offset` before the call (`len` 0: to the
     /// end), and the size. An error of an earlier write of the file is told until it has been made
     /// good. Names and attributes are durable already: each call that changes them sees to it. The
-    /// modification time alone is set on the host only when all of the file is written; after a crash
-    /// of the host it may be that of the writing back, which is later.
+    /// modification time alone is set on the host when all of the file is written, here or later, and is
+    /// not made durable: after a crash of the host it may be that of the writing back. After the end of
+    /// the server alone it is no earlier than what clients were told of what they had synced.
     pub async fn sync(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
         let result = self.sync_bytes(inode, offset, len).await;
+        if result.is_ok() && inode.awaits_settling() {
+            // Where that cannot be now, it is tried again later.
+            self.settle(inode).await;
+        }
         Outcome { result, consistency: inode.unchanged() }
     }
 

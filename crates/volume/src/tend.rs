@@ -35,8 +35,10 @@ impl<P: Platform> Volume<P> {
     /// becomes free; one that others changed is not served from the cache any more. Files that
     /// can be executed and were written are closed, so that they can be run on the host.
     pub async fn tend(&self) {
-        let unused = self.table.unused();
-        for batch in unused.chunks(BATCH) {
+        let mut unused = self.table.unused();
+        unused.sort_by_key(|inode| inode.device);
+        let devices = unused.chunk_by(|one, next| one.device == next.device);
+        for batch in devices.flat_map(|of_one_device| of_one_device.chunks(BATCH)) {
             let nodes = batch.iter().map(|inode| inode.node.clone()).collect();
             let Ok(stats) = self.tree.stat_all(nodes).await else {
                 return;

@@ -7,23 +7,25 @@
 //! then `moving`, `opening` or `durable`, then short locks (`docs/concurrency.md`). Only task locks are
 //! held over an await.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
 use engine::settings::Knob;
-use engine::{DeviceId, Engine, Nanos, Platform};
+use engine::{DeviceId, Engine, FILE_BYTES_MAX, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
-use crate::attributes::{AttributeChange, Attributes, Kind, Outcome, SetTime, Timestamp};
-use crate::directory::{DeviceFactory, DeviceKey, Directory, Node, PathLimits, Space};
+use crate::attributes::{
+    AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
+};
+use crate::directory::{DeviceFactory, DeviceKey, Directory, Node, PathLimits, Space, Stat};
 use crate::error::VolumeError;
 use crate::handle::{FileHandle, HandleKey};
 use crate::inode::{Inode, Times};
 use crate::list::Kept;
 use crate::location::Locations;
 use crate::name_cache::NameCache;
-use crate::resolve::Walk;
+use crate::search::{Moves, Searches, Walk};
 use crate::settle::Settling;
 use crate::table::Table;
 use crate::task;
@@ -42,17 +44,20 @@ pub struct Volume<P: Platform> {
     pub(crate) me: Weak<Self>,
     pub(crate) engine: Arc<Engine<P>>,
     pub(crate) tree: Arc<dyn Directory>,
+    /// The tree refuses files that were moved out.
+    pub(crate) confines_files: bool,
     pub(crate) key: HandleKey,
     pub(crate) table: Table<P>,
     pub(crate) exports: Vec<ExportRoot<P>>,
     device_factory: DeviceFactory,
     devices: Mutex<Vec<(DeviceKey, DeviceId)>>,
     pub(crate) locations: Mutex<Locations>,
-    pub(crate) walk: TaskMutex<Walk>,
+    pub(crate) walk: TaskMutex<Walk<P>>,
+    pub(crate) searches: Mutex<Searches>,
     /// Held while a name becomes another, where the tree cannot open identities: for a walk.
     pub(crate) moving: TaskMutex<()>,
     /// Counts what makes a walk that has ended, or is being made, incomplete.
-    pub(crate) moves: AtomicU64,
+    pub(crate) moves: Moves,
     pub(crate) names: NameCache<P>,
     pub(crate) settling: Settling<P>,
     pub(crate) kept: Mutex<Kept<P>>,
@@ -95,6 +100,7 @@ impl<P: Platform> Volume<P> {
             me: Weak::clone(me),
             verifier: engine.platform().random_u64(),
             engine,
+            confines_files: tree.confines_files(),
             tree,
             key,
             table,
@@ -103,8 +109,9 @@ impl<P: Platform> Volume<P> {
             devices: Mutex::new(Vec::new()),
             locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
             walk: TaskMutex::new(Walk::default()),
+            searches: Mutex::default(),
             moving: TaskMutex::new(()),
-            moves: AtomicU64::new(0),
+            moves: Moves::default(),
             names: NameCache::new(),
             settling: Settling::default(),
             kept: Mutex::new(Kept::default()),
@@ -196,12 +203,15 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The attributes. The host is asked where it was not for the time of the knob
-    /// `attributes_idle_centisecs` and nothing of the object is unwritten.
+    /// `attributes_idle_centisecs`, or not since the last write came to be on it, and nothing of the object
+    /// is unwritten.
     pub async fn attributes(&self, inode: &Arc<Inode<P>>) -> Result<Attributes, VolumeError> {
         match self.try_attributes(inode) {
             Some(attributes) => Ok(attributes),
             None => {
-                self.check(inode).await?;
+                if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
+                    self.check(inode).await?;
+                }
                 Ok(inode.attributes())
             }
         }
@@ -233,42 +243,72 @@ impl<P: Platform> Volume<P> {
             return Outcome::failed(error);
         }
         let changing = inode.changing.lock().await;
-        let mut consistency = inode.unchanged();
+        let mut changed = None;
         let result = match guard {
-            Some(expected) if consistency.before.is_some_and(|before| before.ctime != expected) => {
-                Err(VolumeError::NotSynchronised)
-            }
-            _ => self.apply(inode, change).await,
+            Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
+            _ => self.apply(inode, change, &mut changed).await,
         };
-        // Concurrent writes move the attributes too; the pair is still a chain without a gap.
-        consistency.after = Some(inode.attributes());
+        // Others may have written since: what is told is the moment of the change.
+        let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);
         let result = match result {
-            Ok(true) => self.make_durable(inode).await,
-            Ok(false) => Ok(()),
-            Err(error) => Err(error),
+            Ok(()) if changed.is_some() => self.make_durable(inode).await,
+            result => result,
         };
         Outcome { result, consistency }
     }
 
-    /// Applies a change with `changing` held. True if there was something to change on the host.
-    pub(crate) async fn apply(&self, inode: &Arc<Inode<P>>, change: AttributeChange) -> Result<bool, VolumeError> {
+    /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
+    /// it, also where not all could be.
+    async fn apply(
+        &self,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        changed: &mut Option<Consistency>,
+    ) -> Result<(), VolumeError> {
         change.check()?;
-        let mut acted = false;
         if let Some(size) = change.size {
-            self.set_size(inode, size).await?;
-            acted = true;
+            *changed = Some(self.set_size(inode, size).await?);
         }
         let rest = AttributeChange { size: None, ..change };
-        if rest != AttributeChange::default() {
-            inode.changes.fetch_add(1, Ordering::Relaxed);
-            let stat = self.tree.set(&inode.node, rest).await?;
-            let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
-            inode.changed(stat, self.now(), times);
-            self.settle_later(inode);
-            acted = true;
+        if rest == AttributeChange::default() {
+            return Ok(());
         }
-        Ok(acted)
+        self.write_before_privileges(inode, &rest).await;
+        let look = inode.look();
+        inode.changes.fetch_add(1, Ordering::Relaxed);
+        let told = inode.change_time();
+        let stat = self.set_past(inode, rest, |stat| stat.ctime > told).await?;
+        let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
+        let set = inode.changed(stat, self.now(), times, Some(&look));
+        self.settle_later(inode);
+        *changed = Some(changed.map_or(set, |before| before.then(set)));
+        Ok(())
+    }
+
+    /// A host may take bits that give rights from a file whose bytes we write; so what was written before
+    /// they are set goes there first. Where that fails, the host has the last word.
+    async fn write_before_privileges(&self, inode: &Arc<Inode<P>>, change: &AttributeChange) {
+        let gives = change.mode.is_some_and(|mode| without_privileges(mode) != mode);
+        if let Some(file) = inode.writable_file().filter(|file| gives && !file.is_clean()) {
+            let _ = self.engine.sync(file, 0..u64::MAX).await;
+        }
+    }
+
+    /// Sets attributes on the host, once more if the times that it gave are not `past` those that clients
+    /// were told. Hosts give times by a clock that ticks some hundred times a second, but many a
+    /// finer one to what was looked at since its last change.
+    pub(crate) async fn set_past(
+        &self,
+        inode: &Arc<Inode<P>>,
+        change: AttributeChange,
+        past: impl Fn(&Stat) -> bool,
+    ) -> Result<Stat, VolumeError> {
+        let stat = self.tree.set(&inode.node, change).await?;
+        if past(&stat) {
+            return Ok(stat);
+        }
+        Ok(self.tree.set(&inode.node, change).await.unwrap_or(stat))
     }
 
     /// As [`Volume::access`], if that is known without asking the host.
@@ -310,6 +350,12 @@ impl<P: Platform> Volume<P> {
     pub async fn space(&self, inode: &Arc<Inode<P>>) -> Result<(Space, Attributes), VolumeError> {
         let space = self.tree.space(&inode.node).await?;
         Ok((space, self.attributes(inode).await?))
+    }
+
+    /// The largest size that a file beside this object can have: its device is met for it.
+    pub fn file_bytes_max(&self, inode: &Arc<Inode<P>>) -> u64 {
+        let device = self.device(inode.device, &inode.node).ok();
+        device.and_then(|id| self.engine.file_bytes_max(id)).unwrap_or(FILE_BYTES_MAX)
     }
 
     /// What names the object's file system takes.

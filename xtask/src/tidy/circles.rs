@@ -38,7 +38,7 @@ const KEPT: &[Kept] = &[
     },
     Kept {
         name: "volume",
-        modules: &["list", "name_cache", "resolve", "settle", "volume"],
+        modules: &["list", "name_cache", "resolve", "search", "settle", "volume"],
         reason: "the volume's steps are methods of the volume",
     },
 ];

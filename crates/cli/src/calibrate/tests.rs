@@ -5,9 +5,14 @@ use super::*;
 #[test]
 fn a_quick_run_finds_every_cost_and_its_table_can_be_read() {
     let rows = rows(&measure::rounds(true, 1).unwrap());
-    for name in ["step", "read_hit_pages", "write_hit_pages", "nr_dirtied", "read_requests", "nr_written"] {
-        let row = rows.iter().find(|row| row.name == name).unwrap();
-        assert!(row.value > 0.0, "{}", line(row));
+    let value = |name| rows.iter().find(|row| row.name == name).map(|row| row.value);
+    // What is measured by itself costs something.
+    for name in ["step", "read_hit_pages", "write_hit_pages"] {
+        assert!(value(name).is_some_and(|ns| ns > 0.0), "{name}: {:?}", value(name));
+    }
+    // What is a difference of two measurements can vanish where others have slowed the smaller one.
+    for name in ["nr_dirtied", "read_requests", "nr_written"] {
+        assert!(value(name).is_some_and(|ns| ns >= 0.0 && ns.is_finite()), "{name}: {:?}", value(name));
     }
     let table = table("here \"and\" now", &rows, 1);
     assert_eq!(table.costs().len(), rows.len());

@@ -19,6 +19,8 @@ fn flags() -> Serve {
         config: None,
         io: None,
         prefault: None,
+        subtree_check: false,
+        any_peer: false,
         json: false,
     }
 }
@@ -27,7 +29,7 @@ fn layered(file: &str, variables: &[(&str, &str)], flags: &Serve) -> Outcome<Con
     let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let mut layers = Layers::default();
     layers.add_file(Path::new("/etc/afflux.toml"), file)?;
-    layers.add_environment(&variables)?;
+    layers.add_environment(&variables);
     layers.add_flags(flags)?;
     layers.checked(HOST)
 }
@@ -77,10 +79,33 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no setting 'dirty'; knobs are dirty_ratio, "), "{text}");
-    let text = wrong("", &[("AFFLUX_CAHCE", "1")], &flags());
-    assert!(text.contains("AFFLUX_CAHCE") && text.contains("AFFLUX_CACHE, "), "{text}");
     let text = wrong("", &[], &Serve { knobs: vec!["dirty=1".into()], ..flags() });
     assert!(text.starts_with("--set: there is no knob 'dirty'; there are: dirty_ratio, "), "{text}");
+}
+
+/// Kubernetes sets these for a service of that name.
+#[test]
+fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checked() {
+    let set = [
+        ("AFFLUX_SERVICE_HOST", "10.0.0.1"),
+        ("AFFLUX_PORT", "tcp://10.0.0.1:2049"),
+        ("AFFLUX_CAHCE", "1"),
+        ("AFFLUX_AFFLUX_CACHE", "1GiB"),
+        ("AFFLUX_CACHE", "32MiB"),
+    ];
+    let found = layered("", &set, &flags()).unwrap();
+    assert_eq!(found.cache_bytes, 32 << 20);
+    let [warning] = &found.warnings[..] else { panic!("{:?}", found.warnings) };
+    let wanted = "AFFLUX_SERVICE_HOST, AFFLUX_PORT, AFFLUX_CAHCE, AFFLUX_AFFLUX_CACHE are no settings and are ignored";
+    assert!(warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_CACHE, "), "{warning}");
+    let odd = layered("", &[("AFFLUX_\x1b[2J", "")], &flags()).unwrap().warnings;
+    assert!(odd[0].contains("AFFLUX_\\u001b[2J is no setting and is ignored"), "{odd:?}");
+    assert!(layered("", &[("AFFLUX_CONFIG", "x")], &flags()).unwrap().warnings.is_empty());
+    for (name, value, range) in [("CACHE", "1MiB", "16.0 MiB to "), ("DIRTY_RATIO", "91", "1 to 90 percent")] {
+        let name = format!("AFFLUX_{name}");
+        let text = wrong("", &[(&name, value), ("AFFLUX_PORT", "1")], &flags());
+        assert!(text.starts_with(&name) && text.contains(value) && text.contains(range), "{text}");
+    }
 }
 
 #[test]

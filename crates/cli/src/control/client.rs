@@ -1,7 +1,7 @@
 //! Asking a running server.
 //!
 //! Owns: one connection, requests out, replies in.
-//! Does not own: finding the server (`place`).
+//! Does not own: finding the server (`place`), and whose it is (`trust`).
 //! Invariants: a server that goes away is an error, never a hang: a reply has a time limit, except
 //! that a drain goes on as long as the server reports progress.
 
@@ -14,6 +14,7 @@ use super::messages::{LINE_BYTES_MAX, Reply, Request};
 use super::place;
 use crate::configuration;
 use crate::failure::{Failure, Outcome};
+use crate::output;
 
 /// Longest silence of a server that is asked.
 const SILENCE_MAX: Duration = Duration::from_secs(30);
@@ -28,10 +29,9 @@ impl Client {
     /// Connects to the server whose socket is `named`, or to the one that runs.
     pub(crate) fn connect(named: Option<&Path>) -> Outcome<Self> {
         let from_environment = configuration::control_from_environment();
-        let path = place::find(named.or(from_environment.as_deref()))?;
-        let shown = path.display().to_string();
+        let (path, stream) = place::connect(named.or(from_environment.as_deref()))?;
+        let shown = output::shown(path.display());
         let failed = |error| Failure::failed(format!("no server answers on {shown}: {error}"));
-        let stream = UnixStream::connect(&path).map_err(failed)?;
         stream.set_read_timeout(Some(SILENCE_MAX)).map_err(failed)?;
         stream.set_write_timeout(Some(SILENCE_MAX)).map_err(failed)?;
         Ok(Self { shown, stream: BufReader::new(stream) })

@@ -189,6 +189,14 @@ pub(crate) struct DeviceGauges {
 pub(crate) struct NfsGauges {
     /// Open connections.
     pub(crate) connections: u64,
+    /// How many there may be.
+    pub(crate) connections_max: u64,
+    /// Closed because they were silent for too long.
+    pub(crate) closed_silent: u64,
+    /// Idle ones closed to make room for new ones.
+    pub(crate) closed_for_room: u64,
+    /// Refused because their address had as many as it may, all with calls in progress.
+    pub(crate) refused: u64,
     /// How many there were of each procedure, refusal and status other than OK, by name.
     pub(crate) calls: BTreeMap<String, u64>,
 }

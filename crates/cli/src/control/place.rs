@@ -1,23 +1,26 @@
 //! Where control sockets are.
 //!
-//! Owns: the directories, their safety, which servers run.
-//! Does not own: what is said over a socket.
-//! Invariants: a directory of ours belongs to this user and is closed to others, or is not used; a
-//! socket that nobody listens on is removed, one that somebody listens on never.
+//! Owns: the directories that may hold them, which servers run.
+//! Does not own: what is this user's (`trust`); what is said over a socket.
+//! Invariants: a directory of ours belongs to this user and is closed to others, or is not used, by a server
+//! or by a client; a socket that nobody listens on is removed, one that somebody listens on never.
 
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{env, fs};
 
 use rustix::process::geteuid;
 
+use super::trust::{self, Directory, Found, Identity};
 use crate::failure::{Failure, Outcome};
+use crate::output;
 
 /// Most sockets that are looked at in a directory.
 const SOCKETS_MAX: usize = 1024;
@@ -34,20 +37,33 @@ fn directories() -> Vec<PathBuf> {
     found
 }
 
-/// Listens for a server on `listen`: at `named`, or where clients look.
-pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(PathBuf, UnixListener)> {
-    if let Some(path) = named {
-        return Ok((path.to_path_buf(), bind_at(path)?));
+/// A server's place.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    /// Where clients connect.
+    pub(crate) path: PathBuf,
+    directory: Directory,
+    name: OsString,
+    identity: Identity,
+}
+
+impl Bound {
+    /// Removes the socket, unless another file has its name by now.
+    pub(crate) fn remove(&self) {
+        let _ = self.directory.remove(&self.name, self.identity);
     }
-    let name = format!("{}-{}.sock", listen.ip(), listen.port());
+}
+
+/// Listens for a server on `listen`: at `named`, or where clients look.
+pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(Bound, UnixListener)> {
+    if let Some(path) = named {
+        return bind_named(path);
+    }
+    let name = OsString::from(format!("{}-{}.sock", listen.ip(), listen.port()));
     let mut last = String::new();
-    for directory in directories() {
-        match prepare(&directory) {
-            Ok(()) => {
-                let path = directory.join(&name);
-                let listener = bind_at(&path)?;
-                return Ok((path, listener));
-            }
+    for path in directories() {
+        match prepare(&path) {
+            Ok(directory) => return bind_in(&path, directory, name),
             Err(reason) => last = reason,
         }
     }
@@ -55,96 +71,144 @@ pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(PathBuf
 }
 
 /// Makes the directory, or makes sure that it is ours alone.
-fn prepare(directory: &Path) -> Result<(), String> {
-    let shown = directory.display();
-    match fs::DirBuilder::new().mode(0o700).create(directory) {
-        Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-            return Err(format!("{shown}: {error}"));
-        }
+fn prepare(path: &Path) -> Result<Directory, String> {
+    let failed = |error| format!("{}: {error}", output::shown(path.display()));
+    match fs::DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
-    let found = fs::symlink_metadata(directory).map_err(|error| format!("{shown}: {error}"))?;
-    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
-        return Err(format!("{shown} is not a directory of this user's alone"));
-    }
-    Ok(())
+    Directory::private(path)
 }
 
-fn bind_at(path: &Path) -> Outcome<UnixListener> {
-    let shown = path.display();
-    let failed = |error: io::Error| Failure::failed(format!("cannot listen on the control socket {shown}: {error}"));
-    if let Ok(found) = fs::symlink_metadata(path) {
-        if !found.file_type().is_socket() {
-            return Err(Failure::failed(format!(
-                "the control socket {shown} cannot be made: there is a file of that name already"
-            )));
+fn bind_named(path: &Path) -> Outcome<(Bound, UnixListener)> {
+    let checked = trust::parts(path).and_then(|(parent, name)| Ok((Directory::named(&parent)?, name)));
+    let (directory, name) = checked.map_err(|reason| cannot_be_made(path, &reason))?;
+    bind_at(path.to_path_buf(), directory, name)
+}
+
+/// Under the directory's lock, so that no client takes a socket for dead on which nobody listens yet.
+fn bind_in(path: &Path, directory: Directory, name: OsString) -> Outcome<(Bound, UnixListener)> {
+    let path = path.join(&name);
+    directory.lock().map_err(|error| cannot_be_made(&path, &error.to_string()))?;
+    let bound = bind_at(path, directory, name)?;
+    bound.0.directory.unlock();
+    Ok(bound)
+}
+
+fn bind_at(path: PathBuf, directory: Directory, name: OsString) -> Outcome<(Bound, UnixListener)> {
+    let shown = output::shown(path.display());
+    match directory.probe(&name).map_err(|reason| cannot_be_made(&path, &reason))? {
+        Found::Nothing => {}
+        Found::Dead(identity) => {
+            directory.remove(&name, identity).map_err(|error| cannot_be_made(&path, &error.to_string()))?;
         }
-        if listening(path) {
+        Found::Server(_) | Found::Busy => {
             return Err(Failure::failed(format!(
                 "another server answers on the control socket {shown}; name another with --control PATH"
             )));
         }
-        fs::remove_file(path).map_err(failed)?;
     }
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).map_err(failed)?;
-    Ok(listener)
+    let made = directory.listen(&name);
+    let (identity, listener) = made.map_err(|error| cannot_be_made(&path, &error.to_string()))?;
+    Ok((Bound { path, directory, name, identity }, listener))
 }
 
-/// Whether somebody listens there.
-fn listening(path: &Path) -> bool {
-    match UnixStream::connect(path) {
-        Ok(_) => true,
-        Err(error) => !matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound),
+fn cannot_be_made(path: &Path, reason: &str) -> Failure {
+    let shown = output::shown(path.display());
+    Failure::failed(format!("the control socket {shown} cannot be made: {reason}; name another with --control PATH"))
+}
+
+/// A connection to the server whose socket is `named`, or to the one that runs; with the socket's path.
+pub(crate) fn connect(named: Option<&Path>) -> Outcome<(PathBuf, UnixStream)> {
+    let Some(path) = named else { return connect_to_the_one() };
+    let probed = trust::parts(path).and_then(|(parent, name)| Directory::named(&parent)?.probe(&name));
+    let no_answer =
+        |reason: &str| Failure::failed(format!("no server answers on {}: {reason}", output::shown(path.display())));
+    match probed {
+        Ok(Found::Server(stream)) => Ok((path.to_path_buf(), stream)),
+        Ok(Found::Nothing) => Err(no_answer("there is no such file")),
+        Ok(Found::Dead(_)) => Err(no_answer("nobody listens there any more")),
+        Ok(Found::Busy) => Err(no_answer("it takes no more connections")),
+        Err(reason) => Err(Failure::failed(format!(
+            "the control socket {} is not trusted: {reason}; a server is asked by the user who runs it",
+            output::shown(path.display())
+        ))),
     }
 }
 
-/// The socket to talk to: the one named, or that of the one server that runs.
-pub(crate) fn find(named: Option<&Path>) -> Outcome<PathBuf> {
-    if let Some(path) = named {
-        return Ok(path.to_path_buf());
-    }
+fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
     let directories = directories();
-    let found = running(&directories);
-    match found.as_slice() {
-        [one] => Ok(one.clone()),
-        [] => Err(Failure::failed(format!(
-            "no server is running (no control socket in {}); start one with `afflux serve DIR`, or \
-             name its socket with --control PATH",
-            list(&directories, ", ")
-        ))),
-        several => Err(Failure::wrong_use(format!(
+    let Running { mut servers, distrusted } = running(&directories);
+    if servers.len() > 1 {
+        let paths: Vec<PathBuf> = servers.into_iter().map(|(path, _)| path).collect();
+        return Err(Failure::wrong_use(format!(
             "{} servers are running; choose one with --control PATH:\n  {}",
-            several.len(),
-            list(several, "\n  ")
-        ))),
+            paths.len(),
+            list(&paths, "\n  ")
+        )));
+    }
+    match servers.pop() {
+        Some((path, Some(stream))) => Ok((path, stream)),
+        Some((path, None)) => {
+            Err(Failure::failed(format!("the server on {} takes no more connections", output::shown(path.display()))))
+        }
+        None => {
+            let passed: String = distrusted.iter().map(|reason| format!("; not looked at: {reason}")).collect();
+            Err(Failure::failed(format!(
+                "no server is running (no control socket in {}{passed}); start one with `afflux serve DIR`, or \
+                 name its socket with --control PATH",
+                list(&directories, ", ")
+            )))
+        }
     }
 }
 
 fn list(paths: &[PathBuf], between: &str) -> String {
-    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(between)
+    paths.iter().map(|path| output::shown(path.display())).collect::<Vec<_>>().join(between)
 }
 
-/// The sockets in `directories` that a server listens on. Removes those that nobody listens on.
-fn running(directories: &[PathBuf]) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for directory in directories {
-        let Ok(entries) = fs::read_dir(directory) else {
+/// What was found in the directories.
+#[derive(Debug, Default)]
+struct Running {
+    /// The sockets that a server listens on, by path; with a connection, unless it takes none.
+    servers: Vec<(PathBuf, Option<UnixStream>)>,
+    /// What is not this user's, and so was left alone.
+    distrusted: Vec<String>,
+}
+
+/// The servers of this user in `directories`. Removes sockets of this user's that nobody listens on.
+fn running(directories: &[PathBuf]) -> Running {
+    let mut found = Running::default();
+    for path in directories {
+        if fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound) {
             continue;
-        };
-        for path in entries.take(SOCKETS_MAX).filter_map(|entry| Some(entry.ok()?.path())) {
-            if path.extension().is_none_or(|extension| extension != "sock") {
-                continue;
-            }
-            match UnixStream::connect(&path) {
-                Ok(_) => found.push(path),
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-                    let _ = fs::remove_file(&path);
-                }
-                Err(_) => {}
-            }
+        }
+        match Directory::private(path) {
+            Ok(directory) => look_in(path, &directory, &mut found),
+            Err(reason) => found.distrusted.push(reason),
         }
     }
-    found.sort();
+    found.servers.sort_by(|one, other| one.0.cmp(&other.0));
     found
+}
+
+fn look_in(path: &Path, directory: &Directory, found: &mut Running) {
+    // Without the lock a server may be about to listen on what seems dead.
+    let may_remove = directory.try_lock();
+    let Ok(entries) = fs::read_dir(path) else { return };
+    for name in entries.take(SOCKETS_MAX).filter_map(|entry| Some(entry.ok()?.file_name())) {
+        let path = path.join(&name);
+        if path.extension().is_none_or(|extension| extension != "sock") {
+            continue;
+        }
+        match directory.probe(&name) {
+            Ok(Found::Server(stream)) => found.servers.push((path, Some(stream))),
+            Ok(Found::Busy) => found.servers.push((path, None)),
+            Ok(Found::Dead(identity)) if may_remove => {
+                let _ = directory.remove(&name, identity);
+            }
+            Ok(Found::Dead(_) | Found::Nothing) => {}
+            Err(reason) => found.distrusted.push(reason),
+        }
+    }
 }

@@ -30,3 +30,12 @@ fn unwritten_files_are_named_with_the_reason_and_many_are_summed() {
     assert_eq!(lines[2], "  /d/1: 1.00 kB not written");
     assert_eq!(lines.last().unwrap(), &"  and 5 more files: 5.00 kB not written");
 }
+
+#[test]
+fn a_file_s_name_stays_in_its_line_and_controls_nothing() {
+    let file = Unwritten { file: "/d/a\n\x1b[2Jö\u{202e}".into(), bytes: 1000, reason: Some("b\x07".into()) };
+    assert_eq!(
+        unwritten("could not:", &[file]),
+        "could not:\n  /d/a\\n\\u001b[2Jö\\u202e: 1.00 kB not written: b\\u0007"
+    );
+}

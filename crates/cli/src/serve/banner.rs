@@ -11,15 +11,17 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
+use frontend_nfs::Admission;
 use serde_json::json;
 
 use super::exports::Export;
-use crate::units;
+use crate::{output, units};
 
 /// What is served, and how.
 pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [Export],
     pub(crate) listen: SocketAddr,
+    pub(crate) admission: Admission,
     pub(crate) control: &'a Path,
     /// Whether clients have to be told where that is: it is not where they look by themselves.
     pub(crate) control_is_named: bool,
@@ -38,11 +40,12 @@ impl Served<'_> {
         // `tcp` is IPv4 to mount; libnfs takes an IPv6 address as it is, up to the slash.
         let (host, protocol) = (bracketed(address), if address.is_ipv4() { "tcp" } else { "proto=tcp6" });
         let options = format!("vers=3,{protocol},nolock,port={port},mountport={port}");
-        let directories: Vec<String> = self.exports.iter().map(|export| export.given.display().to_string()).collect();
+        let directories: Vec<String> =
+            self.exports.iter().map(|export| output::shown(export.given.display())).collect();
         let who = if self.listen.ip().is_loopback() { "loopback only" } else { "open to the network" };
         let mut text = format!("Serving {} on {} (NFSv3, {who})\n", directories.join(", "), self.listen);
         for (name, description) in &self.devices {
-            text.push_str(&format!("  disk    {name}, {description}\n"));
+            text.push_str(&format!("  disk    {}, {}\n", output::shown(name), output::shown(description)));
         }
         let (cache, memory) = (units::memory(self.cache_bytes), units::memory(self.memory_bytes));
         text.push_str(&format!("  cache   {cache} of {memory}\n"));
@@ -60,13 +63,27 @@ impl Served<'_> {
         text.push_str(&format!(
             "  watch   afflux stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
         ));
-        if !self.listen.ip().is_loopback() {
-            text.push_str("  note    whoever reaches this address reads and writes these files as this user\n");
+        text.push_str(&format!("  answers {}\n", self.answers()));
+        if self.admission != Admission::AnyPeer && !self.listen.ip().is_loopback() {
+            text.push_str("  note    nobody on another machine is answered without --any-peer\n");
         }
         for note in self.notes {
-            text.push_str(&format!("  note    {note}\n"));
+            text.push_str(&format!("  note    {}\n", output::shown(note)));
         }
         text
+    }
+
+    /// Whom, in words.
+    fn answers(&self) -> &'static str {
+        match self.admission {
+            Admission::AnyPeer => "everybody who reaches this address, with all that this user may do (--any-peer)",
+            Admission::OwnUserAndRoot { uid: 0 } => {
+                "root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts that)"
+            }
+            Admission::OwnUserAndRoot { .. } => {
+                "this user's and root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts that)"
+            }
+        }
     }
 
     /// For programs: one object.
@@ -80,6 +97,7 @@ impl Served<'_> {
             "listen": self.listen.to_string(),
             "address": self.listen.ip().to_string(),
             "port": self.listen.port(),
+            "any_peer": self.admission == Admission::AnyPeer,
             "control": self.control,
             "cache_bytes": self.cache_bytes,
             "serving": serving,
@@ -90,10 +108,17 @@ impl Served<'_> {
     }
 }
 
-/// As one word of a command line.
+/// As one word of a command line. What would control a terminal is written so that a shell (bash, zsh, and others
+/// that know `$'...'`) turns it back.
 fn word(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/.:_-+=@%,".contains(&byte);
-    if text.bytes().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if text.bytes().all(plain) {
+        return text.to_owned();
+    }
+    if output::shown(text) != text {
+        return format!("$'{}'", output::shown(text.replace('\\', r"\\").replace('\'', r"\'")));
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// An address that a client on this machine can use.

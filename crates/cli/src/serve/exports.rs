@@ -18,11 +18,12 @@ use rustix::process::geteuid;
 use volume::Directory;
 
 use crate::failure::{Failure, Outcome};
+use crate::output;
 
-/// Threads for calls about names and attributes that may block.
+/// Threads for calls about names and attributes that may block, for each file system.
 const POOL_THREADS: usize = 16;
 
-/// Such calls that wait for a thread, at most.
+/// Such calls that wait for a thread, at most, for each file system.
 const POOL_QUEUE: usize = 4096;
 
 /// A directory that is served.
@@ -36,10 +37,11 @@ pub(crate) struct Export {
     pub(crate) path: String,
 }
 
-/// Opens the directories.
-pub(crate) fn open(given: &[PathBuf]) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
+/// Opens the directories. With `subtree_check` files that are moved out of them are refused.
+pub(crate) fn open(given: &[PathBuf], subtree_check: bool) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
     let pool = WorkerPool::new("afflux-names", POOL_THREADS, POOL_QUEUE);
-    let tree = HostTree::open(given, &pool, &HostOptions::default()).map_err(worded)?;
+    let tree =
+        HostTree::open(given, &pool, &HostOptions { subtree_check, ..HostOptions::default() }).map_err(worded)?;
     let exports = given.iter().zip(tree.exports()).map(|(given, export)| Export {
         given: given.clone(),
         directory: fs::canonicalize(given).unwrap_or_else(|_| given.clone()),
@@ -52,7 +54,7 @@ pub(crate) fn open(given: &[PathBuf]) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
 fn worded(error: HostError) -> Failure {
     match &error {
         HostError::Open { path, source } => {
-            let path = path.display();
+            let path = output::shown(path.display());
             Failure::failed(match source.kind() {
                 ErrorKind::NotFound => format!("{path} does not exist"),
                 ErrorKind::NotADirectory => format!("{path}: a part of the path is a file"),
@@ -60,17 +62,20 @@ fn worded(error: HostError) -> Failure {
                 _ => format!("{path} cannot be served: {source}"),
             })
         }
-        HostError::NotADirectory { path } => {
-            Failure::failed(format!("{} is not a directory; serve the directory that it is in", path.display()))
+        HostError::NotADirectory { path } => Failure::failed(format!(
+            "{} is not a directory; serve the directory that it is in",
+            output::shown(path.display())
+        )),
+        HostError::NotReadable { path } => {
+            Failure::failed(format!("{} cannot be read by this user", output::shown(path.display())))
         }
-        HostError::NotReadable { path } => Failure::failed(format!("{} cannot be read by this user", path.display())),
         HostError::Nested { inner, outer } if inner == outer => {
-            Failure::wrong_use(format!("{} is named twice", inner.display()))
+            Failure::wrong_use(format!("{} is named twice", output::shown(inner.display())))
         }
         HostError::Nested { .. } | HostError::SameName { .. } | HostError::Nameless { .. } => {
-            Failure::wrong_use(error.to_string())
+            Failure::wrong_use(output::shown(error))
         }
-        _ => Failure::failed(error.to_string()),
+        _ => Failure::failed(output::shown(error)),
     }
 }
 

@@ -15,7 +15,7 @@ use engine::counters::COUNTERS;
 use engine::settings::{KNOBS, Knob, KnobError};
 use engine::{DeviceId, DeviceStatus, Engine, File, Platform};
 use frontend_nfs::Server;
-use platform_linux::{HostDevice, HostFile, LinuxPlatform};
+use platform_linux::{HostDevice, HostFile, LinuxPlatform, ServeHandle};
 use volume::Volume;
 
 use super::exports::Export;
@@ -69,13 +69,15 @@ pub(crate) struct Running {
     pub(crate) exports: Vec<Export>,
     pub(crate) listen: SocketAddr,
     pub(crate) since: Instant,
-    /// How many connections are open.
-    pub(crate) connections: Box<dyn Fn() -> u64 + Send + Sync>,
+    /// The connections.
+    pub(crate) handle: ServeHandle,
+    /// How many there may be.
+    pub(crate) connections_max: usize,
 }
 
 impl Running {
     fn report(&self) -> Report {
-        let status = self.engine.status();
+        let (status, counts) = (self.engine.status(), self.handle.counts());
         let sums = self.engine.platform().counters().sum();
         let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
         let settings = self.engine.settings();
@@ -101,7 +103,11 @@ impl Running {
             },
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
             nfs: NfsGauges {
-                connections: (self.connections)(),
+                connections: counts.connections as u64,
+                connections_max: self.connections_max as u64,
+                closed_silent: counts.closed_silent,
+                closed_for_room: counts.closed_for_room,
+                refused: counts.refused,
                 calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
             },
             counters: counters.collect(),

@@ -35,6 +35,7 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
             let _ = write!(all, "\n{}\n{wrong}", terminal.paint(Paint::Strong, &run.policy));
         }
     }
+    let _ = write!(all, "\n{}", callers(runs));
     let _ = writeln!(all, "\n{}", identity(runs));
     all
 }
@@ -46,6 +47,12 @@ pub(super) fn headline(runs: &[Run]) -> String {
     let (jobs, hardware) =
         runs.first().map_or_else(Default::default, |run| (&run.jobs[..], text::hardware(&run.figures)));
     format!("Simulated {} in {real}: {jobs} on {hardware}", times.join(", "))
+}
+
+/// What calls and copies were charged with under each policy, a line each.
+pub(super) fn callers(runs: &[Run]) -> String {
+    let line = |run: &Run| format!("Calls and copies cost under {}: {}\n", run.policy, run.figures.engine.callers);
+    runs.iter().map(line).collect()
 }
 
 /// With what each run can be had again.
@@ -106,7 +113,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
         units::latency(figures.engine.pauses.iter().map(|(_, _, total_ns)| total_ns).sum())
     });
     all("all on disk after the last write", &|figures| match (&figures.loss, figures.unwritten.is_empty()) {
-        (None, true) => units::latency(figures.settle_ns),
+        (None, true) if !figures.cut => units::latency(figures.settle_ns),
         _ => "-".to_owned(),
     });
     all("lost if the power failed at the worst moment", &|figures| units::data(figures.at_risk_bytes_max));

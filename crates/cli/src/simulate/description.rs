@@ -13,20 +13,15 @@ mod tests;
 use std::path::Path;
 use std::{env, fs};
 
-use bytesize::ByteSize;
-use simulator::simulation::{OWN_POLICY, Simulation, SimulationError};
+use simulator::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
 use simulator::workload::fio::{self, Surroundings};
 use simulator::workload::{Job, Workload};
 use simulator::{CostTable, FaultScript};
 
-use super::{built_in, disks};
+use super::{built_in, disks, memory};
 use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::units;
-
-/// The smallest cache that a run can have, and the largest.
-const MEMORY_BYTES_MIN: u64 = 1 << 20;
-const MEMORY_BYTES_MAX: u64 = 1 << 40;
 
 /// The longest time: a year.
 const TIME_S_MAX: f64 = 365.0 * 86_400.0;
@@ -48,9 +43,9 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     let mut simulation = Simulation::new(args.seed, first);
     simulation.devices.extend(devices);
     simulation.cpus = args.cpus;
-    simulation.memory_bytes = memory(&args.memory)?;
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
     simulation.knobs.clone_from(&args.knobs);
+    simulation.callers = Callers::AsMeasured;
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {
         let name = path.display().to_string();
@@ -70,6 +65,7 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     }
     simulation.workloads = built_in;
     simulation.workloads.extend(jobs.into_iter().map(Workload::Job));
+    simulation.memory_bytes = memory::bytes(&args.memory, &simulation, memory::own_bytes_max())?;
     let simulations = policies(&args.policies, simulation)?;
     for one in &simulations {
         let without_effect = |knob| format!("{} has no {knob}: it changes nothing there", one.policy);
@@ -84,6 +80,10 @@ fn add_jobs(name: &str, jobs: &mut Vec<Job>, warnings: &mut Vec<String>) -> Outc
     let mut file = fio::parse(name, &text, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
     if let (false, Some(first)) = (jobs.is_empty(), file.jobs.first_mut()) {
         first.stonewall = true;
+    }
+    if file.jobs.is_empty() {
+        let how = "a job is a section, such as [backup] with size=1g below it";
+        return Err(Failure::wrong_use(format!("{name}: there is no job in it; {how}")));
     }
     warnings.extend(file.warnings.iter().map(ToString::to_string));
     jobs.append(&mut file.jobs);
@@ -142,19 +142,6 @@ impl Surroundings for Host {
     fn variable(&mut self, name: &str) -> Option<String> {
         env::var(name).ok()
     }
-}
-
-fn memory(text: &str) -> Outcome<u64> {
-    let range = format!("{} to {}", units::memory(MEMORY_BYTES_MIN), units::memory(MEMORY_BYTES_MAX));
-    let bytes = text
-        .trim()
-        .parse::<ByteSize>()
-        .map_err(|_| Failure::wrong_use(format!("--memory: '{text}' is not a size such as 512MiB or 2GiB ({range})")))?
-        .as_u64();
-    if !(MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX).contains(&bytes) {
-        return Err(Failure::wrong_use(format!("--memory: '{text}' is out of range ({range})")));
-    }
-    Ok(bytes - bytes % 4096)
 }
 
 fn until(text: &str) -> Outcome<u64> {

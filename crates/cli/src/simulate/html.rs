@@ -64,6 +64,7 @@ fn page_of_several(runs: &[Run]) -> String {
     page.paragraph(&format!("{}.", comparison::headline(runs)));
     page.paragraph(&format!("{UNITS} Plots of the same quantity have the same axes."));
     page.table(&comparison::table(runs));
+    comparison::callers(runs).lines().for_each(|line| page.paragraph(line));
     for run in runs {
         let had = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
         if !had.is_empty() {

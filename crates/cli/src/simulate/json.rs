@@ -28,6 +28,7 @@ pub(super) fn object(run: &Run) -> Value {
         "seed": figures.seed,
         "trace_hash": format!("{:016x}", figures.trace_hash),
         "virtual_s": seconds(figures.virtual_ns),
+        "cut": figures.cut,
         "real_s": run.real.as_secs_f64(),
         "jobs": figures.jobs.iter().map(job).collect::<Vec<_>>(),
         "engine": engine,
@@ -106,6 +107,7 @@ fn engine(engine: &EngineOutcome) -> Value {
         "cache_bytes": engine.cache_bytes,
         "cpus": engine.cpus,
         "cpu_busy_s": seconds(engine.cpu_busy_ns),
+        "callers": engine.callers,
         "pauses": pauses.map(pause).collect::<Vec<_>>(),
         "counters": counters,
     })

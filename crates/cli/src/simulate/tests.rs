@@ -1,6 +1,5 @@
 //! A run that never was, for what shows runs.
 
-use std::path::Path;
 use std::time::Duration;
 
 use simulator::simulation::{
@@ -8,7 +7,7 @@ use simulator::simulation::{
     Outcome,
 };
 
-use super::{Run, check_writable};
+use super::Run;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -45,6 +44,7 @@ pub(super) fn run() -> Run {
         pauses: vec![("dirty limit".to_owned(), 1_204, 46 * SECOND)],
         cpu_busy_ns: 3 * SECOND,
         cpus: 8,
+        callers: "121 ns a call".to_owned(),
     };
     Run {
         jobs: "backup.fio".to_owned(),
@@ -101,13 +101,4 @@ fn device() -> DeviceOutcome {
         samples: (0..=88).map(sample).collect(),
         offsets: (0..3_000).map(offset).collect(),
     }
-}
-
-#[test]
-fn a_file_that_could_not_be_written_is_refused_before_the_run() {
-    assert!(check_writable(Path::new("run.html")).is_ok());
-    let said = check_writable(Path::new("/none/run.html")).unwrap_err().to_string();
-    assert_eq!(said, "/none/run.html cannot be written: there is no directory /none");
-    let said = check_writable(Path::new("/tmp")).unwrap_err().to_string();
-    assert_eq!(said, "/tmp is a directory; name a file in it");
 }

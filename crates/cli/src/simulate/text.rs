@@ -2,7 +2,8 @@
 //!
 //! Owns: which figures are shown, in which order and words.
 //! Does not own: the figures, their units and tables (`report`).
-//! Invariants: the first line says that all of it was simulated; what was not counted is not shown.
+//! Invariants: the first line says that all of it was simulated, and whether it was cut; what was not counted is
+//! not shown.
 
 #[cfg(test)]
 mod tests;
@@ -59,7 +60,8 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
 pub(super) fn headline(run: &Run) -> String {
     let virtual_time = units::time(Duration::from_nanos(run.figures.virtual_ns));
     let real = units::time(run.real);
-    format!("Simulated {virtual_time} in {real}: {} on {}", run.jobs, machine(run))
+    let cut = if run.figures.cut { " (cut)" } else { "" };
+    format!("Simulated {virtual_time} in {real}{cut}: {} on {}", run.jobs, machine(run))
 }
 
 /// `usb2-disk, 1.00 GiB of cache, 8 CPUs`, and the policy if it is not the engine's own.
@@ -148,6 +150,10 @@ pub(super) fn errors(jobs: &[JobOutcome]) -> String {
 /// How the run ended where it did not end well: a loss, or what could not be written.
 pub(super) fn ending(figures: &Figures) -> String {
     let mut text = String::new();
+    if figures.cut {
+        let at = units::time(Duration::from_nanos(figures.virtual_ns));
+        let _ = writeln!(text, "Cut at {at}: figures are up to there, and what was still in memory was not written");
+    }
     for left in &figures.unwritten {
         let dirty = units::data(left.dirty_bytes);
         let _ = writeln!(text, "Never written: {}: {} ({dirty} left in memory)", left.what, left.why);
@@ -281,10 +287,11 @@ pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     let engine = &figures.engine;
     let all = figures.virtual_ns.saturating_mul(engine.cpus.into());
     let busy = format!("{} of {}", units::share(engine.cpu_busy_ns, all), engine.cpus);
-    if figures.loss.is_none() && figures.unwritten.is_empty() {
+    if figures.loss.is_none() && figures.unwritten.is_empty() && !figures.cut {
         facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
     }
     facts.push(("lost if the power failed at the worst moment".to_owned(), units::data(figures.at_risk_bytes_max)));
     facts.push(("CPUs busy".to_owned(), busy));
+    facts.push(("calls and copies cost".to_owned(), engine.callers.clone()));
     facts
 }

@@ -36,7 +36,7 @@ fn report(uptime_ns: u64) -> Report {
             last_error: None,
             knobs: BTreeMap::new(),
         }],
-        nfs: NfsGauges { connections: 1, calls: BTreeMap::new() },
+        nfs: NfsGauges { connections: 1, ..NfsGauges::default() },
         counters: BTreeMap::new(),
         knobs: BTreeMap::new(),
     }
@@ -99,4 +99,15 @@ fn a_failing_device_says_why() {
     now.devices[0].files_failed = 1;
     let text = lines(&now, &now);
     assert!(text.contains("   1 file could not be written"), "{text}");
+}
+
+#[test]
+fn a_device_s_name_and_error_stay_in_their_line_and_control_nothing() {
+    let mut now = report(1_000_000_000);
+    now.devices[0].name = "a\n\x1b[31mü".into();
+    now.devices[0].files_failed = 1;
+    now.devices[0].last_error = Some("gone\u{202e}\n".into());
+    let text = lines(&report(0), &now);
+    assert!(text.starts_with("a\\n\\u001b[31mü  ") && text.contains("(gone\\u202e\\n)"), "{text}");
+    assert_eq!(text.lines().count(), 3);
 }

@@ -50,7 +50,26 @@ fn a_port_in_use_is_said_with_a_way_out() {
     let (code, said) = outcome(&scratch, &["serve", data.to_str().unwrap(), "--listen", &listen]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains(&format!("{listen} is in use")), "{said}");
+    assert!(
+        said.contains("by another program (") && said.contains(&format!("process {})", std::process::id())),
+        "{said}"
+    );
     assert!(said.contains("127.0.0.1:0 picks a free port"), "{said}");
+}
+
+#[test]
+fn a_port_that_afflux_has_already_is_said_with_what_to_do() {
+    let scratch = Scratch::new();
+    let (data, other) = (scratch.directory("data"), scratch.directory("other"));
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let listen = format!("127.0.0.1:{}", server.port());
+    let (code, said) = outcome(&scratch, &["serve", other.to_str().unwrap(), "--listen", &listen]);
+    assert_eq!(code, 1, "{said}");
+    let stop = format!("kill {}", server.process());
+    for part in [&format!("{listen} is in use by Afflux itself"), "afflux stat", &stop, "127.0.0.1:0 picks a free"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    server.stop();
 }
 
 #[test]
@@ -98,9 +117,9 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
 fn the_environment_and_the_file_are_checked_too() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
-    let output = afflux(scratch.path()).arg("serve").arg(&data).env("AFFLUX_CAHCE", "1").output().unwrap();
+    let output = afflux(scratch.path()).arg("serve").arg(&data).env("AFFLUX_CACHE", "1").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("AFFLUX_CACHE"), "{}", text(&output));
+    assert!(text(&output).contains("AFFLUX_CACHE: '1' is out of range (16.0 MiB to "), "{}", text(&output));
     let file = scratch.directory("afflux").join("config.toml");
     fs::write(&file, "cash = 1\n").unwrap();
     let (code, said) = outcome(&scratch, &["serve", data.to_str().unwrap()]);
@@ -118,6 +137,8 @@ fn file_environment_and_flags_reach_the_server() {
     let control = scratch.path().join("control.sock");
     let mut command = afflux(scratch.path());
     command.env("AFFLUX_WRITEBACK_DEPTH", "4").env("AFFLUX_LISTEN", "127.0.0.1:0");
+    // As Kubernetes sets it for a service of that name.
+    command.env("AFFLUX_PORT_2049_TCP_ADDR", "10.0.0.1");
     command.arg("serve").arg(&data).arg("--json").arg("--control").arg(&control);
     command.args(["--set", "readahead_bytes_max=64KiB"]);
     let server = Server::spawn(command, control, scratch.path());
@@ -126,7 +147,9 @@ fn file_environment_and_flags_reach_the_server() {
     assert_eq!(stat["knobs"]["dirty_ratio"], 11);
     assert_eq!(stat["knobs"]["writeback_depth"], 4);
     assert_eq!(stat["knobs"]["readahead_bytes_max"], 65_536);
-    server.stop();
+    let ended = server.stop();
+    let warned = "AFFLUX_PORT_2049_TCP_ADDR is no setting and is ignored";
+    assert!(ended.stderr.starts_with("warning: ") && ended.stderr.contains(warned), "{ended:?}");
 }
 
 #[test]

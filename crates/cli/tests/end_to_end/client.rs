@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nfs_client::{Change, Stability};
+use nfs_client::{Attributes, Change, Stability};
 
 use crate::server::Server;
 
@@ -121,6 +121,10 @@ impl Client {
         let found = self.read_at(&file, 0, usize::try_from(size).unwrap());
         assert_eq!(found.len() as u64, size);
         found
+    }
+
+    pub(crate) fn attributes(&mut self, object: &Handle) -> Attributes {
+        self.inner.getattr(object).unwrap()
     }
 
     pub(crate) fn list(&mut self, directory: &Handle) -> Vec<String> {

@@ -3,11 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod bad_input;
+mod callers;
 mod client;
 mod control;
 mod durability;
 mod full_disk;
 mod memory;
+mod protocol;
 mod scratch;
 mod server;
 mod shutdown;

@@ -65,7 +65,21 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let _ = Command::new("umount").arg(&self.point).output();
+        // A server that was killed holds its files until the kernel has taken its rings apart, a moment after its
+        // process is gone; in the end the mount goes with whoever holds it.
+        let unmount = |how: &[&str]| {
+            let output = Command::new("umount").args(how).arg(&self.point).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        let unmounted = (0..100).any(|_| {
+            unmount(&[]) || {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                false
+            }
+        });
+        if !unmounted {
+            unmount(&["-l"]);
+        }
         if let Some(device) = &self.device {
             let _ = Command::new("losetup").args(["-d", device]).output();
         }

@@ -1,12 +1,14 @@
 //! `afflux simulate` and `afflux devices`, as a user runs them.
 
 use std::fs;
-use std::process::Output;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Output, Stdio};
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::scratch::Scratch;
-use crate::server::{run, text};
+use crate::server::{afflux, run, text};
 
 /// 32 MiB written in order, with syncs between its quarters, and some reads of it.
 const JOB: &str = "\
@@ -264,8 +266,144 @@ fn a_full_disk_is_the_jobs_error_and_no_deadlock() {
     let output =
         with_files(&[("job.fio", job)], &["simulate", "job.fio", "--device", "usb2-disk,capacity_bytes=100MB"]);
     let said = words(&output);
-    assert!(output.status.success() && said.contains("fill: write: no space left on the device, once"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("fill: write: no space left on the device, once"), "{said}");
+    assert!(said.contains("error: fill failed: write: no space left on the device"), "{said}");
     assert!(said.contains("fill write 99.9 MB") && !said.contains("Never written"), "{said}");
+}
+
+#[test]
+fn a_job_file_without_a_job_is_wrong_use() {
+    for (job, part) in [
+        ("", "job.fio: there is no job in it; a job is a section, such as [backup] with size=1g below it"),
+        ("# nothing yet\n\n", "job.fio: there is no job in it"),
+        ("[global]\nrw=write\nsize=1m\n", "job.fio: there is no job in it"),
+    ] {
+        let output = with_files(&[("job.fio", job)], &["simulate", "job.fio", "--device", "disk"]);
+        let said = words(&output);
+        assert!(output.status.code() == Some(2) && said.contains(part), "{job:?}: {:?} {said}", output.status);
+    }
+}
+
+#[test]
+fn memory_that_the_simulation_cannot_keep_is_refused_with_its_range() {
+    let scratch = Scratch::new();
+    let job = scratch.path().join("job.fio");
+    fs::write(&job, JOB).unwrap();
+    // Under a limit of its own: what the host has left must not decide.
+    let under_limit = |memory: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "ulimit -v 4000000 && exec \"$0\" \"$@\"", env!("CARGO_BIN_EXE_afflux"), "simulate"]);
+        shell.arg(&job).args(["--device", "disk", "--memory", memory, "--json"]).output().unwrap()
+    };
+    let output = under_limit("1TB");
+    let said = words(&output);
+    assert_eq!(output.status.code(), Some(2), "{:?} {said}", output.status);
+    assert!(said.contains("error: --memory: '1TB' is out of range (1.00 MiB to "), "{said}");
+    assert!(said.contains(" for its own tables") && said.contains("there are "), "{said}");
+    let fits = under_limit("128GiB");
+    assert_eq!(object(&fits)["engine"]["cache_bytes"], 128_u64 << 30);
+}
+
+#[test]
+fn a_dash_is_standard_output() {
+    let scratch = Scratch::new();
+    fs::write(scratch.path().join("job.fio"), JOB).unwrap();
+    let simulate = |arguments: &[&str]| {
+        let mut command = afflux(scratch.path());
+        command.current_dir(scratch.path()).args(["simulate", "job.fio", "--device", "usb2-disk", "--memory", "64MiB"]);
+        command.args(arguments).output().unwrap()
+    };
+    let page = simulate(&["--html", "-"]);
+    let (out, err) = (String::from_utf8(page.stdout).unwrap(), String::from_utf8(page.stderr).unwrap());
+    assert!(out.starts_with("<!doctype html>") && out.trim_end().ends_with("</html>"), "{out:.80} {err}");
+    assert!(err.starts_with("Simulated ") && err.contains("seed 1, trace ") && !err.contains("Plots: "), "{err}");
+    let events = simulate(&["--trace", "-"]);
+    let (out, err) = (String::from_utf8(events.stdout).unwrap(), String::from_utf8(events.stderr).unwrap());
+    assert!(out.lines().count() > 10 && !out.contains("Simulated ") && err.starts_with("Simulated "), "{err}");
+    for (arguments, part) in [
+        (&["--html", "-", "--json"][..], "error: --html -: standard output has the figures of --json; name a file"),
+        (&["--html", "-", "--trace", "-"], "error: --trace -: standard output has the page of --html; name a file"),
+    ] {
+        let output = simulate(arguments);
+        let said = text(&output);
+        assert!(output.status.code() == Some(2) && said.contains(part), "{arguments:?}: {said}");
+    }
+    assert!(!scratch.path().join("-").exists());
+}
+
+#[test]
+fn a_table_of_costs_on_standard_output_is_one_that_can_be_used() {
+    let scratch = Scratch::new();
+    let measured = afflux(scratch.path()).args(["calibrate", "--quick", "--output", "-"]).output().unwrap();
+    assert!(measured.status.success(), "{}", text(&measured));
+    assert!(String::from_utf8_lossy(&measured.stderr).contains("medians of 3 rounds"));
+    fs::write(scratch.path().join("here.toml"), &measured.stdout).unwrap();
+    let here = scratch.path().join("here.toml");
+    let run = simulate(&scratch, &["--device", "disk", "--json", "--costs", here.to_str().unwrap()]);
+    assert!(object(&run)["virtual_s"].as_f64().unwrap() > 0.0);
+}
+
+/// A run without an end, on its way: it takes signals already.
+fn endless(scratch: &Scratch, arguments: &[&str]) -> Child {
+    let job = "[endless]\nrw=write\nbs=64k\nsize=64m\ntime_based\nruntime=8000h\n";
+    fs::write(scratch.path().join("endless.fio"), job).unwrap();
+    let mut command = afflux(scratch.path());
+    command.current_dir(scratch.path()).args(["simulate", "endless.fio", "--device", "usb2-disk"]).args(arguments);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_mask(&child, "SigCgt:", true);
+    child
+}
+
+/// Waits until a mask of `/proc/PID/status` has Ctrl-C's bit, or has it no more.
+fn wait_for_mask(child: &Child, name: &str, set: bool) {
+    for _ in 0..60_000 {
+        let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix(name)).expect("it runs");
+        if (u64::from_str_radix(mask.trim(), 16).unwrap() >> 1 & 1 == 1) == set {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    panic!("{name} stays as it is");
+}
+
+fn press_ctrl_c(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::INT).unwrap();
+}
+
+#[test]
+fn ctrl_c_gives_what_there_is() {
+    let scratch = Scratch::new();
+    let run = endless(&scratch, &["--json", "--policy", "afflux", "--policy", "linux-6.1"]);
+    press_ctrl_c(&run);
+    let output = run.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{:?} {said}", output.status);
+    let figures: Value = serde_json::from_slice(&output.stdout).expect("one object: the second policy has no run");
+    assert_eq!((&figures["cut"], &figures["policy"]), (&true.into(), &"afflux".into()));
+    assert!(figures["virtual_s"].as_f64().unwrap() > 0.0);
+    assert!(said.contains("cut at ") && said.contains("not run: linux-6.1"), "{said}");
+    let run = endless(&scratch, &[]);
+    press_ctrl_c(&run);
+    let output = run.wait_with_output().unwrap();
+    let said = words(&output);
+    assert!(output.status.code() == Some(1) && said.contains("endless write"), "{said}");
+    assert!(said.contains("Cut at ") && said.contains("what was still in memory was not written"), "{said}");
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once() {
+    let scratch = Scratch::new();
+    // Nobody reads the page, so the first Ctrl-C alone would never end it.
+    let pipe = scratch.path().join("page");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let run = endless(&scratch, &["--html", "page"]);
+    press_ctrl_c(&run);
+    wait_for_mask(&run, "ShdPnd:", false);
+    press_ctrl_c(&run);
+    let output = run.wait_with_output().unwrap();
+    assert_eq!(output.status.signal(), Some(Signal::INT.as_raw()), "{:?}", output.status);
 }
 
 #[test]

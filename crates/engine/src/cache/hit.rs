@@ -17,7 +17,7 @@ use crate::page::{PIN, Sectors, WRITER};
 use crate::platform::Platform;
 use crate::units::PAGE_BYTES;
 
-/// What a range of bytes is within one page.
+/// What a range of bytes is within one page. Its end is inside the page, as it is made.
 #[derive(Clone, Copy)]
 pub(crate) struct InPage {
     pub(crate) page: u64,
@@ -36,12 +36,26 @@ impl InPage {
     pub(crate) fn range(self) -> Range<usize> {
         self.start..self.start + self.len
     }
+
+    /// How many bytes a copy between the range and memory of `room` bytes moves.
+    ///
+    /// # Panics
+    /// When the range leaves its page, or the memory is shorter: the copy would pass their ends.
+    #[inline]
+    fn copied(self, room: usize) -> usize {
+        assert!(self.start <= FRAME_BYTES && self.len <= FRAME_BYTES - self.start && self.len <= room);
+        self.len
+    }
 }
 
 impl Cache {
-    /// Copies bytes of one page if it is there. `into` may be unaligned and of any length in the page.
+    /// Copies bytes of one page if it is there. `into` may be unaligned.
+    ///
+    /// # Panics
+    /// When `into` is shorter than the range.
     #[inline]
     pub(crate) fn read_hit<P: Platform>(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
+        let len = at.copied(into.len());
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
@@ -52,11 +66,11 @@ impl Cache {
         let found = self.pages.enter_reader(frame, file.identity(at.page));
         if found {
             self.pages.touch(frame);
-            debug_assert!(at.start + at.len <= FRAME_BYTES && into.len() >= at.len);
             if self.keeps::<P>(at) {
                 // SAFETY: the pinned frame is arena memory, the range is inside it, `into` is ours and
-                // at least as long; concurrent writers of the frame go through the same routine.
-                unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), at.len) };
+                // at least as long (both were asked above); concurrent writers of the frame go through
+                // the same routine.
+                unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), len) };
             } else {
                 self.read_kept(frame, at, into);
             }
@@ -67,8 +81,12 @@ impl Cache {
 
     /// Overwrites bytes of one page if that changes nothing but the bytes: the page is dirty, the
     /// sectors too, nobody was promised that it stays as it is, and the file's size stays.
+    ///
+    /// # Panics
+    /// When `from` is shorter than the range.
     #[inline]
     pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
+        let len = at.copied(from.len());
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
@@ -83,15 +101,30 @@ impl Cache {
         if found {
             self.pages.touch(frame);
             if self.keeps::<P>(at) {
-                // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes;
-                // concurrent readers and writers of the frame go through the same routine.
-                unsafe { copy::copy_bytes(from.as_ptr(), self.address_in::<P>(frame).add(at.start), at.len) };
+                // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes
+                // (both were asked above); concurrent readers and writers of the frame go through the
+                // same routine.
+                unsafe { copy::copy_bytes(from.as_ptr(), self.address_in::<P>(frame).add(at.start), len) };
             } else {
                 self.fill_kept(frame, at, from);
             }
         }
         self.unpin(frame, WRITER);
         found
+    }
+
+    /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so it may be
+    /// otherwise a moment later.
+    #[inline]
+    pub(crate) fn could_overwrite(&self, file: &FilePages, at: InPage) -> bool {
+        let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
+            return false;
+        };
+        let identity = file.identity(at.page);
+        self.pages.contains(frame)
+            && self.pages.takes_overwrites(frame, identity)
+            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
+            && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
     }
 
     #[inline]
@@ -172,3 +205,6 @@ impl Cache {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

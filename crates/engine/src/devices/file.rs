@@ -41,6 +41,8 @@ pub(crate) struct FileInner {
     table: Arc<FileTable>,
     pub(crate) device: Arc<DeviceState>,
     pub(crate) backing: Backing,
+    /// The largest size it can have.
+    pub(crate) bytes_max: u64,
     pub(crate) state: Mutex<FileState>,
     /// Waiters for requests in flight, tags and holds.
     pub(crate) queue: WaitQueue,
@@ -63,6 +65,8 @@ pub(crate) struct FileState {
     /// Pages dirty or under writeback, and detached ones still being written.
     pub(crate) dirty_pages: u64,
     pub(crate) failed_pages: u64,
+    /// Of these, as many as the device was told of.
+    failed_noted: u64,
     /// Since when the file has been dirty.
     pub(crate) dirtied_at: Nanos,
     /// Where the flusher goes on.
@@ -124,6 +128,7 @@ impl FileInner {
             host_size: pages.size(),
             dirty_pages: 0,
             failed_pages: 0,
+            failed_noted: 0,
             dirtied_at: Nanos(0),
             cursor: 0,
             queued: false,
@@ -151,6 +156,7 @@ impl FileInner {
             pages,
             cache,
             table,
+            bytes_max: device.file_bytes_max(),
             device,
             backing,
             state: Mutex::new(state),
@@ -226,8 +232,15 @@ impl FileInner {
             state.error = None;
             self.device.file_recovers();
         }
+        self.note_failed(state);
         self.unclean.store(false, Ordering::Release);
         self.device.let_be(self)
+    }
+
+    /// Tells the device how many pages of the file failed.
+    pub(crate) fn note_failed(&self, state: &mut FileState) {
+        let before = std::mem::replace(&mut state.failed_noted, state.failed_pages);
+        self.device.note_failed_pages(before, state.failed_pages);
     }
 
     /// Puts a file with dirty pages back in a list unless it is in one, or held: then the end of the hold does.

@@ -14,6 +14,7 @@ use super::congestion::Congestion;
 use super::file::{FileInner, FileState};
 use super::lists::{Entry, FlushReason, Later, Lists, redirtied_at};
 use super::usage::{Kind, Usage};
+use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
@@ -62,6 +63,10 @@ pub(crate) struct DeviceState {
     /// Space gets small: what is dirty has its place, and what is written gets one first.
     reserving: AtomicBool,
     files_failed: AtomicU64,
+    /// Pages whose last write failed.
+    failed_pages: AtomicU64,
+    /// The room on top of the limit that was given for them (`dirty::failing`).
+    failed_room: AtomicU64,
     usage: Mutex<Usage>,
 }
 
@@ -119,6 +124,8 @@ impl DeviceState {
             drains: AtomicU32::new(0),
             reserving: AtomicBool::new(false),
             files_failed: AtomicU64::new(0),
+            failed_pages: AtomicU64::new(0),
+            failed_room: AtomicU64::new(0),
             usage: Mutex::default(),
         }
     }
@@ -284,6 +291,35 @@ impl DeviceState {
         self.files_failed.fetch_sub(1, Ordering::Relaxed);
     }
 
+    /// Pages whose last write failed.
+    pub(crate) fn failed_pages(&self) -> u64 {
+        self.failed_pages.load(Ordering::Relaxed)
+    }
+
+    /// A file has so many pages that failed, and had others when that was told last.
+    pub(super) fn note_failed_pages(&self, before: u64, now: u64) {
+        if now > before {
+            self.failed_pages.fetch_add(now - before, Ordering::Relaxed);
+        } else if now < before {
+            self.failed_pages.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// Pages that the device may have dirty on top of its limit, since that much of it failed.
+    pub(super) fn failed_room_pages(&self) -> u64 {
+        self.failed_room.load(Ordering::Relaxed)
+    }
+
+    /// Whether that is another room than before.
+    pub(crate) fn set_failed_room(&self, pages: u64) -> bool {
+        self.failed_room.swap(pages, Ordering::Relaxed) != pages
+    }
+
+    /// The largest size that a file on it can have.
+    pub(crate) fn file_bytes_max(&self) -> u64 {
+        self.limits().file_bytes_max.min(FILE_BYTES_MAX)
+    }
+
     /// Everything is to be written until the answer is dropped.
     pub(crate) fn drain(&self) -> Draining<'_> {
         self.drains.fetch_add(1, Ordering::Relaxed);
@@ -415,11 +451,11 @@ impl DeviceState {
 
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
     /// device's room learn it instead of waiting for what may never come.
-    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>) {
-        lock(&self.usage).note_write(result);
-        if result.is_err()
-            && let Some(error) = self.keeps_failing()
-        {
+    /// `known`: the file's write before failed too, which says nothing new of the device.
+    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) {
+        lock(&self.usage).note_write(result, known);
+        if let (Err(error), false) = (result, known) {
+            // Those who wait look whether it is their file, or the device.
             self.admission.fail(error);
         }
     }

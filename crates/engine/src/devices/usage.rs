@@ -7,7 +7,8 @@ use super::bandwidth::Bandwidth;
 use crate::error::DeviceError;
 use crate::platform::Nanos;
 
-/// Failures in a row after which writers that wait for room are told instead of kept waiting.
+/// Files that failed one after the other, with no write in between that succeeded, after which all writers that
+/// wait for room are told instead of kept waiting.
 const FAILURES_BEFORE_TELLING: u32 = 3;
 
 /// What a request does to the device's data.
@@ -79,12 +80,14 @@ impl Usage {
     }
 
     /// Notes how a write of so many bytes, or a flush, ended.
-    pub(super) fn note_write(&mut self, result: Result<u64, DeviceError>) {
+    /// `known`: it failed as the file's write before did.
+    pub(super) fn note_write(&mut self, result: Result<u64, DeviceError>, known: bool) {
         match result {
             Ok(bytes) => {
                 self.written_bytes += bytes;
                 self.failures_in_row = 0;
             }
+            Err(_) if known => {}
             Err(error) => {
                 self.failures_in_row = self.failures_in_row.saturating_add(1);
                 self.last_error = Some(error);

@@ -41,6 +41,14 @@ impl PageTable {
         word.has(PRESENT | UPTODATE | DIRTY) && !word.stable() && self.identity(frame) == identity && fits()
     }
 
+    /// Whether the frame is that page, in a state in which [`PageTable::enter_overwriter`] lets writers
+    /// in. For callers that hold nothing, so it is no promise.
+    #[inline]
+    pub(crate) fn takes_overwrites(&self, frame: FrameId, identity: Identity) -> bool {
+        let word = self.word(frame);
+        word.has(PRESENT | UPTODATE | DIRTY) && !word.stable() && self.identity(frame) == identity
+    }
+
     /// Guards a frame of which the caller is a writer, to copy the page to another frame: nobody
     /// overwrites it until that guard is gone, whatever becomes of others. Whether nobody is in the
     /// middle of an overwrite that began before.

@@ -26,6 +26,7 @@ use crate::memory::{FrameMemory, Piece, Pieces};
 use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::rare::Rare;
+use crate::readahead::Bounds;
 use crate::reclaim::{Reclaim, Spare};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
@@ -170,18 +171,17 @@ impl<P: Platform> Reading<P> {
     /// After a read: reads more ahead if it is time to.
     fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) {
         if wants_more_ahead(file, offset + len as u64) {
-            self.read_ahead(file, offset + len as u64);
+            self.read_ahead(file, offset..offset + len as u64);
         }
     }
 
-    /// A read up to `end` used up what was read ahead.
+    /// A read of these bytes used up what was read ahead.
     #[cold]
-    pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, end: u64) {
-        let page = end.div_ceil(PAGE_BYTES);
-        let size_max = self.readahead_pages(file);
+    pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, read: Range<u64>) {
+        let bounds = self.readahead_bounds(file);
         let ahead = {
             let mut state = lock(&file.state);
-            let ahead = state.readahead.used(page, size_max);
+            let ahead = state.readahead.used(&FileInner::pages_of(&read), bounds);
             set_trigger(file, &state);
             ahead
         };
@@ -190,9 +190,10 @@ impl<P: Platform> Reading<P> {
 
     /// What is read ahead is at most an eighth of the cache: more would push out what was read just
     /// now, before its reader has seen it.
-    fn readahead_pages(&self, file: &FileInner) -> u64 {
+    fn readahead_bounds(&self, file: &FileInner) -> Bounds {
         let knob = file.device.knob(self.base.settings(), Knob::ReadaheadBytes) / PAGE_BYTES;
-        knob.min(self.base.cache.total_pages() / 8)
+        let size_max = knob.min(self.base.cache.total_pages() / 8);
+        Bounds { size_max, file_pages: file.size().div_ceil(PAGE_BYTES) }
     }
 
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
@@ -252,14 +253,13 @@ impl<P: Platform> Reading<P> {
 
     /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
     async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
-        let size_max = self.readahead_pages(file);
+        let bounds = self.readahead_bounds(file);
         let request_pages = file.device.request_pages();
-        let in_file = file.size().div_ceil(PAGE_BYTES);
         let (ahead, tried, count) = {
             let mut state = lock(&file.state);
-            let ahead = state.readahead.missed(&pages, size_max);
+            let ahead = state.readahead.missed(&pages, bounds);
             set_trigger(file, &state);
-            let tried = (ahead.end.min(in_file).max(pages.end) - pages.start).min(request_pages);
+            let tried = (ahead.end.min(bounds.file_pages).max(pages.end) - pages.start).min(request_pages);
             // Others are not read, so that there is no use in frames for them.
             let absent = self.absent_run(file, pages.start..pages.start + tried);
             (ahead, tried, (absent.end - pages.start).clamp(1, tried))
@@ -473,7 +473,7 @@ impl<P: Platform> Reading<P> {
 }
 
 /// Whether the range can be a file's.
-pub(crate) fn check_range(offset: u64, len: usize) -> Result<(), Error> {
+fn check_range(offset: u64, len: usize) -> Result<(), Error> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),
         _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),

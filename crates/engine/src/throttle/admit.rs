@@ -16,7 +16,7 @@ use crate::base::Base;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::devices::state::DeviceState;
-use crate::dirty::{Charge, refresh_guard, try_enter, try_take_anew};
+use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
@@ -71,19 +71,18 @@ impl<P: Platform> Throttle<P> {
     /// Charges pages that the writer is about to dirty.
     ///
     /// # Errors
-    /// When it would have to wait for a device that keeps failing.
+    /// When it would have to wait for a device, or a file, that keeps failing.
     pub(crate) async fn charge(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
-        let device = &file.device;
         if self.base.devices.policy.needs().asked == Asked::Before {
-            return match self.admit(file, pages, pages).await? {
-                Follows::Queues => self.queue(device, pages).await,
-                Follows::GoesOn | Follows::AskAgain if try_enter(&self.base.devices, device, pages) => {
-                    Ok(Charge::granted(device, pages))
+            failing::admit(&self.base.devices, file, pages).await?;
+            match self.admit(file, pages, pages).await? {
+                Follows::GoesOn | Follows::AskAgain if try_enter(&self.base.devices, &file.device, pages) => {
+                    return Ok(Charge::granted(&file.device, pages));
                 }
-                Follows::GoesOn | Follows::AskAgain => self.queue(device, pages).await,
-            };
+                _ => {}
+            }
         }
-        self.queue(device, pages).await
+        self.queue(file, pages).await
     }
 
     /// The writer has dirtied so many pages more: asks the policy if that is due, and does what it says.
@@ -98,26 +97,35 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Waits until pages fit in the device's admission queue.
-    async fn queue(&self, device: &Arc<DeviceState>, pages: u64) -> Result<Charge, Error> {
-        if !device.admission.try_take(pages) && !try_take_anew(&self.base.devices, device, pages) {
-            if let Some(error) = device.keeps_failing() {
+    async fn queue(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+        let (devices, device) = (&self.base.devices, &file.device);
+        loop {
+            failing::admit(devices, file, pages).await?;
+            if device.admission.try_take(pages) || try_take_anew(devices, device, pages) {
+                break;
+            }
+            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
-            let _noted = NotedPause::begins(&*self.base.platform, device, device.admission.cause(pages), u64::MAX);
-            let waits = self.base.devices.totals.waits();
+            let cause = device.admission.cause(pages);
+            let _noted = NotedPause::begins(&*self.base.platform, device, cause, u64::MAX);
+            let waits = devices.totals.waits();
             let mut take = pin!(device.admission.take(pages));
-            poll_fn(|cx| {
+            let granted = poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
                     // Not before it is in the queue: the flusher asks who waits.
                     device.flusher.raise();
                     // Nor this: what others gave back until now was told to nobody.
                     waits.is_queued();
-                    refresh_guard(&self.base.devices, device);
+                    refresh_guard(devices, device);
                 }
                 granted
-            })
-            .await?;
+            });
+            // If not, something failed: perhaps neither this file nor the device.
+            if granted.await.is_ok() {
+                break;
+            }
         }
         Ok(Charge::granted(device, pages))
     }
@@ -140,7 +148,7 @@ impl<P: Platform> Throttle<P> {
             if admission == Admission::Enter {
                 return Ok(Follows::GoesOn);
             }
-            if let Some(error) = device.keeps_failing() {
+            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
             match self.carry_out(device, admission, &mut so_far).await {

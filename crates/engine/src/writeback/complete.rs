@@ -15,7 +15,7 @@ use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::{FileInner, FileState};
-use crate::dirty::uncharge;
+use crate::dirty::{failing, uncharge};
 use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
 use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
@@ -45,7 +45,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
         let (ended, kept) = self.end_pages(operation, pieces, result, now);
         self.count(&ended, result);
-        self.file.device.note_write(result.map(|()| bytes));
+        self.note_failures(&ended, result.map(|()| bytes));
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
         self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
@@ -63,6 +63,8 @@ struct Ended {
     written: u64,
     truncated: u64,
     released: Vec<FrameId>,
+    /// Tries in a row that failed, without this one and with it.
+    tries: (u32, u32),
 }
 
 impl<P: Platform> WriteEnds<P> {
@@ -92,7 +94,10 @@ impl<P: Platform> WriteEnds<P> {
         for piece in pieces {
             cache.page_queue(piece.frame).wake_for(&changed);
         }
+        ended.tries.0 = state.failures_in_row;
         self.note_result(&mut state, result, now);
+        ended.tries.1 = state.failures_in_row;
+        file.note_failed(&mut state);
         file.device.writeback_ends(pieces.len() as u64);
         file.requeue(&mut state, now);
         let kept = file.settle(&mut state);
@@ -133,13 +138,26 @@ impl<P: Platform> WriteEnds<P> {
         local.count(Counter::PagesTruncated, ended.truncated);
     }
 
+    /// What the failures of the file, or their end, mean for those who wait for the device's room.
+    fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>) {
+        let (base, device, (before, now)) = (&self.writeback.base, &self.file.device, ended.tries);
+        device.note_write(result, before > 0);
+        if let (Err(error), true) = (result, before < failing::TRIES && now >= failing::TRIES) {
+            // Writers of the file that wait for room are told; others go on waiting.
+            device.admission.fail(error);
+        }
+        // After that, so that the room is not given to those who wait to write to this very file.
+        failing::apply_room(&base.devices, device, base.moment());
+    }
+
     /// What the request took up is given back, and its pages are charged to nobody any more.
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
         device.note_written_pages(ended.written);
         device.request_ends(Kind::Write, bytes, result.is_ok(), now);
         device.admission.add_runs(-self.runs);
-        uncharge(&self.writeback.base.devices, device, ended.uncharged);
+        let base = &self.writeback.base;
+        uncharge(&base.devices, device, ended.uncharged, base.moment());
     }
 
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {

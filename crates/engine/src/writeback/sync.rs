@@ -137,7 +137,7 @@ impl<P: Platform> Writeback<P> {
         }
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
-        file.device.note_write(result.map(|()| 0));
+        file.device.note_write(result.map(|()| 0), false);
         let kept = {
             let mut state = lock(&file.state);
             match result {

@@ -19,7 +19,7 @@ use crate::devices::file::FileInner;
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::reading::{Reading, check_range};
+use crate::reading::Reading;
 use crate::reclaim::{Reclaim, Spare};
 use crate::throttle::Throttle;
 use crate::units::PAGE_BYTES;
@@ -49,9 +49,43 @@ pub(crate) struct Writing<P: Platform> {
     throttle: Throttle<P>,
 }
 
+/// Whether the device can keep a file with these bytes.
+fn check_range(file: &FileInner, offset: u64, len: usize) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= file.bytes_max => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max: file.bytes_max }),
+    }
+}
+
+/// Overwrites the bytes if all of them are in pages that are dirty already; says how many, from the first on.
+/// That is all of them or none, unless one of several pages was taken by a flusher or a reader in this very moment.
+#[inline]
+pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
+    if check_range(file, offset, from.len()).is_err() {
+        return 0;
+    }
+    let one_page = InPage::first(offset, from.len()).len == from.len();
+    if !one_page && !could_overwrite(base, file, offset, from.len()) {
+        return 0;
+    }
+    overwrite_hits(base, file, offset, from)
+}
+
+fn could_overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, len: usize) -> bool {
+    let mut done = 0;
+    while done < len {
+        let at = InPage::first(offset + done as u64, len - done);
+        if !base.cache.could_overwrite(&file.pages, at) {
+            return false;
+        }
+        done += at.len;
+    }
+    true
+}
+
 /// Overwrites page by page up to the first for which that changes more than bytes; returns how many bytes.
 #[inline]
-pub(crate) fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
+fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
     let (mut done, mut pages) = (0, 0);
     while done < from.len() {
         let at = InPage::first(offset + done as u64, from.len() - done);
@@ -78,7 +112,7 @@ impl<P: Platform> Writing<P> {
 
     /// [`Engine::write`](crate::Engine::write).
     pub(crate) async fn write(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<(), Error> {
-        check_range(offset, from.len())?;
+        check_range(file, offset, from.len())?;
         let mut done = 0;
         while done < from.len() {
             done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);

@@ -173,7 +173,7 @@ pub(super) async fn information<P: Platform>(volume: Arc<Volume<P>>, mut draft: 
         LISTING_BYTES_MAX,
     ];
     sizes.iter().for_each(|&size| writer.u32(size));
-    writer.u64(FILE_BYTES_MAX);
+    writer.u64(volume.file_bytes_max(&inode).min(FILE_BYTES_MAX));
     // Times are kept to 0 seconds and 1 nanosecond.
     writer.u32(0);
     writer.u32(1);

@@ -164,10 +164,16 @@ pub(super) async fn write<P: Platform>(
         Err(status) => return draft.failed(status, 2),
     };
     let verifier = volume.write_verifier();
-    // A record has room for a little more than is announced: that is written by the next call.
+    // What a client sends above what is announced it sends again, when it sees how much was written. Of
+    // data above its count, nothing.
     let count = extent.count.min(WRITE_BYTES_MAX);
-    let data = data.slice(..count as usize);
-    let checked = check_regular(inode.kind()).and_then(|()| writable(extent.offset, count));
+    let checked = check_regular(inode.kind()).and_then(|()| {
+        if data.len() < count as usize {
+            return Err(Status::Invalid);
+        }
+        writable(extent.offset, count)
+    });
+    let data = data.slice(..data.len().min(count as usize));
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
         Ok(()) if count == 0 => (Status::Ok, Consistency::default()),
@@ -190,7 +196,9 @@ async fn write_and_sync<P: Platform>(
     data: Bytes,
 ) -> (Status, Consistency) {
     let count = data.len() as u64;
-    let Outcome { result, mut consistency } = volume.write(inode, offset, data).await;
+    // Of the moment of the write: others may write while it is made durable, and who finds their change
+    // between its own before and after does not look for it.
+    let Outcome { result, consistency } = volume.write(inode, offset, data).await;
     if let Err(error) = result {
         return (error.into(), consistency);
     }
@@ -198,7 +206,6 @@ async fn write_and_sync<P: Platform>(
         return (Status::Ok, consistency);
     }
     let synced = volume.sync(inode, offset, count).await;
-    consistency.after = synced.consistency.after.or(consistency.after);
     (synced.result.map_or_else(Status::from, |()| Status::Ok), consistency)
 }
 

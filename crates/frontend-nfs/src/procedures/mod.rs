@@ -79,7 +79,8 @@ async fn attributes_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>) 
 async fn consistency_now<P: Platform>(volume: &Volume<P>, inode: &Arc<Inode<P>>, from: Consistency) -> Consistency {
     match from.after {
         Some(_) => from,
-        None => Consistency { before: from.before, after: attributes_now(volume, inode).await },
+        // What others changed until now would be between it and a before.
+        None => Consistency { before: None, after: attributes_now(volume, inode).await },
     }
 }
 

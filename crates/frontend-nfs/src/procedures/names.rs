@@ -1,6 +1,6 @@
 //! LOOKUP, READLINK, and the procedures that make, remove, rename and link names.
 //!
-//! Owns: their results, and what "." and ".." may be used for.
+//! Owns: their results, what "." and ".." may be used for, and that no device nodes are made.
 //! Does not own: the directory, its rules for other names, and what is atomic (the volume).
 //! Invariants: a directory's consistency data are the volume's own, before and after from under one
 //! lock; where it has none, the attributes of now are sent and no "before".
@@ -8,7 +8,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use volume::{AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, Volume, VolumeError};
+use volume::{
+    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind, Volume, VolumeError,
+};
 
 use super::{attributes_now, consistency_now, resolve};
 use crate::arguments::{Creation, Handle, Node, Place};
@@ -182,6 +184,11 @@ pub(super) async fn make_node<P: Platform>(volume: Arc<Volume<P>>, draft: Draft,
     let outcome = match (check_new(&place.name), node) {
         (_, Node::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
+        // A node of the host's disk, made through a server that root runs, would be a way past every
+        // permission for whoever can open files on the host.
+        (Ok(()), Node::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _)) => {
+            Err(Status::NotPermitted)
+        }
         (Ok(()), Node::Special(kind, change)) => Ok(volume.make_special(&directory, &place.name, kind, change).await),
     };
     made(volume, draft, &directory, outcome).await

@@ -75,14 +75,57 @@ fn one_receive_takes_many_records_at_once_and_counts_them() {
 }
 
 #[test]
-fn refuses_records_that_are_too_long_before_they_come() {
-    let longest = RECORD_BYTES_MAX;
+fn keeps_the_beginning_of_records_that_are_too_long() {
+    let long: Vec<u8> = (0..RECORD_BYTES_MAX + 300_000).map(|at| (at % 251) as u8).collect();
+    let kept = &long[..RECORD_BYTES_MAX];
+    let split = |at: usize| {
+        let (first, second) = long.split_at(at);
+        [&marked(first.len(), false), first, &marked(second.len(), true), second].concat()
+    };
+    let streams = [
+        whole(&long),
+        in_fragments(&long, 400_000),
+        in_fragments(&long, 1 << 20),
+        split(RECORD_BYTES_MAX),
+        split(RECORD_BYTES_MAX + 1),
+        // An empty fragment ends it.
+        [&marked(long.len(), false), &long[..], &marked(0, true)].concat(),
+    ];
+    for stream in streams {
+        let stream = [whole(b"before"), stream, whole(b"after")].concat();
+        for piece in [997, 65_536, stream.len()] {
+            let got = received(&stream, piece).unwrap();
+            assert!(got.len() == 3 && got[0] == b"before" && got[1] == kept && got[2] == b"after", "pieces of {piece}");
+        }
+    }
+}
+
+#[test]
+fn what_is_thrown_away_takes_no_room() {
+    let mut records = Records::default();
+    let mut input = BytesMut::from(&marked(SENT_BYTES_MAX, true)[..]);
+    let mut left = SENT_BYTES_MAX;
+    while left > 0 {
+        let lacking = records.lacking(&input);
+        assert!(0 < lacking && lacking <= RECORD_BYTES_MAX, "{lacking}");
+        let piece = left.min(50_000);
+        input.extend_from_slice(&vec![0; piece]);
+        left -= piece;
+        records.receive(&mut input).unwrap();
+        assert!(input.len() + records.waiting_bytes() <= RECORD_BYTES_MAX + 2 * MARK_BYTES + 50_000);
+    }
+    assert_eq!((records.waiting(), input.len()), (1, 0));
+}
+
+#[test]
+fn refuses_records_that_are_far_too_long_before_they_come() {
+    let longest = SENT_BYTES_MAX;
     assert!(received(&marked(longest, true), 4).unwrap().is_empty());
     let error = received(&marked(longest + 1, true), 4).unwrap_err();
     assert!(error.contains(&(longest + 1).to_string()) && error.contains(&longest.to_string()), "{error}");
     // Neither in one fragment nor in several.
-    let half = vec![0; longest / 2 + 1];
-    let stream = [&marked(half.len(), false), &half[..], &marked(half.len(), true)].concat();
+    let part = vec![0; RECORD_BYTES_MAX + 1];
+    let stream = [&marked(part.len(), false), &part[..], &marked(longest - part.len() + 1, true)].concat();
     assert!(received(&stream, stream.len()).is_err());
     assert!(received(b"GET / HTTP/1.1\r\n", 16).is_err());
 }
@@ -99,11 +142,12 @@ fn refuses_records_of_nothing_and_endless_ones() {
 
 #[test]
 fn says_how_much_is_lacking() {
-    assert_eq!(lacking(b""), 4);
-    assert_eq!(lacking(&[0x80, 0]), 2);
-    assert_eq!(lacking(&whole(&[0; 100])[..10]), 94);
-    assert_eq!(lacking(&whole(&[0; 100])), 0);
-    assert_eq!(lacking(&[0xff; 4]), RECORD_BYTES_MAX);
+    let records = Records::default();
+    assert_eq!(records.lacking(b""), 4);
+    assert_eq!(records.lacking(&[0x80, 0]), 2);
+    assert_eq!(records.lacking(&whole(&[0; 100])[..10]), 94);
+    assert_eq!(records.lacking(&whole(&[0; 100])), 0);
+    assert_eq!(records.lacking(&[0xff; 4]), RECORD_BYTES_MAX);
 }
 
 #[test]

@@ -166,6 +166,48 @@ fn writes_stay_within_the_limits() {
 }
 
 #[test]
+fn writes_of_any_length_are_answered() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let data: Vec<u8> = (0..5 << 20).map(|at: u32| (at >> 10) as u8 ^ at as u8).collect();
+    // As a client does that was told nothing: the rest again, until all is written.
+    let (mut at, mut calls) = (0, 0);
+    while at < data.len() {
+        let WRITE3res::Ok(done) = write(&mut peer, &file, at as u64, &data[at..], stable_how::UNSTABLE) else {
+            panic!()
+        };
+        assert!(0 < done.count && done.count <= 1 << 20);
+        at += done.count as usize;
+        calls += 1;
+    }
+    assert_eq!(calls, 5);
+    let COMMIT3res::Ok(_) = commit(&mut peer, &file, 0, 0) else { panic!() };
+    assert!(std::fs::read(world.path.join("file")).unwrap() == data);
+}
+
+#[test]
+fn a_write_is_of_its_count() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let mut write = |count| {
+        let data = Opaque::borrowed(b"data");
+        peer.nfs(7, &WRITE3args { file: file.clone(), offset: 0, count, stable: stable_how::FILE_SYNC, data })
+    };
+    // nfs-ganesha answers so; knfsd refuses both as garbage.
+    let WRITE3res::Ok(done) = write(3) else { panic!() };
+    assert_eq!((done.count, done.file_wcc.after.unwrap().size), (3, 3));
+    match write(5) {
+        WRITE3res::Err((nfsstat3::NFS3ERR_INVAL, fail)) => assert_eq!(fail.file_wcc.after.unwrap().size, 3),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(std::fs::read(world.path.join("file")).unwrap(), b"dat");
+}
+
+#[test]
 fn data_is_for_regular_files() {
     let world = World::new();
     std::os::unix::fs::symlink("target", world.path.join("link")).unwrap();
@@ -229,4 +271,55 @@ fn many_calls_run_at_once_and_each_gets_its_own_reply() {
         let READ3res::Ok(done) = unpacked(&results) else { panic!() };
         assert!(done.data.as_ref() == page(xid), "{xid}");
     }
+}
+
+/// A change's moment: the change times right before it and right after.
+type Span = ((u32, u32), (u32, u32));
+
+fn span(wcc: &wcc_data) -> Option<Span> {
+    let time = |time: &nfstime3| (time.seconds, time.nseconds);
+    match (&wcc.before, &wcc.after) {
+        (Nfs3Option::Some(before), Nfs3Option::Some(after)) => Some((time(&before.ctime), time(&after.ctime))),
+        _ => None,
+    }
+}
+
+#[test]
+fn no_reply_hides_another_clients_change_between_its_before_and_after() {
+    const ROUNDS: u64 = 60;
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let client = |number: u64| {
+        let mut peer = Peer::new(&world, CLIENT);
+        let (file, mut spans) = (file.clone(), Vec::new());
+        for round in 0..ROUNDS {
+            let stable = [stable_how::FILE_SYNC, stable_how::UNSTABLE, stable_how::DATA_SYNC][(round % 3) as usize];
+            let WRITE3res::Ok(done) = write(&mut peer, &file, number * 4096, &[round as u8; 100], stable) else {
+                panic!()
+            };
+            spans.push(span(&done.file_wcc).unwrap());
+            let mut new_attributes = sattr3 { mode: Nfs3Option::Some(0o600 | number as u32), ..sattr3::default() };
+            if round % 4 == 0 {
+                new_attributes.size = Nfs3Option::Some(20_000 + round);
+            }
+            let arguments = SETATTR3args { object: file.clone(), new_attributes, guard: Nfs3Option::None };
+            let SETATTR3res::Ok(done) = peer.nfs(2, &arguments) else { panic!() };
+            // Of a size and a mode that others wrote between no before is told.
+            spans.extend(span(&done.obj_wcc));
+            let COMMIT3res::Ok(done) = commit(&mut peer, &file, 0, 0) else { panic!() };
+            let (before, after) = span(&done.file_wcc).unwrap();
+            assert_eq!(before, after, "a COMMIT changes nothing");
+        }
+        spans
+    };
+    let mut spans: Vec<Span> = std::thread::scope(|scope| {
+        let clients = [0, 1].map(|number| scope.spawn(move || client(number)));
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    });
+    spans.sort_unstable_by_key(|(_, after)| *after);
+    assert!(spans.len() as u64 > 3 * ROUNDS, "{} changes", spans.len());
+    let hidden = spans.windows(2).filter(|pair| pair[1].0 < pair[0].1).count();
+    assert_eq!(hidden, 0, "of {} changes", spans.len());
 }

@@ -175,7 +175,8 @@ fn describes_the_file_system() {
     let FSINFO3res::Ok(info) = peer.nfs(19, &FSINFO3args { fsroot: root.clone() }) else { panic!() };
     assert_eq!((info.rtmax, info.wtmax), (1 << 20, 1 << 20));
     assert!(info.rtpref <= info.rtmax && info.wtpref <= info.wtmax && info.dtpref == 65_536);
-    assert_eq!(info.maxfilesize, i64::MAX as u64);
+    assert_eq!(info.maxfilesize, world.volume.file_bytes_max(&world.volume.try_resolve(&root.data).unwrap()));
+    assert!(info.maxfilesize > 1 << 40 && info.maxfilesize.is_multiple_of(4096), "{}", info.maxfilesize);
     assert_eq!(info.time_delta, nfstime3 { seconds: 0, nseconds: 1 });
     assert_eq!(info.properties, FSF3_LINK | FSF3_SYMLINK | FSF3_HOMOGENEOUS | FSF3_CANSETTIME);
     assert!(info.obj_attributes.is_some());
@@ -186,6 +187,79 @@ fn describes_the_file_system() {
     assert_eq!((limits.name_max, limits.no_trunc, limits.chown_restricted), (255, true, true));
     assert_eq!((limits.case_insensitive, limits.case_preserving), (false, true));
     assert!(limits.linkmax >= 1000);
+}
+
+#[test]
+fn times_that_are_none_are_refused() {
+    let world = World::new();
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.create(&mut peer, &root, b"file");
+    let before = std::fs::metadata(world.path.join("file")).unwrap();
+    // The last two are what the host's own call takes for 'now' and 'as it is'.
+    for nseconds in [1_000_000_000, u32::MAX, (1 << 30) - 1, (1 << 30) - 2] {
+        let time = || nfstime3 { seconds: 5, nseconds };
+        for new_attributes in [
+            sattr3 { atime: set_atime::SET_TO_CLIENT_TIME(time()), ..sattr3::default() },
+            sattr3 { mtime: set_mtime::SET_TO_CLIENT_TIME(time()), ..sattr3::default() },
+        ] {
+            let guard = Nfs3Option::None;
+            match peer.nfs(2, &SETATTR3args { object: file.clone(), new_attributes, guard }) {
+                SETATTR3res::Err((nfsstat3::NFS3ERR_INVAL, _)) => {}
+                other => panic!("{nseconds}: {other:?}"),
+            }
+        }
+        let guard = Nfs3Option::Some(time());
+        match peer.nfs(2, &SETATTR3args { object: file.clone(), new_attributes: sattr3::default(), guard }) {
+            SETATTR3res::Err((nfsstat3::NFS3ERR_NOT_SYNC, _)) => {}
+            other => panic!("{nseconds}: {other:?}"),
+        }
+    }
+    let after = std::fs::metadata(world.path.join("file")).unwrap();
+    assert_eq!((after.atime(), after.mtime()), (before.atime(), before.mtime()));
+}
+
+#[test]
+fn mount_paths_may_lead_through_links_and_never_out() {
+    let world = World::over(|path| {
+        std::fs::create_dir_all(path.join("a/b/etc")).unwrap();
+        std::fs::write(path.join("file"), b"x").unwrap();
+        for (target, name) in [
+            ("a", "relative"),
+            ("../../a/b", "a/b/up"),
+            ("/a/b", "absolute"),
+            ("relative/b/./up/", "twice"),
+            ("/../..//../a", "above"),
+            ("../../../../../../../../../../../../etc", "a/out"),
+            ("file", "to-file"),
+            ("nowhere", "dangling"),
+            ("loop", "loop"),
+        ] {
+            std::os::unix::fs::symlink(target, path.join(name)).unwrap();
+        }
+    });
+    let mut peer = Peer::new(&world, CLIENT);
+    let (a, _) = mount(&mut peer, b"/a").unwrap();
+    let (b, _) = mount(&mut peer, b"/a/b").unwrap();
+    let table: [(&[u8], &[u8]); 7] = [
+        (b"/relative", &a),
+        (b"/relative/b", &b),
+        (b"/a/b/up/", &b),
+        (b"/absolute", &b),
+        (b"/twice", &b),
+        (b"/above", &a),
+        (b"/above/b/up/../b", &b),
+    ];
+    for (path, wanted) in table {
+        let (got, _) = mount(&mut peer, path).unwrap_or_else(|status| panic!("{}: {status:?}", path.escape_ascii()));
+        assert!(got == wanted, "{}", path.escape_ascii());
+    }
+    // The host has an /etc; the export has none.
+    assert!(matches!(mount(&mut peer, b"/a/out"), Err(mountstat3::MNT3ERR_NOENT)));
+    assert!(matches!(mount(&mut peer, b"/dangling"), Err(mountstat3::MNT3ERR_NOENT)));
+    assert!(matches!(mount(&mut peer, b"/to-file"), Err(mountstat3::MNT3ERR_NOTDIR)));
+    assert!(matches!(mount(&mut peer, b"/to-file/x"), Err(mountstat3::MNT3ERR_NOTDIR)));
+    assert!(matches!(mount(&mut peer, b"/loop"), Err(mountstat3::MNT3ERR_INVAL)));
 }
 
 /// The status that a procedure of each number answers a handle with.

@@ -1,12 +1,12 @@
 //! The small client against the server, over real sockets: the one is tested with the other, and
 //! they share no code.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use nfs_client::{Change, Client, Creation, Kind, Load, Node, Sending, Stability, User};
-use platform_linux::{Listener, Peer, serve};
+use platform_linux::{Listener, ServeLimits, serve};
 
 use crate::world::World;
 
@@ -14,13 +14,8 @@ fn address(world: &World) -> SocketAddr {
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = listener.internet_address().unwrap();
     let server = Arc::clone(&world.server);
-    serve(&world.platform, vec![listener], 16, move |peer| {
-        let from = match peer {
-            Peer::Internet(address) => address.ip(),
-            _ => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        };
-        Box::new(server.connection(from))
-    });
+    let limits = || ServeLimits { connections_max: 16, peer_connections_max: 16, idle_ns: 0 };
+    serve(&world.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
     address
 }
 

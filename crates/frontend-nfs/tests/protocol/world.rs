@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use engine::Engine;
 use engine::settings::Settings;
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3};
 use platform_linux::{Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Reactors, WorkerPool, host_devices};
 use volume::{HandleKey, Volume};
@@ -61,7 +61,7 @@ impl World {
         let tree = HostTree::open(std::slice::from_ref(&path), &pool, &HostOptions::default()).unwrap();
         let devices = host_devices(&platform, Caching::Auto);
         let volume = Volume::new(engine, tree, HandleKey::new([7; 16]), devices).unwrap();
-        let server = Server::new(Arc::clone(&volume));
+        let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
         Self { server, volume, platform, _reactors: reactors, path, _directory: directory }
     }
 

@@ -4,11 +4,12 @@
 //! Owns: the listener, the relayed connections, a bucket of tokens for each direction.
 //! Does not own: what is connected.
 //! Invariants: no more passes in a direction than its rate and one burst; at most [`CONNECTIONS_MAX`] at
-//! once; what is relayed is not looked into, and ends when either side ends.
+//! once; what is relayed is not looked into, and ends when either side ends; nothing connects once the relay
+//! is dropped, whoever else holds a copy of its listener.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,8 +27,8 @@ const FRAME_BYTES: u64 = 1514;
 
 /// A slow way to a server on this machine.
 pub struct LimitedRelay {
+    pub(super) listener: Arc<TcpListener>,
     address: SocketAddr,
-    over: Arc<AtomicBool>,
     accepting: Option<JoinHandle<()>>,
 }
 
@@ -40,11 +41,12 @@ impl LimitedRelay {
         let failed = |error: std::io::Error| HardwareError { what: format!("the relay of the slow network: {error}") };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let over = Arc::new(AtomicBool::new(false));
-        let (ends, buckets) = (Arc::clone(&over), [Bucket::new(bits_per_s), Bucket::new(bits_per_s)]);
-        let accept = move || accept(&listener, server, &buckets, &ends);
+        let listener = Arc::new(listener);
+        let buckets = [Bucket::new(bits_per_s), Bucket::new(bits_per_s)];
+        let accepts = Arc::clone(&listener);
+        let accept = move || accept(&accepts, server, &buckets);
         let accepting = std::thread::Builder::new().name("afflux-relay".to_owned()).spawn(accept).map_err(failed)?;
-        Ok(Self { address, over, accepting: Some(accepting) })
+        Ok(Self { listener, address, accepting: Some(accepting) })
     }
 
     /// Where clients connect.
@@ -55,21 +57,19 @@ impl LimitedRelay {
 
 impl Drop for LimitedRelay {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::Release);
-        // It waits for a connection: this is the last.
-        let woken = TcpStream::connect(self.address);
-        if let (Ok(_), Some(accepting)) = (woken, self.accepting.take()) {
+        // Not only closed: a process that is being started elsewhere holds a copy of each descriptor until it
+        // runs its program, and as long as there is a copy the kernel takes connections. This also ends the
+        // wait for the next one.
+        let shut = rustix::net::shutdown(&*self.listener, rustix::net::Shutdown::Both);
+        if let (Ok(()), Some(accepting)) = (shut, self.accepting.take()) {
             let _ = accepting.join();
         }
     }
 }
 
-fn accept(listener: &TcpListener, server: SocketAddr, buckets: &[Arc<Bucket>; 2], over: &AtomicBool) {
+fn accept(listener: &TcpListener, server: SocketAddr, buckets: &[Arc<Bucket>; 2]) {
     let open = Arc::new(AtomicUsize::new(0));
     while let Ok((client, _)) = listener.accept() {
-        if over.load(Ordering::Acquire) {
-            return;
-        }
         if open.load(Ordering::Relaxed) < CONNECTIONS_MAX {
             // A server that refuses is seen by the client as a connection that ends.
             let _ = relay(client, server, buckets, &open);

@@ -16,7 +16,7 @@ use engine::counters::{COUNTER_COUNT, Counter};
 use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform, Policies};
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use linux_policies::policy;
 use simulator::workload::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
 use simulator::{
@@ -99,7 +99,7 @@ impl Machine {
         let volume = Volume::new(Arc::clone(&engine), Arc::clone(&tree) as _, HandleKey::new([4; 16]), tree.devices())
             .map_err(failed)?;
         let link = Link::new(&world, 0, plan.link.clone());
-        let entry = NfsEntry::new(world.platform(), link, Server::new(volume));
+        let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
         let machine = Self { world, disk, tree, engine, entry, looks: Arc::default() };
         machine.watch();
         Ok(machine)

@@ -1,4 +1,4 @@
-//! What a directory's file system takes: O_DIRECT or not, and in which alignment.
+//! What a directory's file system takes: O_DIRECT or not, in which alignment, and how large files.
 //!
 //! Owns: the probing, once, at a device's start.
 //! Does not own: single files; one that refuses O_DIRECT later is read and written buffered.
@@ -6,8 +6,10 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags, fstatfs, openat, statx, unlinkat};
+use engine::FILE_BYTES_MAX;
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, StatxFlags, fstatfs, openat, seek, statx, unlinkat};
 use rustix::io::{Errno, pread, pwrite};
+use rustix::process::{Resource, getrlimit};
 
 use crate::clock;
 
@@ -38,7 +40,7 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
         Ok(_) => {}
         Err(error) => return buffered(format!("the file system cannot be asked: {error}")),
     }
-    let file = match scratch_file(directory) {
+    let file = match scratch_file(directory, OFlags::DIRECT) {
         Ok(file) => file,
         Err(Errno::INVAL) => return buffered("O_DIRECT is refused".to_owned()),
         // Nothing can be tried where nothing can be made. Reading in whole pages suits every device
@@ -62,9 +64,37 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
     buffered("O_DIRECT is refused".to_owned())
 }
 
-/// A file with no name, open for O_DIRECT.
-fn scratch_file(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDWR | OFlags::DIRECT | OFlags::CLOEXEC;
+/// The largest size of a file in `directory`, in whole blocks, since the last one is written whole: what the
+/// file system can keep, and what this process may write (RLIMIT_FSIZE, whose signal would end it). Where
+/// nothing can be made nothing is known, and nothing written.
+pub(super) fn file_bytes_max(directory: BorrowedFd<'_>) -> u64 {
+    let kept = scratch_file(directory, OFlags::empty()).map_or(FILE_BYTES_MAX, |file| largest_offset(file.as_fd()));
+    let allowed = getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX);
+    kept.min(allowed) / u64::from(ALIGN_MAX) * u64::from(ALIGN_MAX)
+}
+
+/// The largest offset of a file: a seek past the largest size is refused, and a seek costs nothing (a
+/// truncation might write zeros).
+fn largest_offset(file: BorrowedFd<'_>) -> u64 {
+    let takes = |offset: u64| seek(file, SeekFrom::Start(offset)).is_ok();
+    if takes(FILE_BYTES_MAX) {
+        return FILE_BYTES_MAX;
+    }
+    let (mut taken, mut refused) = (0, FILE_BYTES_MAX);
+    while refused - taken > 1 {
+        let middle = taken + (refused - taken) / 2;
+        if takes(middle) {
+            taken = middle;
+        } else {
+            refused = middle;
+        }
+    }
+    taken
+}
+
+/// A file with no name, open for reading and writing and with these flags.
+fn scratch_file(directory: BorrowedFd<'_>, more: OFlags) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC | more;
     let mode = Mode::RUSR | Mode::WUSR;
     match openat(directory, ".", flags | OFlags::TMPFILE, mode) {
         // Refused may be either; without names only some file systems can do it.

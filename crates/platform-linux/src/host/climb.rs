@@ -3,37 +3,41 @@
 //! Owns: opening one name, climbing up, reopening what a descriptor holds.
 //! Does not own: what is done with what was opened (`entries`).
 //! Invariants: a directory that was moved out of the exports is not used: it was found below a root
-//! right before. What a name is resolved to is the entry itself, never what a link says.
+//! right before and, for what is told, right after. What a name is resolved to is the entry itself, never
+//! what a link says, and was seen inside after it was opened.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-use volume::{Found, Node, Stat, VolumeError};
+use volume::{Found, Kind, Node, VolumeError};
 
 use super::Core;
 use super::calls::{self, error_of};
 use super::node::HostNode;
+use super::place::Place;
 
 /// Most steps up that are tried: what one path can hold.
 const CLIMB_MAX: u32 = 1024;
 /// How often openat2 is tried while renames elsewhere disturb it.
 const AGAIN_MAX: u32 = 1000;
+/// How often a name is looked up while its directory is moved out and in again.
+const LOOKUPS_MAX: u32 = 20;
 
 impl Core {
     /// Whether the directory is below an export now. `Stale` if not.
     pub(super) fn contained(&self, directory: &HostNode) -> Result<(), VolumeError> {
         if let Some(depth) = directory.depth() {
             let there = calls::stat(directory.fd(), &up(depth));
-            if there.is_ok_and(|stat| self.is_root(&stat)) {
+            if there.is_ok_and(|stat| self.roots.is_root(&stat)) {
                 return Ok(());
             }
         }
         let mut below = None;
         for depth in 0..CLIMB_MAX {
             let stat = calls::stat(directory.fd(), &up(depth))?;
-            if self.is_root(&stat) {
+            if self.roots.is_root(&stat) {
                 directory.set_depth(depth);
                 return Ok(());
             }
@@ -46,13 +50,9 @@ impl Core {
         Err(VolumeError::Stale)
     }
 
-    pub(super) fn is_root(&self, stat: &Stat) -> bool {
-        self.roots.contains(&(stat.device.0, stat.fileid))
-    }
-
     /// The directory that `directory` is in, if that is below an export.
     pub(super) fn parent(&self, directory: &HostNode) -> Result<Found, VolumeError> {
-        if self.is_root(&directory.stat()?) {
+        if self.roots.is_root(&directory.stat()?) {
             return Err(VolumeError::Invalid { what: "an export's root has no parent" });
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -62,14 +62,60 @@ impl Core {
         Ok(found)
     }
 
-    /// What `name` names in the directory. Not for "..".
-    pub(super) fn lookup(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
-        let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
-        let found = self.found(fd, false)?;
-        if let Some(depth) = directory.depth() {
-            super::host_node(&found.node).set_depth(depth + 1);
+    /// Refuses what must not be used any more: a directory that was moved out of the exports and, where
+    /// that was asked for, anything else that was. To be called after the host was asked for what is told.
+    pub(super) fn confined(&self, node: &HostNode) -> Result<(), VolumeError> {
+        match node.kind() {
+            Kind::Directory => self.contained(node),
+            _ if self.subtree_check && self.place(node.fd(), None) != Place::Inside => Err(VolumeError::Stale),
+            _ => Ok(()),
         }
-        Ok(found)
+    }
+
+    /// What `name` names in the directory. Not for "..". What is found had a name below an export after it
+    /// was opened, wherever the directory was moved meanwhile.
+    pub(super) fn lookup(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
+        for _ in 0..LOOKUPS_MAX {
+            let Some(fd) = self.open_inside(directory, name)? else { continue };
+            let found = self.found(fd, false)?;
+            if let (Kind::Directory, Some(depth)) = (found.stat.kind, directory.depth()) {
+                super::host_node(&found.node).set_depth(depth + 1);
+            }
+            return Ok(found);
+        }
+        // It comes and goes.
+        Err(VolumeError::Stale)
+    }
+
+    /// Opens one entry, and makes sure that it is not outside. `None` where that cannot be said this time.
+    fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
+        let opened = self.open_entry(directory, name, OFlags::PATH, Mode::empty());
+        let fd = match opened {
+            Ok(fd) => fd,
+            Err(error) => {
+                // Of a directory that was moved out not even that is told.
+                self.contained(directory)?;
+                return Err(error);
+            }
+        };
+        let inside = match self.place(fd.as_fd(), Some(name)) {
+            Place::Inside => true,
+            Place::Outside => {
+                self.contained(directory)?;
+                // It is inside now, so either it was moved meanwhile or the root has another path.
+                self.learn_root_above(directory)?;
+                false
+            }
+            Place::Unknown => {
+                self.contained(directory)?;
+                let again = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
+                let number = |fd: &OwnedFd| calls::stat(fd.as_fd(), "").map(|stat| (stat.device, stat.fileid));
+                let same = number(&fd)? == number(&again)?;
+                self.contained(directory)?;
+                same
+            }
+        };
+        Ok(inside.then_some(fd))
     }
 
     /// Opens one entry of a directory; a symbolic link is itself (O_PATH) or an error.
@@ -104,8 +150,8 @@ impl Core {
 
     /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.
     pub(super) fn found(&self, fd: OwnedFd, real: bool) -> Result<Found, VolumeError> {
-        let (identity, stat) = self.identify(&fd)?;
-        let node = HostNode::new(fd, real, &stat, &self.pool);
+        let (identity, stat) = self.identify(fd.as_fd())?;
+        let node = HostNode::new(fd, real, &stat, self.pools.of(stat.device));
         Ok(Found { node: Node::new(Arc::new(node)), identity, stat })
     }
 }
@@ -124,7 +170,7 @@ pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
     if leaves { Err(VolumeError::Invalid { what: "not the name of an entry" }) } else { Ok(()) }
 }
 
-fn up(depth: u32) -> String {
+pub(super) fn up(depth: u32) -> String {
     let mut path = "../".repeat(depth as usize);
     path.pop();
     path

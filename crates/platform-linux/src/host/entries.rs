@@ -3,7 +3,8 @@
 //! Owns: making, removing, renaming, linking, changing attributes, opening bytes, syncing.
 //! Does not own: which of them may run side by side (the volume sees to that).
 //! Invariants: a directory's attributes before and after a change are taken in the same piece of work.
-//! What cannot be made as asked for is taken away again.
+//! What cannot be made as asked for, or landed outside, is taken away again. A directory is found below an
+//! export before anything is changed in it and, where something was made, afterwards.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -15,19 +16,22 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use volume::{
-    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind,
-    VolumeError,
+    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind, Stat,
+    VolumeError, Window,
 };
 
 use super::calls::{self, error_of};
 use super::climb::{check_entry, here};
 use super::node::HostNode;
+use super::undo::Made;
 use super::{Core, host_node};
 use crate::HostFile;
 
 /// Permission bits of what is made without any being asked for.
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
+/// How often a directory is read that changes meanwhile.
+const LISTINGS_MAX: u32 = 4;
 
 impl Core {
     pub(super) fn create(
@@ -40,20 +44,42 @@ impl Core {
         check_entry(name)?;
         self.contained(parent)?;
         let before = parent.stat()?;
-        let mode = |default| Mode::from_raw_mode(attributes.mode.unwrap_or(default));
-        let made = match new {
+        let made = self.make(parent, name, new, attributes.mode)?;
+        let identity = made.as_ref().ok().filter(|_| matches!(new, New::Regular)).map(|found| found.identity);
+        let finished = made.and_then(|found| self.finish(found, new, attributes)).and_then(|finished| {
+            // It may have been made in a directory that was moved out after the first look.
+            self.contained(parent)?;
+            Ok(finished)
+        });
+        match finished {
+            Ok((found, data)) => Ok(Created { found, data, parent: Change { before, after: parent.stat()? } }),
+            Err(error) => {
+                self.take_back(parent, name, &Made::Object(new, identity));
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes an object with a mode. The outer error: nothing was made. The inner one: it cannot be found.
+    fn make(
+        &self,
+        parent: &HostNode,
+        name: &[u8],
+        new: &New,
+        mode: Option<u32>,
+    ) -> Result<Result<Found, VolumeError>, VolumeError> {
+        let mode = |default| Mode::from_raw_mode(mode.unwrap_or(default));
+        match new {
             New::Regular => {
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
                 let fd = self.open_entry(parent, name, flags, mode(FILE_MODE))?;
-                self.found(fd, true)
+                return Ok(self.found(fd, true));
             }
             New::Directory => {
                 mkdirat(parent.fd(), name, mode(DIRECTORY_MODE)).map_err(|errno| here(parent, errno))?;
-                self.lookup(parent, name)
             }
             New::Symlink { target } => {
                 symlinkat(&target[..], parent.fd(), name).map_err(|errno| here(parent, errno))?;
-                self.lookup(parent, name)
             }
             New::Special(special) => {
                 let (kind, device) = match *special {
@@ -67,19 +93,9 @@ impl Core {
                     Errno::INVAL => VolumeError::NotSupported,
                     errno => here(parent, errno),
                 })?;
-                self.lookup(parent, name)
-            }
-        };
-        let finished = made.and_then(|found| self.finish(found, new, attributes));
-        match finished {
-            Ok((found, data)) => Ok(Created { found, data, parent: Change { before, after: parent.stat()? } }),
-            Err(error) => {
-                let flags = if matches!(new, New::Directory) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
-                // What remains if this fails too is an object with the serving user's attributes.
-                let _ = unlinkat(parent.fd(), name, flags);
-                Err(error)
             }
         }
+        Ok(self.lookup(parent, name))
     }
 
     /// Gives a new object the attributes that were asked for, and opens a file's bytes.
@@ -155,6 +171,7 @@ impl Core {
             Errno::INVAL => VolumeError::Invalid { what: "a directory cannot be moved into itself" },
             errno => here(from, errno),
         })?;
+        self.still_inside((from, from_name), (to, to_name), &moved)?;
         let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
         // Two names of one object: the host leaves both.
         let replaced = replaced.filter(|found| found.identity != moved.identity);
@@ -164,6 +181,27 @@ impl Core {
             from: Change { before: from_before, after: from.stat()? },
             to: Change { before: to_before, after: to.stat()? },
         })
+    }
+
+    /// After a rename: what was moved is inside, under its new name, or it gets its old one back.
+    fn still_inside(&self, from: (&HostNode, &[u8]), to: (&HostNode, &[u8]), moved: &Found) -> Result<(), VolumeError> {
+        let is_moved = || {
+            let fd = self.open_entry(to.0, to.1, OFlags::PATH, Mode::empty()).ok()?;
+            self.identify(fd.as_fd()).ok().filter(|(identity, _)| *identity == moved.identity)
+        };
+        if self.contained(to.0).is_err() {
+            // It was carried out by the directory that it was to be in.
+            if is_moved().is_some() {
+                self.move_back(from, to);
+            }
+            return Err(VolumeError::Stale);
+        }
+        if self.contained(from.0).is_err() && is_moved().is_none() {
+            // The old name was given to something else outside: that is what was moved in.
+            self.move_back(from, to);
+            return Err(VolumeError::Stale);
+        }
+        Ok(())
     }
 
     pub(super) fn link(&self, node: &HostNode, parent: &HostNode, name: &[u8]) -> Result<Linked, VolumeError> {
@@ -176,7 +214,41 @@ impl Core {
             Errno::NOENT if node.stat().is_ok_and(|stat| stat.links == 0) => VolumeError::Stale,
             errno => here(parent, errno),
         })?;
+        if let Err(error) = self.contained(parent) {
+            let (identity, _) = self.identify(node.fd())?;
+            self.take_back(parent, name, &Made::Name(identity));
+            return Err(error);
+        }
         Ok(Linked { stat: node.stat()?, parent: Change { before, after: parent.stat()? } })
+    }
+
+    /// An answer of the host's about an object, if that may still be used.
+    pub(super) fn told<T>(&self, node: &HostNode, answer: Result<T, VolumeError>) -> Result<T, VolumeError> {
+        self.confined(node)?;
+        answer
+    }
+
+    pub(super) fn stat(&self, node: &HostNode) -> Result<Stat, VolumeError> {
+        self.told(node, node.stat())
+    }
+
+    /// The entries for a window. A directory that was moved while it was read is read again: what it had
+    /// outside is not told.
+    pub(super) fn list(&self, directory: &HostNode, window: &Window) -> Result<(Window, Stat), VolumeError> {
+        let mut rounds_left = LISTINGS_MAX;
+        loop {
+            self.contained(directory)?;
+            let before = directory.stat()?;
+            let mut read = window.emptied();
+            calls::each_entry(directory.fd(), |name, fileid| read.offer(name, fileid))?;
+            let stat = directory.stat()?;
+            self.contained(directory)?;
+            rounds_left -= 1;
+            // Being moved changes it; so do its users, and they must not keep a listing from its end.
+            if stat.ctime == before.ctime || rounds_left == 0 {
+                return Ok((read, stat));
+            }
+        }
     }
 
     /// Changes owner, mode and times, in this order: a new owner takes mode bits away.

@@ -73,18 +73,24 @@ impl FileSystems {
         Ok(id)
     }
 
-    /// Descriptors on the file system with this id.
-    pub(super) fn mounts(&self, id: u64) -> Vec<Arc<OwnedFd>> {
-        self.lock().iter().filter(|known| known.id == id).filter_map(|known| known.mount.clone()).collect()
+    /// Descriptors on the file system with this id, and its devices.
+    pub(super) fn mounts(&self, id: u64) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+        self.lock().iter().filter(|known| known.id == id).filter_map(FileSystem::reached).collect()
     }
 
-    pub(super) fn all_mounts(&self) -> Vec<Arc<OwnedFd>> {
-        self.lock().iter().filter_map(|known| known.mount.clone()).collect()
+    pub(super) fn all_mounts(&self) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
+        self.lock().iter().filter_map(FileSystem::reached).collect()
     }
 
     /// A descriptor on the file system of this device.
     pub(super) fn mount(&self, device: DeviceKey) -> Option<Arc<OwnedFd>> {
         self.lock().iter().find(|known| known.device == device).and_then(|known| known.mount.clone())
+    }
+}
+
+impl FileSystem {
+    fn reached(&self) -> Option<(DeviceKey, Arc<OwnedFd>)> {
+        self.mount.clone().map(|mount| (self.device, mount))
     }
 }
 

@@ -6,6 +6,7 @@
 //! not even one after the other, since it holds a generation.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{OFlags, StatxFlags};
@@ -146,13 +147,38 @@ pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
     open_by_handle(mount.as_fd(), kind, handle.bytes()).is_ok()
 }
 
+/// Opens an object by its identity: on each file system that it may be on, with that device's threads.
+pub(super) async fn open_identity(core: Arc<Core>, identity: Identity) -> Result<Found, VolumeError> {
+    if !core.opens(&identity) {
+        return Err(VolumeError::NotSupported);
+    }
+    let mut mounts = core.file_systems.mounts(identity.fsid());
+    if mounts.is_empty() {
+        let meeting = Arc::clone(&core);
+        core.pools.common().run(move || meeting.meet_mounts()).await;
+        mounts = core.file_systems.mounts(identity.fsid());
+    }
+    if mounts.is_empty() {
+        // A part of a file system that we know, under an id of its own (a subvolume).
+        mounts = core.file_systems.all_mounts();
+    }
+    for (device, mount) in mounts {
+        let opening = Arc::clone(&core);
+        let opened = core.pools.of(device).run(move || opening.open_on(mount.as_fd(), &identity)).await?;
+        if let Some(found) = opened {
+            return Ok(found);
+        }
+    }
+    Err(VolumeError::Stale)
+}
+
 impl Core {
     /// The identity and attributes of an open object.
-    pub(super) fn identify(&self, fd: &OwnedFd) -> Result<(Identity, Stat), VolumeError> {
-        let raw = calls::raw_stat(fd.as_fd(), "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
+    pub(super) fn identify(&self, fd: BorrowedFd<'_>) -> Result<(Identity, Stat), VolumeError> {
+        let raw = calls::raw_stat(fd, "", StatxFlags::BASIC_STATS | StatxFlags::BTIME)?;
         let stat = calls::stat_of(&raw);
-        let fsid = self.file_systems.id(stat.device, fd.as_fd(), stat.kind)?;
-        let identity = match handle_of(fd.as_fd()) {
+        let fsid = self.file_systems.id(stat.device, fd, stat.kind)?;
+        let identity = match handle_of(fd) {
             Some((form, handle)) => match fitting(form, &handle) {
                 Form::Digest => {
                     let mut hasher = SipHasher24::new();
@@ -178,33 +204,14 @@ impl Core {
         self.by_handle && identity.form() == Form::Handle as u8
     }
 
-    /// Opens an object by its identity.
-    pub(super) fn open_identity(&self, identity: &Identity) -> Result<Found, VolumeError> {
-        if !self.opens(identity) {
-            return Err(VolumeError::NotSupported);
+    /// The object of an identity, if it is on the file system of `mount`.
+    pub(super) fn open_on(&self, mount: BorrowedFd<'_>, identity: &Identity) -> Result<Option<Found>, VolumeError> {
+        match open_by_handle(mount, identity.kind(), identity.bytes()) {
+            Ok(fd) => self.accept(fd, identity),
+            Err(Errno::PERM) => Err(VolumeError::NotSupported),
+            Err(Errno::STALE | Errno::INVAL | Errno::NOENT) => Ok(None),
+            Err(errno) => Err(error_of(errno)),
         }
-        let mut mounts = self.file_systems.mounts(identity.fsid());
-        if mounts.is_empty() {
-            self.meet_mounts();
-            mounts = self.file_systems.mounts(identity.fsid());
-        }
-        if mounts.is_empty() {
-            // A part of a file system that we know, under an id of its own (a subvolume).
-            mounts = self.file_systems.all_mounts();
-        }
-        for mount in mounts {
-            match open_by_handle(mount.as_fd(), identity.kind(), identity.bytes()) {
-                Ok(fd) => {
-                    if let Some(found) = self.accept(fd, identity)? {
-                        return Ok(found);
-                    }
-                }
-                Err(Errno::PERM) => return Err(VolumeError::NotSupported),
-                Err(Errno::STALE | Errno::INVAL | Errno::NOENT) => {}
-                Err(errno) => return Err(error_of(errno)),
-            }
-        }
-        Err(VolumeError::Stale)
     }
 
     /// What was opened by a handle, if it is the object, lives and, for a directory, is in an export.
@@ -213,9 +220,7 @@ impl Core {
         if found.identity != *identity || found.stat.links == 0 {
             return Ok(None);
         }
-        if found.stat.kind == Kind::Directory {
-            self.contained(&super::host_node(&found.node))?;
-        }
+        self.confined(&super::host_node(&found.node))?;
         Ok(Some(found))
     }
 

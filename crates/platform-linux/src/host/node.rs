@@ -25,13 +25,19 @@ pub(super) struct HostNode {
     device: DeviceKey,
     /// How many steps up its export's root was last found.
     depth: AtomicU32,
+    /// Its device's: where calls about it run.
     pool: WorkerPool,
 }
 
 impl HostNode {
-    pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: &WorkerPool) -> Self {
+    /// An open object. `pool` is its device's.
+    pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: WorkerPool) -> Self {
         let depth = AtomicU32::new(UNKNOWN);
-        Self { fd: Some(fd), real, kind: stat.kind, device: stat.device, depth, pool: pool.clone() }
+        Self { fd: Some(fd), real, kind: stat.kind, device: stat.device, depth, pool }
+    }
+
+    pub(super) fn pool(&self) -> &WorkerPool {
+        &self.pool
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {

@@ -14,8 +14,9 @@ use volume::{Export, VolumeError};
 
 use super::filesystems::FileSystems;
 use super::identity::{Form, can_open_handles, form_of};
-use super::{Core, HostTree, limits};
-use crate::pool::WorkerPool;
+use super::place::Roots;
+use super::{Core, HostTree, host_node, limits};
+use crate::pool::{DevicePools, WorkerPool};
 
 /// Why directories cannot be exported. The message names the directory and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -89,19 +90,23 @@ pub enum HostError {
 pub struct HostOptions {
     /// Open objects by their handles where the process may. Without, they are found by name.
     pub by_handle: bool,
+    /// Refuse handles of files that were moved out of the exports, as those of directories always are.
+    /// Objects are then found by name even where they could be opened by their handles.
+    pub subtree_check: bool,
     /// Most descriptors that objects and files may take; less than the process's limit allows.
     pub descriptors_max: usize,
 }
 
 impl Default for HostOptions {
     fn default() -> Self {
-        Self { by_handle: true, descriptors_max: usize::MAX }
+        Self { by_handle: true, subtree_check: false, descriptors_max: usize::MAX }
     }
 }
 
 impl HostTree {
     /// Opens `paths` for export: one as "/", several as "/NAME" each, after the last part of their
-    /// paths. Calls run on `pool`. Raises the process's limit on descriptors. Blocks.
+    /// paths. Calls run on pools like `pool`, one for each file system; on `pool` itself only what is of
+    /// none. Raises the process's limit on descriptors. Blocks.
     pub fn open(paths: &[PathBuf], pool: &WorkerPool, options: &HostOptions) -> Result<Arc<Self>, HostError> {
         let descriptors_max = limits::raise().min(options.descriptors_max);
         let real = paths.iter().map(|path| checked(path)).collect::<Result<Vec<_>, _>>()?;
@@ -109,12 +114,15 @@ impl HostTree {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let descriptors =
             open("/proc/self/fd", flags, Mode::empty()).map_err(|errno| HostError::NoProc { source: errno.into() })?;
+        // What is opened by its handle alone has no path that could be checked.
+        let by_handle = options.by_handle && !options.subtree_check;
         let mut core = Core {
-            pool: pool.clone(),
+            pools: DevicePools::new(pool),
             descriptors,
             beneath: true,
-            by_handle: options.by_handle,
-            roots: Vec::new(),
+            by_handle,
+            roots: Roots::new(),
+            subtree_check: options.subtree_check,
             file_systems: FileSystems::new(real.clone()),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());
@@ -126,10 +134,10 @@ impl HostTree {
             core.by_handle &= can_open_handles(fd.as_fd());
             core.beneath &= has_openat2(fd.as_fd());
             let root = core.found(fd, false).map_err(failed)?;
-            core.roots.push((root.stat.device.0, root.stat.fileid));
+            core.add_root(host_node(&root.node), &root.stat).map_err(failed)?;
             exports.push(Export { path: format!("/{name}"), root });
         }
-        if !core.by_handle && options.by_handle {
+        if !core.by_handle && by_handle {
             notes.push(
                 "objects cannot be opened by handle (that takes CAP_DAC_READ_SEARCH): after a restart, \
                 handles that clients hold are found again by a walk of the directory"

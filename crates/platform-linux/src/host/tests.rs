@@ -17,6 +17,7 @@ use crate::scratch::Scratch;
 mod attributes;
 mod data;
 mod escapes;
+mod frozen;
 mod handles;
 mod names;
 mod start;

@@ -203,7 +203,13 @@ impl Connection {
         if let Some(until) = &mut self.lingering {
             return self.ended || until.as_mut().poll(cx).is_ready();
         }
-        if !self.is_quiet() {
+        let quiet = self.is_quiet();
+        self.place().set_busy(!quiet);
+        if self.place().goes(!quiet) {
+            // What was sent last is on its way and nothing that came is unread; a client connects again.
+            return true;
+        }
+        if !quiet {
             return false;
         }
         if !self.ended && self.place().phase() == Phase::Finishing {

@@ -2,10 +2,11 @@
 //!
 //! Owns: their descriptors; the path of a local one.
 //! Does not own: accepting (`serve`).
-//! Invariants: an error names the address. A path is taken over only from a server that is gone.
+//! Invariants: an error names the address. A path is taken over only from a server that is gone. A listener
+//! that was dropped takes no connection, whoever else holds a copy of its descriptor.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,9 +16,12 @@ use std::time::{Duration, Instant};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
-    socket_with, sockopt,
+    AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
+    shutdown, socket_with, sockopt,
 };
+use volume::Peer;
+
+use super::owner::SocketOwners;
 
 /// Connections that wait to be accepted. More would lose a second each: the kernel drops what they
 /// send first, and they try again.
@@ -58,24 +62,6 @@ pub enum ListenError {
         /// The host's answer.
         source: std::io::Error,
     },
-}
-
-/// Who is at the other end of a connection.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Peer {
-    /// A peer by TCP.
-    Internet(SocketAddr),
-    /// A process of this host, by a path.
-    Local,
-}
-
-impl fmt::Display for Peer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Internet(address) => address.fmt(f),
-            Self::Local => f.write_str("local"),
-        }
-    }
 }
 
 /// A listening socket.
@@ -167,6 +153,9 @@ impl fmt::Display for Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
+        // Closing is not enough: a program that is being started by another thread holds a copy of each
+        // descriptor for a moment, and as long as there is a copy the kernel takes connections.
+        let _ = shutdown(&self.fd, Shutdown::Both);
         if let Address::Local(path) = &self.address {
             let _ = std::fs::remove_file(path);
         }
@@ -185,15 +174,24 @@ fn refused(address: String, error: Errno) -> ListenError {
     }
 }
 
-/// Sets up an accepted connection and says who it is.
-pub(super) fn accepted(socket: &OwnedFd) -> Result<Peer, Errno> {
-    let Some(address) = getpeername(socket.as_fd())? else { return Ok(Peer::Local) };
-    let Ok(address) = SocketAddr::try_from(address) else { return Ok(Peer::Local) };
+/// Sets up an accepted connection and says who it is; `owners` is asked whose socket a peer on loopback has.
+pub(super) fn accepted(socket: &OwnedFd, owners: Option<&mut SocketOwners>) -> Result<Peer, Errno> {
+    let address = getpeername(socket.as_fd())?.and_then(|address| SocketAddr::try_from(address).ok());
+    let Some(address) = address else {
+        let owner = sockopt::socket_peercred(socket)?.uid.as_raw();
+        return Ok(Peer { address: Ipv4Addr::LOCALHOST.into(), socket_owner: Some(owner) });
+    };
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)?;
     sockopt::set_tcp_keepidle(socket, KEEPALIVE_IDLE)?;
     sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT)?;
     sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)?;
-    Ok(Peer::Internet(address))
+    let peer = address.ip().to_canonical();
+    let mut socket_owner = None;
+    if let Some(owners) = owners.filter(|_| peer.is_loopback()) {
+        let own = SocketAddr::try_from(getsockname(socket)?)?;
+        socket_owner = owners.owner(address, own).unwrap_or_default();
+    }
+    Ok(Peer { address: peer, socket_owner })
 }

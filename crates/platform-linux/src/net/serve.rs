@@ -1,12 +1,15 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
-//! Owns: the acceptors, the bound on connections, the sums over all of them, the end.
-//! Does not own: a connection's bytes (`connection`), protocols.
-//! Invariants: at most `connections_max` connections; a new one waits in the kernel for room. Every
-//! connection is counted from its accept until its last resource is gone.
+//! Owns: the acceptors, the bounds on connections, the sums over all of them, the end; telling silent
+//! connections to go.
+//! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
+//! Invariants: at most `connections_max` connections; a new one waits until an idle one has made room,
+//! or another has ended. A connection that is told to go decides itself whether it is idle: one with calls
+//! in progress or unsent replies stays. Every connection is counted until its last resource is gone.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
@@ -16,10 +19,12 @@ use std::task::{Poll, Waker};
 
 use engine::{Nanos, Platform};
 use rustix::io::Errno;
-use volume::Machine;
+use volume::{Machine, Peer};
 
 use super::connection::Connection;
-use super::listener::{Listener, Peer, accepted};
+use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, counted_as};
+use super::listener::{Listener, accepted};
+use super::owner::SocketOwners;
 use super::socket::accept;
 use crate::clock;
 use crate::platform::LinuxPlatform;
@@ -29,6 +34,8 @@ use crate::reactor::{Mail, Reactor, Sleep};
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
+/// How often silent connections are looked for.
+const LOOK_NS: u64 = Nanos::SECOND;
 
 /// What has been served so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -45,6 +52,20 @@ pub struct ServeCounts {
     pub calls_in_progress: usize,
     /// Connections closed because their peers sent what no protocol machine could read.
     pub protocol_errors: u64,
+    /// Connections closed because they were silent for as long as a connection may be.
+    pub closed_silent: u64,
+    /// Idle connections closed to make room for new ones.
+    pub closed_for_room: u64,
+    /// Connections refused because their address had as many as it may, all at work.
+    pub refused: u64,
+}
+
+/// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
+pub fn peers_are_identified() -> Result<(), std::io::Error> {
+    let nowhere = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    // Nothing is connected between these two; a kernel that can tell says just that.
+    SocketOwners::new()?.owner(nowhere(0), nowhere(0))?;
+    Ok(())
 }
 
 /// A running service. Dropping the handle does not end it.
@@ -69,7 +90,8 @@ type Factory = Box<dyn Fn(Peer) -> Box<dyn Machine> + Send + Sync>;
 struct Service {
     platform: LinuxPlatform,
     factory: Factory,
-    connections_max: usize,
+    limits: Box<dyn Fn() -> ServeLimits + Send + Sync>,
+    on_refused: Box<dyn Fn(&RefusedConnection) + Send + Sync>,
     phase: AtomicU8,
     accepting: AtomicBool,
     connections: AtomicUsize,
@@ -78,29 +100,66 @@ struct Service {
     bytes_out: AtomicU64,
     calls: AtomicUsize,
     protocol_errors: AtomicU64,
-    wakers: Mutex<Wakers>,
+    closed_silent: AtomicU64,
+    closed_for_room: AtomicU64,
+    refused: AtomicU64,
+    /// A new connection waits for room. Set before it is looked for one that is idle.
+    crowded: AtomicBool,
+    roster: Mutex<Roster>,
+    /// Absent where the kernel does not tell. Locked for one question of an acceptor.
+    owners: Option<Mutex<SocketOwners>>,
 }
 
 #[derive(Default)]
-struct Wakers {
-    connections: BTreeMap<u64, Waker>,
+struct Roster {
+    connections: BTreeMap<u64, Entry>,
     /// Acceptors, and whoever waits for the end.
     others: Vec<Waker>,
 }
 
+/// A connection, as the service sees it.
+struct Entry {
+    standing: Arc<Standing>,
+    /// Absent until its task has been polled.
+    waker: Option<Waker>,
+}
+
+/// What a connection does, for others to see.
+struct Standing {
+    /// As [`counted_as`] gives it.
+    address: IpAddr,
+    /// Written by the connection alone.
+    active_ns: AtomicU64,
+    /// Calls in progress, or replies not sent. Written by the connection alone.
+    busy: AtomicBool,
+    /// Why it was told to go, as a number of [`Reason`]; 0 if it was not. Taken back by the connection if
+    /// it is at work.
+    leaving: AtomicU8,
+}
+
+/// Why an idle connection is told to go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Reason {
+    Silent = 1,
+    Room = 2,
+}
+
 /// Accepts connections from `listeners` and gives each a machine from `factory`, which is called on
-/// the connection's reactor and must not block. At most `connections_max` (at least 1) are served at
-/// once; more wait to be accepted.
+/// the connection's reactor and must not block. `on_refused` is told of each connection for which there
+/// is no room, and must not block either.
 pub fn serve(
     platform: &LinuxPlatform,
     listeners: Vec<Listener>,
-    connections_max: usize,
+    limits: impl Fn() -> ServeLimits + Send + Sync + 'static,
+    on_refused: impl Fn(&RefusedConnection) + Send + Sync + 'static,
     factory: impl Fn(Peer) -> Box<dyn Machine> + Send + Sync + 'static,
 ) -> ServeHandle {
     let service = Arc::new(Service {
         platform: platform.clone(),
         factory: Box::new(factory),
-        connections_max: connections_max.max(1),
+        limits: Box::new(limits),
+        on_refused: Box::new(on_refused),
         phase: AtomicU8::new(Phase::Serving as u8),
         accepting: AtomicBool::new(true),
         connections: AtomicUsize::new(0),
@@ -109,7 +168,12 @@ pub fn serve(
         bytes_out: AtomicU64::new(0),
         calls: AtomicUsize::new(0),
         protocol_errors: AtomicU64::new(0),
-        wakers: Mutex::default(),
+        closed_silent: AtomicU64::new(0),
+        closed_for_room: AtomicU64::new(0),
+        refused: AtomicU64::new(0),
+        crowded: AtomicBool::new(false),
+        roster: Mutex::default(),
+        owners: SocketOwners::new().ok().map(Mutex::new),
     });
     for listener in listeners {
         if !platform.uses_ring() {
@@ -122,6 +186,11 @@ pub fn serve(
         }));
         drop(platform.reactor(0).send(start));
     }
+    let looking = Arc::clone(&service);
+    let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
+        reactor.add_task("silent connections", Box::pin(look_for_silent(looking)));
+    }));
+    drop(platform.reactor(0).send(start));
     ServeHandle { service }
 }
 
@@ -136,6 +205,9 @@ impl ServeHandle {
             bytes_out: service.bytes_out.load(Ordering::Relaxed),
             calls_in_progress: service.calls.load(Ordering::Relaxed),
             protocol_errors: service.protocol_errors.load(Ordering::Relaxed),
+            closed_silent: service.closed_silent.load(Ordering::Relaxed),
+            closed_for_room: service.closed_for_room.load(Ordering::Relaxed),
+            refused: service.refused.load(Ordering::Relaxed),
         }
     }
 
@@ -175,8 +247,8 @@ impl ServeHandle {
 }
 
 impl Service {
-    fn lock(&self) -> MutexGuard<'_, Wakers> {
-        self.wakers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Roster> {
+        self.roster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(&self, phase: Phase) {
@@ -185,45 +257,136 @@ impl Service {
     }
 
     fn wake_all(&self) {
-        let mut wakers = self.lock();
-        let connections: Vec<_> = wakers.connections.values().cloned().collect();
-        let others = std::mem::take(&mut wakers.others);
-        drop(wakers);
+        let mut roster = self.lock();
+        let connections: Vec<_> = roster.connections.values().filter_map(|entry| entry.waker.clone()).collect();
+        let others = std::mem::take(&mut roster.others);
+        drop(roster);
         connections.into_iter().chain(others).for_each(Waker::wake);
     }
 
     fn keep_other(&self, waker: &Waker) {
-        let mut wakers = self.lock();
-        if !wakers.others.iter().any(|known| known.will_wake(waker)) {
-            wakers.others.push(waker.clone());
+        let mut roster = self.lock();
+        if !roster.others.iter().any(|known| known.will_wake(waker)) {
+            roster.others.push(waker.clone());
         }
+    }
+
+    fn wake_others(&self) {
+        let others = std::mem::take(&mut self.lock().others);
+        others.into_iter().for_each(Waker::wake);
     }
 
     fn is_accepting(&self) -> bool {
         self.accepting.load(Ordering::SeqCst)
     }
 
-    /// Waits while there are as many connections as may be. False when no more are accepted.
-    fn room(&self) -> impl Future<Output = bool> + '_ {
-        poll_fn(|cx| {
+    /// Waits until there is room for a connection from `address`. False when there will be none.
+    fn room(&self, address: IpAddr) -> impl Future<Output = bool> + '_ {
+        poll_fn(move |cx| {
             self.keep_other(cx.waker());
             if !self.is_accepting() {
-                Poll::Ready(false)
-            } else if self.connections.load(Ordering::SeqCst) < self.connections_max {
-                Poll::Ready(true)
-            } else {
-                Poll::Pending
+                return Poll::Ready(false);
+            }
+            self.crowded.store(true, Ordering::SeqCst);
+            let choice = self.choose(counted_as(address));
+            if matches!(choice, Choice::Serve | Choice::Refuse) {
+                self.crowded.store(false, Ordering::SeqCst);
+            }
+            match choice {
+                Choice::Serve => Poll::Ready(true),
+                Choice::Wait => Poll::Pending,
+                Choice::MakeRoom(number) => {
+                    self.tell_to_go(number, Reason::Room);
+                    Poll::Pending
+                }
+                Choice::Refuse => {
+                    self.refuse(address);
+                    Poll::Ready(false)
+                }
             }
         })
     }
 
-    /// Gives an accepted connection to a reactor.
-    fn place(self: &Arc<Self>, socket: OwnedFd) {
-        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
-        self.connections.fetch_add(1, Ordering::SeqCst);
-        let place = Arc::new(Place { service: Arc::clone(self), number, calls: AtomicUsize::new(0) });
+    fn choose(&self, address: IpAddr) -> Choice {
+        let limits = (self.limits)();
+        choose(&self.members(), address, &limits)
+    }
+
+    fn members(&self) -> Vec<Member> {
+        let member = |(&number, entry): (&u64, &Entry)| {
+            let standing = &entry.standing;
+            Member {
+                number,
+                address: standing.address,
+                idle: !standing.busy.load(Ordering::SeqCst),
+                leaving: standing.leaving.load(Ordering::Relaxed) != 0,
+                active_ns: standing.active_ns.load(Ordering::Relaxed),
+            }
+        };
+        self.lock().connections.iter().map(member).collect()
+    }
+
+    /// Tells a connection to go if it is idle.
+    fn tell_to_go(&self, number: u64, reason: Reason) {
+        let roster = self.lock();
+        let Some(entry) = roster.connections.get(&number) else { return };
+        entry.standing.leaving.store(reason as u8, Ordering::SeqCst);
+        let waker = entry.waker.clone();
+        drop(roster);
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    fn refuse(&self, address: IpAddr) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let counted = counted_as(address);
+        let connections = self.members().iter().filter(|member| member.address == counted).count();
+        (self.on_refused)(&RefusedConnection { address, connections });
+    }
+
+    /// Tells connections to go that have been silent for as long as one may be.
+    fn close_silent(&self) {
+        let idle_ns = (self.limits)().idle_ns;
+        if idle_ns == 0 {
+            return;
+        }
+        let now = clock::monotonic();
+        for member in self.members() {
+            if member.idle && !member.leaving && Nanos(member.active_ns).after(idle_ns) <= now {
+                self.tell_to_go(member.number, Reason::Silent);
+            }
+        }
+    }
+
+    /// Has a connection served as soon as there is room for it.
+    async fn admit(self: &Arc<Self>, socket: OwnedFd) {
         // A peer that is gone already has no name.
-        let Ok(peer) = accepted(&socket) else { return };
+        let Ok(peer) = self.identify(&socket) else { return };
+        if self.room(peer.address).await {
+            self.place(socket, peer);
+        }
+    }
+
+    fn identify(&self, socket: &OwnedFd) -> Result<Peer, Errno> {
+        let mut owners = self.owners.as_ref().map(|owners| owners.lock().unwrap_or_else(PoisonError::into_inner));
+        accepted(socket, owners.as_deref_mut())
+    }
+
+    /// Gives an accepted connection to a reactor.
+    fn place(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
+        let number = self.accepted.fetch_add(1, Ordering::Relaxed);
+        let standing = Arc::new(Standing {
+            address: counted_as(peer.address),
+            active_ns: AtomicU64::new(clock::monotonic().0),
+            busy: AtomicBool::new(false),
+            leaving: AtomicU8::new(0),
+        });
+        let entry = Entry { standing: Arc::clone(&standing), waker: None };
+        self.lock().connections.insert(number, entry);
+        if self.connections.fetch_add(1, Ordering::SeqCst) == 0 {
+            // Whoever looks for silent connections has waited for the first.
+            self.wake_others();
+        }
+        let place = Arc::new(Place { service: Arc::clone(self), number, calls: AtomicUsize::new(0), standing });
         let start = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| {
             let machine = (place.service.factory)(peer);
             reactor.add_task("connection", Box::pin(Connection::new(socket, machine, place)));
@@ -233,7 +396,7 @@ impl Service {
 }
 
 async fn accept_all(service: Arc<Service>, listener: Listener) {
-    while service.room().await {
+    loop {
         let mut accepting = accept(&listener.fd);
         let accepted = poll_fn(|cx| {
             service.keep_other(cx.waker());
@@ -241,7 +404,7 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
         });
         match accepted.await {
             None => return,
-            Some(Ok(socket)) => service.place(socket),
+            Some(Ok(socket)) => service.admit(socket).await,
             Some(Err(error)) => {
                 let short = matches!(error, Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM);
                 if short {
@@ -254,11 +417,31 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
     }
 }
 
+async fn look_for_silent(service: Arc<Service>) {
+    while service.is_accepting() {
+        service.close_silent();
+        let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(LOOK_NS)));
+        poll_fn(|cx| {
+            service.keep_other(cx.waker());
+            if !service.is_accepting() {
+                return Poll::Ready(());
+            }
+            // Without connections nothing has to be looked at, and nobody wakes an idle machine.
+            match service.connections.load(Ordering::SeqCst) {
+                0 => Poll::Pending,
+                _ => time.as_mut().poll(cx),
+            }
+        })
+        .await;
+    }
+}
+
 /// A connection's place among all.
 pub(super) struct Place {
     service: Arc<Service>,
     number: u64,
     calls: AtomicUsize,
+    standing: Arc<Standing>,
 }
 
 impl Place {
@@ -272,15 +455,53 @@ impl Place {
 
     /// Says who is to be woken when the phase changes; a task's waker is the same for its life.
     pub(super) fn keep_waker(&self, waker: &Waker) {
-        let before = self.service.lock().connections.insert(self.number, waker.clone());
+        let mut roster = self.service.lock();
+        let before = roster.connections.get_mut(&self.number).and_then(|entry| entry.waker.replace(waker.clone()));
+        drop(roster);
         drop(before);
     }
 
+    /// Says whether the connection has calls in progress or replies to send.
+    pub(super) fn set_busy(&self, busy: bool) {
+        let was_busy = self.standing.busy.swap(busy, Ordering::SeqCst);
+        if was_busy && !busy && self.service.crowded.load(Ordering::SeqCst) {
+            // It may be what a new connection waits for.
+            self.service.wake_others();
+        }
+    }
+
+    /// Whether the connection was told to go, and does: it counts as closed for that. Not if it is `busy`.
+    pub(super) fn goes(&self, busy: bool) -> bool {
+        let leaving = &self.standing.leaving;
+        let reason = leaving.load(Ordering::SeqCst);
+        if reason == 0 {
+            return false;
+        }
+        if busy {
+            leaving.store(0, Ordering::SeqCst);
+            // Whoever waits for its place has to choose another.
+            self.service.wake_others();
+            return false;
+        }
+        let count = match reason {
+            reason if reason == Reason::Silent as u8 => &self.service.closed_silent,
+            _ => &self.service.closed_for_room,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn set_active(&self) {
+        self.standing.active_ns.store(clock::monotonic().0, Ordering::Relaxed);
+    }
+
     pub(super) fn count_in(&self, bytes: usize) {
+        self.set_active();
         self.service.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(super) fn count_out(&self, bytes: usize) {
+        self.set_active();
         self.service.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -305,11 +526,11 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.set_calls(0);
-        let mut wakers = self.service.lock();
-        let own = wakers.connections.remove(&self.number);
+        let mut roster = self.service.lock();
+        let own = roster.connections.remove(&self.number);
         self.service.connections.fetch_sub(1, Ordering::SeqCst);
-        let others = std::mem::take(&mut wakers.others);
-        drop(wakers);
+        let others = std::mem::take(&mut roster.others);
+        drop(roster);
         drop(own);
         others.into_iter().for_each(Waker::wake);
     }

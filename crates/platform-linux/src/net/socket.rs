@@ -159,8 +159,9 @@ pub(super) struct Outgoing {
     skip: usize,
     bytes: usize,
     iovecs: Vec<IoVec>,
-    /// Behind a pointer, since the kernel reads it where it is.
-    message: Option<Box<Message>>,
+    /// One while something is sent. In a vector, since the kernel reads the message where it is: moving a
+    /// vector leaves pointers to what is in it good, moving a box would not.
+    message: Vec<Message>,
 }
 
 impl Outgoing {
@@ -219,14 +220,14 @@ impl Outgoing {
 /// Sends from the front of `outgoing`, as much as the kernel takes at once.
 pub(super) fn send(socket: &Rc<Socket>, mut outgoing: Outgoing) -> Pending<(Outgoing, Result<usize, Errno>)> {
     outgoing.lay_out();
-    let message = Box::new(Message::new(&outgoing.iovecs));
-    let io = Io::Send { fd: socket.fd.as_raw_fd(), message: &raw const *message };
-    outgoing.message = Some(message);
+    outgoing.message.clear();
+    outgoing.message.push(Message::new(&outgoing.iovecs));
+    let io = Io::Send { fd: socket.fd.as_raw_fd(), message: outgoing.message.as_ptr() };
     // SAFETY: the message, its vector and the segments it points into are the memory, and none of
     // them moves with it; no segment is let go before the report. The descriptor is held.
     unsafe {
         Pending::start(io, outgoing, Rc::clone(socket), |mut outgoing, result| {
-            outgoing.message = None;
+            outgoing.message.clear();
             (outgoing, result)
         })
     }

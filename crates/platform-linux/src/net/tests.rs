@@ -1,7 +1,8 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,6 +30,8 @@ struct Gate {
     wakers: Mutex<Vec<Waker>>,
     /// Bytes of output that exist.
     output: Arc<AtomicUsize>,
+    /// What was said of connections that were refused.
+    refused: Mutex<Vec<String>>,
 }
 
 impl Gate {
@@ -129,6 +132,8 @@ fn record(copies: u32, bytes: &[u8]) -> Vec<u8> {
 struct Rig {
     platform: LinuxPlatform,
     address: SocketAddr,
+    /// A copy of the listening socket: its port may be another's once it is closed.
+    listening: OwnedFd,
     handle: ServeHandle,
     gate: Arc<Gate>,
     _reactors: Reactors,
@@ -136,13 +141,18 @@ struct Rig {
 
 impl Rig {
     fn new(choice: IoChoice, gate: Gate, connections_max: usize, address: &str) -> Self {
+        Self::limited(choice, gate, limits(connections_max), address)
+    }
+
+    fn limited(choice: IoChoice, gate: Gate, limits: ServeLimits, address: &str) -> Self {
         let reactors = Reactors::start(2, choice).unwrap();
         let platform = reactors.platform();
         let listener = Listener::tcp(address.parse().unwrap()).unwrap();
         let address = listener.internet_address().unwrap();
+        let listening = listener.fd.try_clone().unwrap();
         let gate = Arc::new(gate);
-        let handle = serve_echo(&platform, listener, connections_max, &gate);
-        Self { platform, address, handle, gate, _reactors: reactors }
+        let handle = serve_limited(&platform, listener, limits, &gate);
+        Self { platform, address, listening, handle, gate, _reactors: reactors }
     }
 
     fn connect(&self) -> TcpStream {
@@ -160,11 +170,25 @@ impl Rig {
     }
 }
 
+/// As many from one address as in all, and as silent as they like.
+fn limits(connections_max: usize) -> ServeLimits {
+    ServeLimits { connections_max, peer_connections_max: connections_max, idle_ns: 0 }
+}
+
 fn serve_echo(platform: &LinuxPlatform, listener: Listener, connections_max: usize, gate: &Arc<Gate>) -> ServeHandle {
-    let gate = Arc::clone(gate);
-    serve(platform, vec![listener], connections_max, move |_| {
-        Box::new(Echo { gate: Arc::clone(&gate), calls: VecDeque::new(), bytes: 0 })
-    })
+    serve_limited(platform, listener, limits(connections_max), gate)
+}
+
+fn serve_limited(platform: &LinuxPlatform, listener: Listener, limits: ServeLimits, gate: &Arc<Gate>) -> ServeHandle {
+    let (gate, refused) = (Arc::clone(gate), Arc::clone(gate));
+    let on_refused = move |connection: &RefusedConnection| refused.refused.lock().unwrap().push(connection.to_string());
+    serve(
+        platform,
+        vec![listener],
+        move || limits,
+        on_refused,
+        move |_| Box::new(Echo { gate: Arc::clone(&gate), calls: VecDeque::new(), bytes: 0 }),
+    )
 }
 
 fn exchange(stream: &mut (impl Read + Write), copies: u32, bytes: &[u8]) {
@@ -337,20 +361,110 @@ fn input_is_left_in_the_socket_while_it_is_not_wanted() {
 }
 
 #[test]
-fn connections_are_bounded_and_wait_for_room() {
+fn connections_at_work_are_bounded_and_others_wait_for_room() {
     for choice in CHOICES {
-        let rig = Rig::new(choice, Gate::default(), 3, "127.0.0.1:0");
-        let mut served: Vec<_> = (0..3).map(|_| rig.connect()).collect();
-        served.iter_mut().for_each(|stream| exchange(stream, 1, b"in"));
-        let mut waiting = rig.connect();
-        waiting.write_all(&record(1, b"later")).unwrap();
-        exchange(&mut served[2], 1, b"others go on");
+        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 3, "127.0.0.1:0");
+        let mut served: Vec<_> = (0..2).map(|_| rig.connect()).collect();
+        served.iter_mut().for_each(|stream| stream.write_all(&record(1, b"in")).unwrap());
+        rig.until(|counts| counts.calls_in_progress == 2);
+        // The third: its answer is not taken, and is more than the kernel holds.
+        rig.gate.closed.store(false, Ordering::SeqCst);
+        let mut deaf = rig.connect();
+        deaf.write_all(&record(200, &bytes(1, 1 << 20))).unwrap();
+        deaf.read_exact(&mut [0]).unwrap();
+        // Of one address all are at work, so it is refused more, and told.
+        let mut refused = rig.connect();
+        assert!(matches!(refused.read(&mut [0]), Ok(0) | Err(_)));
         assert_eq!((rig.handle.counts().connections, rig.handle.counts().accepted), (3, 3));
-        served.pop();
+        assert_eq!(rig.handle.counts().refused, 1);
+        let said = rig.gate.refused.lock().unwrap().clone();
+        assert!(said[0].contains("127.0.0.1") && said[0].contains("its 3 connections"), "{said:?}");
+        // Another address may have as many, but all places are taken: it waits.
+        let mut waiting = connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address);
+        waiting.write_all(&record(1, b"later")).unwrap();
+        rig.gate.open();
         let mut answer = [0; 5];
         waiting.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"later");
-        assert_eq!(rig.handle.counts().accepted, 4);
+        // One that had become idle made room; the calls of all were answered before.
+        let counts = rig.handle.counts();
+        assert_eq!((counts.closed_for_room, counts.refused), (1, 1));
+        for mut stream in served {
+            let mut answer = [0; 2];
+            stream.read_exact(&mut answer).unwrap();
+            assert_eq!(&answer, b"in");
+        }
+    }
+}
+
+/// A client at another of this machine's addresses.
+fn connect_from(source: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    rustix::net::connect(&socket, &to).unwrap();
+    TcpStream::from(socket)
+}
+
+fn is_closed(stream: &mut TcpStream) -> bool {
+    stream.set_nonblocking(true).unwrap();
+    let closed = !matches!(stream.read(&mut [0]), Err(error) if error.kind() == ErrorKind::WouldBlock);
+    stream.set_nonblocking(false).unwrap();
+    closed
+}
+
+#[test]
+fn silent_connections_lock_nobody_out() {
+    let connections_max = CONNECTIONS_MAX;
+    let rig = Rig::new(IoChoice::Auto, Gate::default(), connections_max, "127.0.0.1:0");
+    let mut used = rig.connect();
+    exchange(&mut used, 1, b"used");
+    let mut silent: Vec<_> = (0..connections_max).map(|_| rig.connect()).collect();
+    // It was used before any of these came, so it was the first to make room; a client comes back.
+    let mut further = rig.connect();
+    exchange(&mut further, 1, b"further");
+    rig.until(|counts| counts.closed_for_room == 2 && counts.connections == connections_max);
+    assert!(is_closed(&mut used) && is_closed(&mut silent[0]));
+    assert!(!is_closed(&mut silent[1]), "more were closed than had to make room");
+}
+
+#[test]
+fn silent_connections_of_one_address_make_room_before_those_of_others() {
+    for choice in CHOICES {
+        let limits = ServeLimits { peer_connections_max: 15, ..limits(20) };
+        let rig = Rig::limited(choice, Gate::default(), limits, "127.0.0.1:0");
+        let mut own: Vec<_> = (0..2).map(|_| rig.connect()).collect();
+        own.iter_mut().for_each(|stream| exchange(stream, 1, b"own"));
+        let crowd: Vec<_> = (0..60).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address)).collect();
+        rig.until(|counts| counts.accepted == 62 && counts.connections == 17);
+        // Older than all of the crowd, and still there; with three more all places are taken, and five of the crowd go.
+        own.extend((0..8).map(|_| rig.connect()));
+        own.iter_mut().for_each(|stream| exchange(stream, 1, b"still"));
+        assert!(own.iter_mut().all(|stream| !is_closed(stream)));
+        let counts = rig.handle.counts();
+        assert_eq!((counts.connections, counts.closed_for_room), (20, 45 + 5));
+        drop(crowd);
+    }
+}
+
+#[test]
+fn connections_that_are_silent_for_long_are_closed_and_those_at_work_are_not() {
+    for choice in CHOICES {
+        let limits = ServeLimits { idle_ns: 50 * Nanos::MILLISECOND, ..limits(10) };
+        let rig = Rig::limited(choice, Gate { closed: true.into(), ..Gate::default() }, limits, "127.0.0.1:0");
+        let mut working = rig.connect();
+        working.write_all(&record(1, b"at work")).unwrap();
+        rig.until(|counts| counts.calls_in_progress == 1);
+        let (mut silent, mut half) = (rig.connect(), rig.connect());
+        half.write_all(&record(1, b"half")[..9]).unwrap();
+        for stream in [&mut silent, &mut half] {
+            assert_eq!(stream.read(&mut [0]).unwrap(), 0, "closed in order");
+        }
+        rig.until(|counts| counts.connections == 1);
+        assert_eq!(rig.handle.counts().closed_silent, 2);
+        rig.gate.open();
+        let mut answer = [0; 7];
+        working.read_exact(&mut answer).unwrap();
+        assert_eq!(&answer, b"at work");
     }
 }
 
@@ -401,7 +515,10 @@ fn finish_answers_calls_in_progress() {
         drop(idle);
         assert_eq!(finishing.join().unwrap(), 0);
         assert_eq!(rig.handle.counts().connections, 0);
-        assert!(TcpStream::connect(rig.address).is_err(), "the listener is closed");
+        // Soon, says `stop_accepting`: its reactor may have had other things to do.
+        while rustix::net::sockopt::socket_acceptconn(&rig.listening).unwrap() {
+            std::thread::yield_now();
+        }
     }
 }
 
@@ -454,8 +571,11 @@ fn addresses_that_cannot_be_had_are_named() {
     assert!(matches!(Listener::local(&path), Err(ListenError::InUse { .. })));
     drop(listener);
     assert!(!path.exists());
-    // A server that was killed leaves its path.
-    drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+    // A server that was killed leaves its path, and nobody listens there, although another test may just be
+    // starting a program, which has a copy of the socket until it runs.
+    let killed = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    rustix::net::shutdown(&killed, rustix::net::Shutdown::Both).unwrap();
+    drop(killed);
     assert!(path.exists());
     drop(Listener::local(&path).unwrap());
     std::fs::write(&path, "precious").unwrap();
@@ -464,6 +584,26 @@ fn addresses_that_cannot_be_had_are_named() {
     let long = place.path().join("x".repeat(200));
     let Err(error) = Listener::local(&long) else { panic!("too long") };
     assert!(error.to_string().contains("xxx"), "{error}");
+}
+
+/// As a program that another thread is just starting has them.
+#[test]
+fn a_listener_that_is_dropped_takes_no_connection_though_its_descriptor_was_copied() {
+    let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
+    let copy = listener.fd.try_clone().unwrap();
+    assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(true));
+    drop(listener);
+    assert_eq!(rustix::net::sockopt::socket_acceptconn(&copy), Ok(false));
+
+    let place = Scratch::new();
+    let (path, kept) = (place.path().join("socket"), place.path().join("kept"));
+    let listener = Listener::local(&path).unwrap();
+    // By a name that the listener does not remove.
+    std::fs::hard_link(&path, &kept).unwrap();
+    UnixStream::connect(&kept).unwrap();
+    let _copy = listener.fd.try_clone().unwrap();
+    drop(listener);
+    assert_eq!(UnixStream::connect(&kept).unwrap_err().kind(), ErrorKind::ConnectionRefused);
 }
 
 /// Calls of offset and length, answered from the pages of a file.
@@ -523,7 +663,7 @@ fn pages_of_a_host_file_go_out_where_they_are() {
         let file = engine.open(id, engine::Backing::new(Arc::new(host)), contents.len() as u64);
         let listener = Listener::tcp("127.0.0.1:0".parse().unwrap()).unwrap();
         let mut stream = TcpStream::connect(listener.internet_address().unwrap()).unwrap();
-        let handle = serve(&platform, vec![listener], 1, {
+        let handle = serve(&platform, vec![listener], || limits(1), |_| {}, {
             let (engine, file) = (Arc::clone(&engine), file.clone());
             move |_| Box::new(Pages { engine: Arc::clone(&engine), file: file.clone(), calls: VecDeque::new() })
         });

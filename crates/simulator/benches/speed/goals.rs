@@ -9,7 +9,7 @@ use engine::Engine;
 use engine::Platform;
 use engine::settings::Settings;
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use simulator::workload::nfs_client::{NfsClient, NfsClientOptions, NfsEntry};
 use simulator::{CpuOptions, Disk, DiskOptions, Link, LinkOptions, MemoryTree, StampModel, TreeOptions};
 use simulator::{World, WorldOptions};
@@ -50,7 +50,7 @@ pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f
     let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), frames);
     let volume = Volume::new(engine, Arc::clone(&tree) as _, HandleKey::new([7; 16]), tree.devices()).unwrap();
     let link = Link::new(&world, 0, LinkOptions::default());
-    let entry = NfsEntry::new(world.platform(), link, Server::new(volume));
+    let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
     let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
     let options = NfsClientOptions { file_bytes, ..NfsClientOptions::default() };
     let client = NfsClient::new(world.platform(), &entry, options, Arc::clone(&model));

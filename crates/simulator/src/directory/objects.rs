@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use engine::Platform;
+use engine::{Platform, WallNanos};
 use volume::{
     AttributeChange, Change, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed, Renamed,
     SetTime, SpecialKind, Stat, Timestamp, VolumeError,
@@ -27,6 +27,7 @@ pub(super) struct Shared {
     pub(super) platform: Arc<SimPlatform>,
     pub(super) disk: Arc<Disk>,
     pub(super) objects: Mutex<Objects>,
+    pub(super) clock_tick_ns: u64,
 }
 
 #[derive(Default)]
@@ -122,7 +123,8 @@ impl Shared {
     }
 
     pub(super) fn now(&self) -> Timestamp {
-        Timestamp::from_wall(self.platform.wall_clock())
+        let WallNanos(now) = self.platform.wall_clock();
+        Timestamp::from_wall(WallNanos(now - now.rem_euclid(i128::from(self.clock_tick_ns))))
     }
 
     /// Frees an object that nothing holds any more.
@@ -149,6 +151,9 @@ impl Shared {
                     *seen = changes;
                     object.mtime = now;
                     object.ctime = now;
+                    // As hosts do to a server without privileges.
+                    let group = if object.mode & 0o010 != 0 { 0o2000 } else { 0 };
+                    object.mode &= !(0o4000 | group);
                 }
                 (Kind::Regular, self.disk.size(*file))
             }

@@ -28,7 +28,7 @@ pub(crate) mod timing;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use engine::{Backing, Device, DeviceError, Limits, Operation, Request};
+use engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Operation, Request};
 
 use crate::simulation::OffsetSample;
 use crate::world::{Shared, World};
@@ -56,6 +56,8 @@ pub struct DiskOptions {
     pub request_bytes_max: u32,
     /// Most data requests in flight.
     pub depth: u32,
+    /// The largest file.
+    pub file_bytes_max: u64,
     /// Whether completed writes wait for a sync to be durable.
     pub volatile_cache: bool,
     /// Bytes of completed writes that wait for it at most: the oldest are durable once there are more, as a
@@ -80,6 +82,7 @@ impl Default for DiskOptions {
             block_bytes: 512,
             request_bytes_max: 1 << 20,
             depth: 32,
+            file_bytes_max: FILE_BYTES_MAX,
             volatile_cache: true,
             volatile_bytes_max: u64::MAX,
             latency_ns: 100_000,
@@ -151,6 +154,7 @@ impl Disk {
             block_bytes: options.block_bytes,
             request_bytes_max: options.request_bytes_max,
             depth: options.depth,
+            file_bytes_max: options.file_bytes_max,
             volatile_cache: options.volatile_cache,
             ..Limits::default()
         };

@@ -105,5 +105,6 @@ fn plain_options(spec: &DeviceSpec) -> DiskOptions {
         inline_per_mille: spec.inline_per_mille,
         longer_alone: false,
         volatile_bytes_max: u64::MAX,
+        ..DiskOptions::default()
     }
 }

@@ -4,7 +4,9 @@
 //! Does not own: the parts (`world`, `disk`, `workload`); how figures are shown.
 //! Invariants: the same description and seed give the same figures.
 
+mod callers;
 mod faults;
+mod needs;
 mod outcome;
 mod plan;
 mod policy;
@@ -13,6 +15,7 @@ mod sampling;
 mod serving;
 mod settle;
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use engine::settings::KnobError;
@@ -25,6 +28,7 @@ use crate::world::World;
 pub(crate) use plan::{Plan, layout, plan};
 pub(crate) use run::Left;
 
+pub use needs::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES};
 pub use outcome::{
     DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OffsetSample,
     OperationOutcome, Outcome, Unwritten,
@@ -47,9 +51,11 @@ pub struct Simulation {
     pub cpus: u32,
     /// What work costs these.
     pub costs: CostTable,
-    /// CPU time of one call of a job (`pread`, `pwrite`), beyond what the engine's work costs, in nanoseconds.
-    /// Nothing is charged for `ioengine=mmap`.
+    /// CPU time of one call of a job (`pread`, `pwrite`), beyond what the engine's work costs, in nanoseconds,
+    /// where `callers` says nothing else. Nothing is charged for `ioengine=mmap`.
     pub call_ns: u64,
+    /// What else calls of jobs cost.
+    pub callers: Callers,
     /// Bytes of page frames.
     pub memory_bytes: u64,
     /// Whose policies: [`OWN_POLICY`], or a name of `linux-policies`. [`policies`] lists them.
@@ -86,6 +92,17 @@ pub enum Contents {
     Unchecked,
 }
 
+/// What calls of jobs cost beyond the engine's work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Callers {
+    /// [`Simulation::call_ns`] a call; every copy is one of a page in the CPU's cache.
+    #[default]
+    InProcess,
+    /// Copies of pages that are not in the CPU's cache take what memory takes, and under a kernel's policy a call
+    /// is that kernel's: both by the table of costs ([`CallerCost`](crate::CallerCost)).
+    AsMeasured,
+}
+
 /// A device of a run.
 #[derive(Clone)]
 pub struct DeviceChoice {
@@ -117,6 +134,9 @@ pub struct Progress {
     pub bytes: u64,
     /// Bytes that they will, where that is known.
     pub bytes_total: Option<u64>,
+    /// Virtual time at which the last job that goes by time is over, or all are stopped; nothing where no
+    /// job goes by time.
+    pub time_total_ns: Option<u64>,
 }
 
 /// Why a run has no outcome.
@@ -149,6 +169,7 @@ impl Simulation {
             cpus: 8,
             costs: CostTable::standard(),
             call_ns: CALL_NS,
+            callers: Callers::default(),
             memory_bytes: 1 << 30,
             policy: OWN_POLICY.to_owned(),
             knobs: Vec::new(),
@@ -175,6 +196,18 @@ impl Simulation {
     /// # Errors
     /// When the description is wrong, the run cannot go on, or a check fails.
     pub fn run(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
+        self.carry_out(&mut |now| {
+            progress(now);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// The same, but `progress` may break the run off: it ends where it is, with nothing written out and no
+    /// disk checked, and its outcome is [`Outcome::cut`].
+    ///
+    /// # Errors
+    /// As [`Simulation::run`].
+    pub fn run_while(&self, progress: &mut dyn FnMut(Progress) -> ControlFlow<()>) -> Result<Outcome, SimulationError> {
         self.carry_out(progress)
     }
 }

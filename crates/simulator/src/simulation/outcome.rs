@@ -28,6 +28,9 @@ pub struct Outcome {
     pub unwritten: Vec<Unwritten>,
     /// How the run ended, where power was lost or the process killed.
     pub loss: Option<Loss>,
+    /// Whoever asked for the run broke it off at [`Outcome::virtual_ns`]: all figures are up to there, what was
+    /// in memory was not written, and the disks are not checked.
+    pub cut: bool,
     /// The last events in words, where they were asked for.
     pub trace_lines: Vec<String>,
 }
@@ -129,6 +132,8 @@ pub struct EngineOutcome {
     pub cpu_busy_ns: u64,
     /// Virtual CPUs.
     pub cpus: u32,
+    /// What jobs' calls and copies were charged with besides the engine's work, in words.
+    pub callers: String,
 }
 
 /// One device.

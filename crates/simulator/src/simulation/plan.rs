@@ -31,6 +31,8 @@ pub(crate) struct Plan<F> {
     pub(crate) rows: Vec<Arc<Mutex<Recorder>>>,
     /// Bytes that will be moved, unless a job goes by time.
     pub(crate) bytes: Option<u64>,
+    /// When the last job that goes by time is over, where there is one.
+    pub(crate) time_ns: Option<u64>,
 }
 
 /// Readers are a job whose clones start one after the other.
@@ -121,7 +123,9 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
         readers.paths.iter().for_each(|path| site.leave_holes(path));
     }
     site.lay_out(&layout_of(&all))?;
-    let mut plan = Plan { starts: Vec::new(), rows: Vec::new(), bytes: Some(0) };
+    let mut plan = Plan { starts: Vec::new(), rows: Vec::new(), bytes: Some(0), time_ns: None };
+    // When the clones begin that are planned: what goes by bytes alone before them is not known.
+    let mut start_ns = 0;
     let mut group: Option<Arc<Mutex<Recorder>>> = None;
     for planned in all {
         let Planned { job, clone, delay_ns, stonewall, paths, shares, random, workload } = planned;
@@ -142,6 +146,13 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
         let sequence = Sequence::new(&job, &shares, random);
         let endless = job.time_based || job.runtime_ns > 0 || site.stop_ns() < u64::MAX;
         plan.bytes = plan.bytes.filter(|_| !endless).map(|bytes| bytes.saturating_add(sequence.total_bytes()));
+        if stonewall {
+            start_ns = plan.time_ns.unwrap_or(0);
+        }
+        if job.runtime_ns > 0 {
+            let waits_ns = job.start_delay_ns.saturating_add(delay_ns).saturating_add(start_ns);
+            plan.time_ns = plan.time_ns.max(Some(waits_ns.saturating_add(job.runtime_ns)));
+        }
         if stonewall || plan.starts.is_empty() {
             plan.starts.push(Start { stonewall, clones: Vec::new() });
         }

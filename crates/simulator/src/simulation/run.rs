@@ -2,10 +2,12 @@
 //!
 //! Owns: the order of things: files, jobs with their stonewalls, faults, the end of faults, settling, checks.
 //! Does not own: what a job does (`workload`), the samples (`sampling`).
-//! Invariants: a run ends: all jobs done, or stopped, or nothing has moved for an hour of virtual time.
+//! Invariants: a run ends: all jobs done, or stopped, or nothing has moved for an hour of virtual time, or
+//! whoever asked for it breaks it off, which is looked for at each sample.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::{Future, poll_fn};
+use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -66,6 +68,7 @@ struct Run<'a> {
     /// What had moved when something last did, and when that was.
     moved: (u64, u64),
     bytes_total: Option<u64>,
+    time_total_ns: Option<u64>,
     /// What ends everything in memory, and when.
     ending: Option<(u64, LossCause)>,
     clients: &'a [Client],
@@ -73,7 +76,9 @@ struct Run<'a> {
     faults_over: Arc<AtomicBool>,
     /// Devices may have been made to be full.
     no_space: bool,
-    progress: &'a mut dyn FnMut(Progress),
+    progress: &'a mut dyn FnMut(Progress) -> ControlFlow<()>,
+    /// `progress` said so: nothing is waited for any more.
+    cut: bool,
 }
 
 /// What a finished run leaves for its outcome.
@@ -84,6 +89,7 @@ struct Ended {
     cpu_busy_ns: u64,
     unwritten: Vec<Unwritten>,
     loss: Option<Loss>,
+    cut: bool,
 }
 
 impl Simulation {
@@ -99,7 +105,10 @@ impl Simulation {
         }
     }
 
-    pub(super) fn carry_out(&self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, SimulationError> {
+    pub(super) fn carry_out(
+        &self,
+        progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Outcome, SimulationError> {
         if !(1..=CPUS_MAX).contains(&(self.cpus as usize)) {
             return Err(SimulationError::Description(format!("{} CPUs are not within 1 to {CPUS_MAX}", self.cpus)));
         }
@@ -121,11 +130,13 @@ impl Simulation {
             started: Vec::new(),
             moved: (0, 0),
             bytes_total: plan.bytes,
+            time_total_ns: plan.time_ns.map(|ns| ns.min(self.until_ns.unwrap_or(u64::MAX))).or(self.until_ns),
             ending: faults::ending(&self.faults),
             clients: &clients,
             faults_over,
             no_space: self.faults.entries.iter().any(|entry| matches!(entry.what, ScriptedWhat::NoSpace)),
             progress,
+            cut: false,
             machine: Arc::clone(&machine),
         };
         let ended = world.run(run.finish(std::mem::take(&mut plan.starts)));
@@ -181,7 +192,8 @@ impl Simulation {
             });
         }
         let stop_ns = self.until_ns.unwrap_or(u64::MAX);
-        Ok((Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns), served))
+        let callers = self.caller_costs();
+        Ok((Machine::new(platform, engine, volumes, self.contents, callers, stop_ns), served))
     }
 
     /// The devices that NFS clients write to.
@@ -233,11 +245,13 @@ impl Simulation {
                 pauses: vec![("dirty limit".to_owned(), count(Counter::ThrottlePauses), count(Counter::ThrottleNs))],
                 cpu_busy_ns: ended.cpu_busy_ns,
                 cpus: self.cpus,
+                callers: self.callers_in_words(),
             },
             at_risk_bytes_max: ended.sampler.at_risk_bytes_max,
             settle_ns: ended.settle_ns,
             unwritten: ended.unwritten,
             loss: ended.loss,
+            cut: ended.cut,
             trace_lines: world.trace_lines(),
         }
     }
@@ -254,21 +268,30 @@ impl Run<'_> {
             if start.stonewall {
                 self.wait(stop_ns.min(crash_ns)).await?;
             }
-            if self.machine.now_ns() < stop_ns.min(crash_ns) {
+            if self.machine.now_ns() < stop_ns.min(crash_ns) && !self.cut {
                 start.clones.into_iter().for_each(|clone| self.start(clone));
             }
         }
         self.wait(stop_ns.min(crash_ns)).await?;
+        if self.cut {
+            return Ok(self.break_off());
+        }
         // Jobs stop; what they are in the middle of must end now, or when power is lost.
         self.machine.stop_ns.store(0, Ordering::Relaxed);
         if let Some((at_ns, cause)) = self.ending {
             self.wait(at_ns).await?;
+            if self.cut {
+                return Ok(self.break_off());
+            }
             self.idle(at_ns).await;
             return Ok(self.lose(cause, at_ns));
         }
         self.end_faults();
         self.wait(u64::MAX).await?;
         let unwritten = self.settle().await?;
+        if self.cut {
+            return Ok(self.break_off());
+        }
         let virtual_ns = self.machine.now_ns();
         let cpu_busy_ns = self.world.cpu_usage().busy_ns();
         self.sampler.look(&self.machine);
@@ -283,7 +306,21 @@ impl Run<'_> {
         if unwritten.is_empty() && self.clients.is_empty() {
             settle::check_frames(&self.machine).await?;
         }
-        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns, unwritten, loss: None })
+        Ok(Ended { sampler: self.sampler, virtual_ns, settle_ns, cpu_busy_ns, unwritten, loss: None, cut: false })
+    }
+
+    /// The figures of the moment: everybody is in the middle of something.
+    fn break_off(mut self) -> Ended {
+        self.sampler.look(&self.machine);
+        Ended {
+            sampler: self.sampler,
+            virtual_ns: self.machine.now_ns(),
+            settle_ns: 0,
+            cpu_busy_ns: self.world.cpu_usage().busy_ns(),
+            unwritten: Vec::new(),
+            loss: None,
+            cut: true,
+        }
     }
 
     fn end_faults(&self) {
@@ -331,7 +368,8 @@ impl Run<'_> {
         let loss =
             Loss { cause, at_ns, accepted_bytes: accepted.sum(), lost_bytes: checked.then_some(lost_bytes), files };
         let cpu_busy_ns = self.world.cpu_usage().busy_ns();
-        Ended { sampler: self.sampler, virtual_ns, settle_ns: 0, cpu_busy_ns, unwritten: Vec::new(), loss: Some(loss) }
+        let loss = Some(loss);
+        Ended { sampler: self.sampler, virtual_ns, settle_ns: 0, cpu_busy_ns, unwritten: Vec::new(), loss, cut: false }
     }
 
     fn start(&mut self, clone: runner::Clone<WorkFile>) {
@@ -363,9 +401,10 @@ impl Run<'_> {
         Ok(std::mem::take(&mut *lock(&result)))
     }
 
-    /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile.
+    /// Waits until nothing that was started is left, or until `until_ns`; takes samples meanwhile. A run that
+    /// is cut waits for nothing.
     async fn wait(&mut self, until_ns: u64) -> Result<(), String> {
-        loop {
+        while !self.cut {
             let next_ns = self.sampler.next_ns().min(until_ns);
             let mut sleep = pin!(self.machine.platform.sleep_until(Nanos(next_ns)));
             let all_ended = poll_fn(|cx| {
@@ -388,8 +427,10 @@ impl Run<'_> {
             self.sampler.look(&self.machine);
             self.watch(now_ns)?;
             let bytes = self.machine.moved_bytes.load(Ordering::Relaxed);
-            (self.progress)(Progress { virtual_ns: now_ns, bytes, bytes_total: self.bytes_total });
+            let (bytes_total, time_total_ns) = (self.bytes_total, self.time_total_ns);
+            self.cut = (self.progress)(Progress { virtual_ns: now_ns, bytes, bytes_total, time_total_ns }).is_break();
         }
+        Ok(())
     }
 
     /// An error once nothing has moved for long and nobody waits by himself.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use engine::Engine;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use volume::{AttributeChange, Directory, HandleKey, New, NewDevice, Volume};
 
 use crate::directory::{MemoryTree, TreeOptions};
@@ -66,7 +66,7 @@ pub(super) fn serve(
     let factory = Box::new(move |_, _: &_| Ok(NewDevice { name: name.clone(), device: Arc::clone(&device) as _ }));
     let volume = Volume::new(Arc::clone(engine), Arc::clone(&tree) as _, HandleKey::new([7; 16]), factory);
     let volume = volume.map_err(|error| error.to_string())?;
-    Ok(Served { tree, server: Server::new(volume) })
+    Ok(Served { tree, server: Server::new(volume, Admission::AnyPeer) })
 }
 
 /// Makes the clients, their links and their files.

@@ -15,6 +15,7 @@ use engine::{Engine, Error, File, Platform};
 
 use super::machine::{fault, lock};
 use super::runner;
+use super::sequence::Direction;
 use super::site::Site;
 use super::{Job, Workload};
 use crate::random::Random;
@@ -155,7 +156,7 @@ impl<P: Platform> Site for EngineSite<P> {
         false
     }
 
-    fn charge_calls(&self, _: u64) {}
+    fn charge_calls(&self, _: u64, _: Direction) {}
 
     fn begin_use(&self, file: &EngineFile) -> bool {
         file.used.swap(true, Ordering::Relaxed)

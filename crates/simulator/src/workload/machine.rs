@@ -12,7 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Device, DeviceId, Engine, Error, File, Platform};
 
+use super::caller::Copies;
 use super::contents::{Exact, FileContents, Stamped};
+use super::sequence::Direction;
 use super::site::Site;
 use crate::disk::{Disk, DiskFileId};
 use crate::model::{Ending, Mismatch};
@@ -44,6 +46,8 @@ pub(crate) struct WorkFile {
     pub(crate) file: File,
     pub(crate) volume: usize,
     pub(crate) disk_file: DiskFileId,
+    /// Tells it from the run's other files.
+    number: u32,
     contents: Option<Mutex<Box<dyn FileContents>>>,
     /// A job has used it, so the cache may hold some of it.
     pub(crate) used: AtomicBool,
@@ -54,8 +58,10 @@ pub(crate) struct Machine {
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) kind: Contents,
-    /// CPU time of a call, in nanoseconds.
-    pub(crate) call_ns: u64,
+    /// CPU time of a call, a read or a write, in nanoseconds.
+    call_ns: [u64; 2],
+    /// What copies cost beyond those out of the CPU's cache, where they do.
+    copies: Option<Mutex<Copies>>,
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
     /// Files that are laid out as holes.
     sparse: Mutex<BTreeSet<String>>,
@@ -96,7 +102,7 @@ impl Machine {
         engine: Arc<Engine<SimPlatform>>,
         volumes: Vec<Volume>,
         kind: Contents,
-        call_ns: u64,
+        (call_ns, copies): ([u64; 2], Option<Copies>),
         stop_ns: u64,
     ) -> Self {
         Self {
@@ -105,6 +111,7 @@ impl Machine {
             volumes,
             kind,
             call_ns,
+            copies: copies.map(Mutex::new),
             files: Mutex::default(),
             sparse: Mutex::default(),
             moved_bytes: AtomicU64::new(0),
@@ -171,6 +178,7 @@ impl Machine {
             file: self.engine.open(*device, disk.backing(disk_file), bytes),
             volume,
             disk_file,
+            number: number as u32,
             contents: contents.map(Mutex::new),
             used: AtomicBool::new(false),
         });
@@ -197,9 +205,18 @@ impl Machine {
             lock(contents).end_write(mark, if result.is_ok() { Ending::Done } else { Ending::Failed });
         }
         if result.is_ok() {
+            self.charge_copy(to, offset, buffer.len() as u64, true);
             self.accepted(to.volume, buffer.len() as u64);
         }
         result
+    }
+
+    #[inline]
+    fn charge_copy(&self, file: &WorkFile, offset: u64, len: u64, writes: bool) {
+        if let Some(copies) = &self.copies {
+            let ns = lock(copies).copied_ns(file.number, offset, len, writes);
+            self.platform.charge_ns(ns);
+        }
     }
 
     /// Counts what a writer to this volume had accepted.
@@ -221,7 +238,9 @@ impl Machine {
             let checked = lock(contents).end_read(mark, offset, buffer.len() as u64, got);
             self.note(from, checked);
         }
-        add(&self.moved_bytes, result.unwrap_or(0) as u64);
+        let count = result.unwrap_or(0) as u64;
+        self.charge_copy(from, offset, count, false);
+        add(&self.moved_bytes, count);
         result
     }
 
@@ -322,9 +341,9 @@ impl Site for Machine {
         Self::has_failed(self)
     }
 
-    fn charge_calls(&self, calls: u64) {
+    fn charge_calls(&self, calls: u64, direction: Direction) {
         // At least something, or a job that goes by time would never end where nothing costs any.
-        self.platform.charge_ns((self.call_ns * calls).max(1));
+        self.platform.charge_ns((self.call_ns[direction as usize] * calls).max(1));
     }
 
     fn begin_use(&self, file: &WorkFile) -> bool {

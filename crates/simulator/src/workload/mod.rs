@@ -6,6 +6,7 @@
 //! Invariants: a description is plain data; running it depends on it and on the seed alone.
 
 mod blocks;
+pub(crate) mod caller;
 pub(crate) mod contents;
 mod engine_run;
 pub mod fio;

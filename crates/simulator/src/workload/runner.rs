@@ -244,7 +244,7 @@ impl<S: Site> Running<S> {
         let file = &self.clone.files[number];
         let began_ns = self.site.now_ns();
         let what = if direction == Direction::Read { 2 } else { 3 };
-        self.site.charge_calls(calls(self.clone.job.engine));
+        self.site.charge_calls(calls(self.clone.job.engine), direction);
         self.clone.doing.begin(what, number, (offset, len), began_ns);
         let buffer = &mut self.buffer[..len as usize];
         let result = match (self.clone.job.engine, direction) {

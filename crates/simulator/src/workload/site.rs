@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use engine::{Error, Platform};
 
+use super::sequence::Direction;
+
 /// Where jobs run.
 pub(crate) trait Site: Send + Sync + 'static {
     /// Its clock and its tasks.
@@ -48,8 +50,8 @@ pub(crate) trait Site: Send + Sync + 'static {
     /// Whether something went wrong that ends the run.
     fn has_failed(&self) -> bool;
 
-    /// Has the calls cost what calls cost, where time is simulated.
-    fn charge_calls(&self, calls: u64);
+    /// Has the calls, reads or writes, cost what calls cost, where time is simulated.
+    fn charge_calls(&self, calls: u64, direction: Direction);
 
     /// Notes that a job uses the file from now on; whether one has before.
     fn begin_use(&self, file: &Self::File) -> bool;

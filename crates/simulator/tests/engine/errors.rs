@@ -135,6 +135,74 @@ fn a_full_disk_is_told_to_the_writer_and_what_was_accepted_is_kept() {
     assert_eq!(file.disk.durable_bytes(file.id, 0, len), bytes(2, 0, len));
 }
 
+/// Its dirty pages are charged to nobody else, up to a bound; its writer is told, and nobody else is.
+#[test]
+fn a_file_that_can_never_be_written_leaves_room_to_others() {
+    let lab = Lab::new(1, 1024, &[DiskOptions::default()], &["dirty_ratio=20", "write_retry_ms_max=200"]);
+    let (bad, good) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).on(bad.id));
+    let limit = lab.here.engine.status().devices[0].dirty_limit_bytes;
+    lab.run(async {
+        let mut written = 0;
+        let error = loop {
+            match lab.here.write(&bad, written, 4 * PAGE, 2).await {
+                Ok(()) => written += 4 * PAGE as u64,
+                Err(error) => break error,
+            }
+            assert!(written <= 4 * limit, "a writer of what cannot be written is told");
+        };
+        assert_eq!(error, Error::Device(IO));
+        let held = bad.file.dirty_bytes();
+        // Five times the limit, past many tries of the other file.
+        for round in 0..5 {
+            for at in (0..limit).step_by(4 * PAGE) {
+                lab.here.write(&good, at, 4 * PAGE, 3 + round).await.expect("a file that can be written");
+                let dirty = lab.here.dirty_bytes();
+                assert!(
+                    dirty <= limit + held,
+                    "{dirty} bytes are dirty with a limit of {limit}, {held} of them failed"
+                );
+            }
+            lab.here.sync(&good).await.expect("a file that can be written");
+            lab.here.sleep(SECOND).await;
+            assert_eq!(lab.here.write(&bad, written, PAGE, 2).await, Err(Error::Device(IO)));
+        }
+        let failed = lab.here.engine.drain(lab.here.devices[0]).await;
+        assert!(failed.len() == 1 && failed[0].0.same(&bad.file) && failed[0].1 == Error::Device(IO));
+        lab.here.disks[0].clear_faults();
+        assert!(lab.here.until(5 * SECOND, || bad.file.is_clean()).await);
+        lab.here.sync(&bad).await.unwrap();
+        // The limit is what it was.
+        lab.here.disks[0].hang();
+    });
+    let (here, to) = (Arc::clone(&lab.here), good.clone());
+    lab.beside(async move {
+        let _ = here.write(&to, 0, 4 * limit as usize, 9).await;
+    });
+    lab.run(lab.here.sleep(SECOND));
+    let dirty = lab.here.dirty_bytes();
+    assert!(limit / 2 < dirty && dirty <= limit, "{dirty} bytes are dirty with a limit of {limit}");
+    assert_eq!(bad.disk.durable_bytes(bad.id, 0, 4 * PAGE), bytes(2, 0, 4 * PAGE));
+}
+
+/// A file whose writes fail for a while waits, as long as there is room for it.
+#[test]
+fn one_failed_write_refuses_no_writer() {
+    let lab = Lab::new(1, 1024, &[DiskOptions::default()], &[]);
+    let file = lab.file(0, 0, 0);
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).times(1));
+    lab.run(async {
+        for at in 0..2000 {
+            lab.here.write(&file, at * PAGE as u64, PAGE, 2).await.unwrap();
+            lab.here.sleep(100_000).await;
+        }
+        while lab.here.sync(&file).await.is_err() {
+            lab.here.sleep(SECOND).await;
+        }
+    });
+    assert!(file.disk.durable(file.id) == bytes(2, 0, 2000 * PAGE));
+}
+
 /// What was accepted while there was plenty of room gets its place before the room that is left is given
 /// to others: here 160 of 200 blocks' worth is dirty in one file when space gets small for another.
 #[test]

@@ -9,6 +9,7 @@ mod errors;
 mod lab;
 mod laws;
 mod reading;
+mod reading_ahead;
 mod reclaiming;
 mod syncing;
 mod until_flush;

@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use frontend_nfs::Admission;
+
 use super::Served;
 use crate::serve::exports::Export;
 
@@ -16,6 +18,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
     Served {
         exports,
         listen: listen.parse().unwrap(),
+        admission: Admission::OwnUserAndRoot { uid: 1000 },
         control: Path::new("/run/afflux/a.sock"),
         control_is_named: false,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
@@ -36,7 +39,9 @@ fn one_directory_is_the_root() {
            cache   2.00 GiB of 23.0 GiB\n  \
            mount   sudo mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt/x\n  \
            or      nfs-ls 'nfs://127.0.0.1/?nfsport=2049&mountport=2049'\n  \
-           watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n"
+           watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n  \
+           answers this user's and root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts \
+           that)\n"
     );
 }
 
@@ -44,7 +49,8 @@ fn one_directory_is_the_root() {
 fn several_are_named_and_an_open_address_is_said() {
     let exports = exports(&["a", "b"]);
     let text = served(&exports, "0.0.0.0:111").text();
-    assert!(text.contains("(NFSv3, open to the network)") && text.contains("note"), "{text}");
+    assert!(text.contains("(NFSv3, open to the network)"), "{text}");
+    assert!(text.contains("note    nobody on another machine is answered without --any-peer\n"), "{text}");
     assert!(text.contains(" 127.0.0.1:/a /mnt/x\n") && text.contains(" 127.0.0.1:/b /mnt/x\n"), "{text}");
     assert!(text.contains("'nfs://127.0.0.1/a?nfsport=111&mountport=111'"), "{text}");
 }
@@ -68,10 +74,33 @@ fn the_lines_are_words_to_a_shell_and_name_the_socket_if_need_be() {
 }
 
 #[test]
+fn whom_a_server_answers_is_said() {
+    let exports = exports(&["usb"]);
+    let text = |admission| Served { admission, ..served(&exports, "0.0.0.0:7") }.text();
+    let roots = text(Admission::OwnUserAndRoot { uid: 0 });
+    assert!(roots.contains("  answers root's processes on this machine alone;"), "{roots}");
+    let any = text(Admission::AnyPeer);
+    assert!(any.contains("  answers everybody who reaches this address, with all that this user may do"), "{any}");
+    assert!(!any.contains("note"), "{any}");
+}
+
+#[test]
 fn programs_get_one_line_with_the_port() {
     let exports = exports(&["usb"]);
     let text = served(&exports, "127.0.0.1:4711").json();
     assert_eq!(text.lines().count(), 1);
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&value["port"], &value["serving"][0]["export"]), (&4711.into(), &"/".into()));
+}
+
+#[test]
+fn a_name_controls_no_terminal_and_still_is_a_word_to_a_shell() {
+    let exports = exports(&["a\n\x1b'ö\\", "b"]);
+    let notes = ["a\x07".to_owned()];
+    let text = Served { notes: &notes, ..served(&exports, "127.0.0.1:7") }.text();
+    assert!(text.starts_with(r"Serving /mnt/a\n\u001b'ö\, /mnt/b on "), "{text}");
+    assert!(text.contains(r" $'127.0.0.1:/a\n\u001b\'ö\\' /mnt/x"), "{text}");
+    assert!(text.contains(r"note    a\u0007") && !text.contains('\x1b'), "{text}");
+    let value: serde_json::Value = serde_json::from_str(&served(&exports, "127.0.0.1:7").json()).unwrap();
+    assert_eq!(value["serving"][0]["export"], "/a\n\x1b'ö\\");
 }

@@ -1,7 +1,7 @@
 use simulator::DiskOptions;
 use simulator::simulation::{DeviceChoice, Simulation};
 
-use super::{add_jobs, costs, memory, policies, until};
+use super::{add_jobs, costs, policies, until};
 
 #[test]
 fn times_have_units() {
@@ -28,18 +28,6 @@ fn times_have_units() {
         let said = until(text).unwrap_err().to_string();
         assert!(said.contains(part), "{text}: {said}");
     }
-}
-
-#[test]
-fn memory_is_a_size_in_whole_pages() {
-    assert_eq!(memory("512MiB").unwrap(), 512 << 20);
-    assert_eq!(
-        memory("1MB").map_err(|failure| failure.to_string()),
-        Err("--memory: '1MB' is out of range (1.00 MiB to 1.00 TiB)".to_owned())
-    );
-    assert_eq!(memory("3000000").unwrap() % 4096, 0);
-    let said = memory("lots").unwrap_err().to_string();
-    assert_eq!(said, "--memory: 'lots' is not a size such as 512MiB or 2GiB (1.00 MiB to 1.00 TiB)");
 }
 
 fn plain(knobs: &[&str]) -> Simulation {

@@ -6,19 +6,19 @@
 //! Invariants: what was accepted is written before the value is gone; the client connects to the relay.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
-use frontend_nfs::Server;
+use frontend_nfs::{Admission, Server};
 use platform_linux::{
-    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Peer, Reactors, ServeHandle, WorkerPool,
+    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeHandle, ServeLimits, WorkerPool,
     connections_max, handle_key, host_device, serve,
 };
-use volume::{DeviceFactory, DeviceKey, Directory as _, NewDevice, Node, Volume, VolumeError};
+use volume::{DeviceFactory, DeviceKey, Directory as _, NewDevice, Node, Peer, Volume, VolumeError};
 
 use super::servers::Knobs;
 use crate::hardware::{LimitedDevice, LimitedRelay};
@@ -71,9 +71,11 @@ impl Here {
         let listener = Listener::tcp(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
             .map_err(|error| said("the server's port", &error))?;
         let address = listener.internet_address().ok_or("the server has no port")?;
-        let machines = Server::new(Arc::clone(&volume));
-        let machine = move |peer: Peer| Box::new(machines.connection(address_of(peer))) as _;
-        let handle = serve(&platform, vec![listener], connections_max(), machine);
+        let machines = Server::new(Arc::clone(&volume), Admission::AnyPeer);
+        let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
+        let connections = connections_max();
+        let most = move || ServeLimits { connections_max: connections, peer_connections_max: connections, idle_ns: 0 };
+        let handle = serve(&platform, vec![listener], most, |_| {}, machine);
         let relay = LimitedRelay::new(address, limits.link_bits_per_s).map_err(|error| error.to_string())?;
         Ok(Self { relay, handle, engine, _volume: volume, platform, _reactors: reactors, export })
     }
@@ -99,13 +101,6 @@ impl Drop for Here {
             // What failed was said to the client by its COMMIT.
             drop(self.platform.block_on(self.engine.drain(device.id)));
         }
-    }
-}
-
-fn address_of(peer: Peer) -> IpAddr {
-    match peer {
-        Peer::Internet(address) => address.ip(),
-        Peer::Local => IpAddr::V4(Ipv4Addr::LOCALHOST),
     }
 }
 

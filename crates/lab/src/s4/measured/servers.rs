@@ -73,6 +73,8 @@ impl Running {
         let mut command = network.on_server(&program.to_string_lossy());
         let control = scratch.join("control");
         command.arg("serve").arg(export).args(["--json", "--control"]).arg(&control);
+        // The client is in another network namespace, where nobody can tell whose its socket is.
+        command.arg("--any-peer");
         command.args(["--listen", &format!("{}:{}", SlowNetwork::SERVER_ADDRESS, Self::PORT)]);
         if let Some(knobs) = knobs {
             command.args(["--cache", &knobs.memory_bytes.to_string()]);

@@ -54,6 +54,109 @@ fn the_host_gets_the_times_that_clients_were_told() {
     assert_eq!(world.lookup(&world.root(), "file").unwrap().1.mtime, time);
 }
 
+fn used_on_host(world: &World, name: &str) -> u64 {
+    std::fs::metadata(world.host(name)).unwrap().blocks() * 512
+}
+
+#[test]
+fn the_storage_told_is_never_less_than_the_data_needs() {
+    const MIB: u64 = 1 << 20;
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    for piece in 0..10 {
+        let outcome = world.write(&file, piece * MIB, &[7; MIB as usize]);
+        assert!(outcome.consistency.after.unwrap().used >= (piece + 1) * MIB);
+        assert!(world.attributes(&file).used >= (piece + 1) * MIB);
+    }
+    let synced = world.run(world.volume.sync(&file, 0, 0));
+    synced.result.unwrap();
+    assert_eq!(synced.consistency.after.unwrap().used, used_on_host(&world, "file"));
+    assert!(world.attributes(&file).used >= 10 * MIB);
+    // Less of it, at once: on the host, and of what is not there yet.
+    let size = |size| AttributeChange { size: Some(size), ..AttributeChange::default() };
+    let cut = world.set(&file, size(1000)).consistency.after.unwrap();
+    assert_eq!((cut.size, cut.used), (1000, used_on_host(&world, "file")));
+    world.write(&file, 0, &[8; 4 << 20]).result.unwrap();
+    let cut = world.set(&file, size(5000)).consistency.after.unwrap();
+    assert!(cut.used <= 8192 && cut.used >= 5000, "{}", cut.used);
+    // Written back without a sync: whoever asks then is told what the host says.
+    let other = world.create(&root, "other");
+    world.write(&other, 0, &[9; 3 * MIB as usize]).result.unwrap();
+    let device = world.volume.engine().status().devices[0].id;
+    assert!(world.run(world.volume.engine().drain(device)).is_empty());
+    assert!(world.lookup(&root, "other").unwrap().1.used >= 3 * MIB);
+    assert_eq!(world.attributes(&other).used, used_on_host(&world, "other"));
+    // Holes are not told as data.
+    world.write(&other, 100 * MIB, &[1]).result.unwrap();
+    let told = world.attributes(&other).used;
+    assert!(told > 3 * MIB && told < 4 * MIB, "{told}");
+}
+
+#[test]
+fn what_was_synced_keeps_its_times_when_the_server_ends_at_once() {
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    for round in 0..60u8 {
+        // Several within one tick of the host's clock.
+        for part in 0..=u64::from(round % 3) {
+            world.write(&file, part * 5000, &[round; 5000]).result.unwrap();
+        }
+        let told = world.run(world.volume.sync(&file, 0, 0)).consistency.after.unwrap();
+        let host = std::fs::metadata(world.host("file")).unwrap();
+        let mtime = (told.mtime.seconds, i64::from(told.mtime.nanos));
+        let ctime = (told.ctime.seconds, i64::from(told.ctime.nanos));
+        assert_eq!((host.mtime(), host.mtime_nsec()), mtime, "round {round}");
+        if has_fine_times() {
+            assert!((host.ctime(), host.ctime_nsec()) >= ctime, "round {round}");
+        }
+    }
+}
+
+/// Whether the host gives finer times to what was looked at: Linux does from 6.13 on.
+fn has_fine_times() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    (numbers.next(), numbers.next()) >= (Some(6), Some(13))
+}
+
+#[test]
+fn bytes_that_change_take_away_the_right_to_act_as_the_owner() {
+    let world = World::new();
+    let root = world.root();
+    let file = world.create(&root, "file");
+    let mode = |mode| AttributeChange { mode: Some(mode), ..AttributeChange::default() };
+    let modes = |told: &Attributes| {
+        let host = std::fs::metadata(world.host("file")).unwrap().permissions().mode() & 0o7777;
+        (told.mode, host)
+    };
+    // The group's bit means something else where the group may not execute.
+    for (set, left) in [(0o6755, 0o755), (0o4755, 0o755), (0o2755, 0o755), (0o6745, 0o2745)] {
+        let before = world.set(&file, mode(set)).consistency.after.unwrap();
+        assert_eq!(modes(&before), (set, set));
+        let written = world.write(&file, 0, b"new");
+        written.result.unwrap();
+        let (said, after) = (written.consistency.before.unwrap(), written.consistency.after.unwrap());
+        assert_eq!((said.mtime, said.ctime), (before.mtime, before.ctime), "a chain without a gap");
+        assert_eq!(modes(&after), (left, left), "{set:o} after a write");
+        assert_eq!(modes(&world.attributes(&file)), (left, left));
+        world.set(&file, mode(set)).result.unwrap();
+        let size = AttributeChange { size: Some(1), ..AttributeChange::default() };
+        let cut = world.set(&file, size).consistency.after.unwrap();
+        assert_eq!(modes(&cut), (left, left), "{set:o} after a truncation");
+        world.set(&file, mode(set)).result.unwrap();
+        let how = CreateHow::Unchecked(AttributeChange { size: Some(0), ..AttributeChange::default() });
+        let taken = world.run(world.volume.create(&root, b"file", how)).result.unwrap().1;
+        assert_eq!(modes(&taken), (left, left), "{set:o} after a creation that found it");
+    }
+    // What was written before the bits were set leaves them.
+    world.write(&file, 0, b"a program").result.unwrap();
+    world.set(&file, mode(0o4755)).result.unwrap();
+    world.sync(&file);
+    assert_eq!(modes(&world.attributes(&file)), (0o4755, 0o4755));
+}
+
 #[test]
 fn changes_by_others_are_seen() {
     let world = World::new();

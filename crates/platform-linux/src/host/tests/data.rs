@@ -47,6 +47,44 @@ fn ranges_past_the_largest_offset_are_refused() {
     assert_eq!(world.write(&world.root(), 0, b"x").result, Err(VolumeError::IsDirectory));
 }
 
+/// What is beyond the largest file of the file system is refused when it is written, and what is refused
+/// takes no room from others.
+#[test]
+fn ranges_past_the_file_systems_largest_file_are_refused() {
+    let kinds = [("ext4", 64 << 20), ("xfs", 512 << 20), ("btrfs", 256 << 20), ("tmpfs", 64 << 20)];
+    let made = kinds.into_iter().filter_map(|(kind, bytes)| Some((kind, Scratch::mounted(kind, bytes, "")?)));
+    for (kind, scratch) in made.chain([("the usual place", Scratch::new())]) {
+        let world = World::on(Arc::new(scratch), HostOptions::default());
+        let max = world.volume.file_bytes_max(&world.root());
+        println!("{kind}: {max}");
+        let host = std::fs::File::create(world.host("probe")).unwrap();
+        host.set_len(max).unwrap();
+        assert!(max > i64::MAX as u64 - 4096 || host.set_len(max + 4096).is_err(), "{kind}: more than {max}");
+        if kind == "ext4" {
+            // Blocks of 1 KiB on so small a device: 2^32 of them, but the last.
+            assert!((1 << 41..1 << 44).contains(&max), "{max}");
+        }
+        let (file, other) = (world.create(&world.root(), "file"), world.create(&world.root(), "other"));
+        for offset in [max, max - 1, (1 << 62).max(max)] {
+            for _ in 0..512 {
+                assert_eq!(world.write(&file, offset, &[7; 65_536]).result, Err(VolumeError::TooLarge), "{kind}");
+            }
+        }
+        let change = AttributeChange { size: Some(max + 1), ..AttributeChange::default() };
+        let outcome = world.run(world.volume.set_attributes(&file, change, None));
+        assert_eq!(outcome.result, Err(VolumeError::TooLarge), "{kind}");
+        assert_eq!(world.attributes(&file).size, 0, "{kind}");
+        world.write(&other, 0, &[8; 65_536]).result.unwrap();
+        world.sync(&other);
+        // The last block can be written.
+        world.write(&file, max - 4096, &[9; 4096]).result.unwrap();
+        world.sync(&file);
+        assert_eq!(world.attributes(&file).size, max, "{kind}");
+        let device = world.volume.engine().status().devices[0].id;
+        assert!(world.run(world.volume.engine().drain(device)).is_empty(), "{kind}");
+    }
+}
+
 #[test]
 fn the_verifier_stays_while_nothing_is_lost_and_changes_with_a_restart() {
     let world = World::new();

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 
 #[test]
-fn symbolic_links_are_shown_and_never_followed() {
+fn symbolic_links_are_shown_and_never_followed_out() {
     let world = World::new();
     std::fs::write(world.outside("secret"), b"outside").unwrap();
     for (name, target) in
@@ -26,8 +26,14 @@ fn symbolic_links_are_shown_and_never_followed() {
         let how = CreateHow::Unchecked(AttributeChange::default());
         let made = world.run(world.volume.create(&root, name.as_bytes(), how));
         assert_eq!(made.result.err(), Some(VolumeError::Exists));
-        let mounted = world.run(world.volume.mount(format!("/{name}/x").as_bytes()));
-        assert_eq!(mounted.err(), Some(VolumeError::Symlink));
+        // MOUNT follows links, in the export.
+        for below in ["", "/x", "/secret"] {
+            let mounted = world.run(world.volume.mount(format!("/{name}{below}").as_bytes()));
+            match mounted {
+                Ok(mounted) => assert!((name, below) == ("directory", "") && Arc::ptr_eq(&mounted, &root), "{name}"),
+                Err(error) => assert_eq!(error, VolumeError::NotFound, "{name}{below}"),
+            }
+        }
     }
     assert_eq!(std::fs::read(world.outside("secret")).unwrap(), b"outside");
     assert_eq!(&*world.run(world.volume.read_link(&world.lookup(&root, "up").unwrap().0)).unwrap().0, b"../secret");
@@ -102,6 +108,25 @@ fn a_directory_that_was_moved_out_leads_nowhere() {
     assert_eq!(world.run(world.volume.rename(&moved, b"new", &root, b"x")).0.result.err(), Some(VolumeError::Stale));
     assert_eq!(world.run(world.volume.remove(&moved, b"new")).result.err(), Some(VolumeError::Stale));
     assert!(!world.outside("elsewhere/moved/made").exists());
+    let other = world.create(&root, "other");
+    assert_eq!(world.run(world.volume.link(&other, &moved, b"made")).result.err(), Some(VolumeError::Stale));
+    assert_eq!(world.run(world.volume.rename(&root, b"other", &moved, b"x")).0.result.err(), Some(VolumeError::Stale));
+    // Nor is anything told of it, or changed on it.
+    world.volume.engine().set_knob(engine::settings::Knob::AttributesIdleCentisecs, 0).unwrap();
+    let mode = std::fs::metadata(world.outside("elsewhere/moved")).unwrap().permissions();
+    let change = AttributeChange { mode: Some(0o711), ..AttributeChange::default() };
+    assert_eq!(world.set(&moved, change).result, Err(VolumeError::Stale));
+    assert_eq!(std::fs::metadata(world.outside("elsewhere/moved")).unwrap().permissions(), mode);
+    assert_eq!(world.run(world.volume.attributes(&moved)).err(), Some(VolumeError::Stale));
+    assert_eq!(world.run(world.volume.access(&moved)).err(), Some(VolumeError::Stale));
+    assert_eq!(world.run(world.volume.space(&moved)).err(), Some(VolumeError::Stale));
+    assert_eq!(world.run(world.volume.path_limits(&moved)).err(), Some(VolumeError::Stale));
+    assert_eq!(world.run(world.volume.sync(&moved, 0, 0)).result.err(), Some(VolumeError::Stale));
+    // Moved in again, it is as before.
+    std::fs::rename(world.outside("elsewhere/moved"), world.host("again")).unwrap();
+    assert!(world.run(world.volume.attributes(&moved)).is_ok());
+    assert!(world.lookup(&moved, "new").is_ok());
+    std::fs::rename(world.host("again"), world.outside("elsewhere/moved")).unwrap();
     // Its handle does not come back either.
     let handle = world.handle(&moved);
     drop(moved);
@@ -151,4 +176,64 @@ fn renames_by_others_open_no_way_out() {
     let rounds = mover.join().unwrap();
     println!("{up} times up, {lost} times refused, {rounds} moves");
     assert!(rounds > 0);
+}
+
+/// Moves a directory out and in again until told to stop. While it is outside, and only then, there is
+/// "secret" in it.
+fn move_out_and_in(world: &World, stop: &AtomicBool) -> u32 {
+    let (inside, outside) = (world.host("moving"), world.outside("elsewhere/moving"));
+    let (secret, seen) = (world.outside("elsewhere/secret"), world.outside("elsewhere/moving/secret"));
+    let mut rounds = 0;
+    while !stop.load(Ordering::Relaxed) {
+        std::fs::rename(&inside, &outside).unwrap();
+        std::fs::rename(&secret, &seen).unwrap();
+        std::fs::rename(&seen, &secret).unwrap();
+        std::fs::rename(&outside, &inside).unwrap();
+        rounds += 1;
+    }
+    rounds
+}
+
+#[test]
+fn what_was_never_inside_is_not_seen_in_a_directory_that_comes_and_goes() {
+    const CALLS: u32 = 20_000;
+    let world = World::new();
+    std::fs::create_dir(world.host("moving")).unwrap();
+    std::fs::create_dir(world.outside("elsewhere")).unwrap();
+    std::fs::write(world.outside("elsewhere/secret"), b"outside").unwrap();
+    let root = world.root();
+    let moving = world.lookup(&root, "moving").unwrap().0;
+    let (stop, seen) = (AtomicBool::new(false), AtomicBool::new(false));
+    let call = |number: u32| match number % 4 {
+        0 => {
+            let listed = world.run(world.volume.list(&moving, 0, 10, number.is_multiple_of(8)));
+            listed.is_ok_and(|listed| listed.entries.iter().any(|entry| &*entry.name == b"secret"))
+        }
+        _ => match world.lookup(&moving, "secret") {
+            Ok((file, _)) => {
+                let read = world.run(world.volume.read(&file, 0, 100)).map(|read| bytes_of(&read.bytes));
+                println!("reached the outside: {read:?}");
+                true
+            }
+            Err(error) => {
+                assert!(matches!(error, VolumeError::NotFound | VolumeError::Stale), "{error}");
+                false
+            }
+        },
+    };
+    std::thread::scope(|scope| {
+        let mover = scope.spawn(|| move_out_and_in(&world, &stop));
+        let clients: Vec<_> = (0..4)
+            .map(|_| {
+                scope.spawn(|| {
+                    let reached = (0..CALLS).find(|number| seen.load(Ordering::Relaxed) || call(*number));
+                    seen.fetch_or(reached.is_some(), Ordering::Relaxed);
+                })
+            })
+            .collect();
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        stop.store(true, Ordering::Relaxed);
+        println!("{} moves", mover.join().unwrap());
+    });
+    assert!(!seen.load(Ordering::Relaxed), "what was never inside was told of, or read");
 }

@@ -1,5 +1,6 @@
 //! Handles name one object for as long as it lives.
 
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
@@ -119,9 +120,42 @@ fn a_handle_is_no_good_where_its_export_is_not_served() {
 }
 
 #[test]
+fn a_file_that_was_moved_out_is_served_by_its_handle_unless_that_is_to_be_checked() {
+    for subtree_check in [false, true] {
+        let world = World::with(HostOptions { subtree_check, ..HostOptions::default() });
+        let root = world.root();
+        let directory = world.make_directory(&root, "directory");
+        let file = world.create(&directory, "file");
+        world.write(&file, 0, b"bytes").result.unwrap();
+        world.sync(&file);
+        assert_eq!(world.run(world.volume.settle_all()), 0);
+        let handle = world.handle(&file);
+        drop(file);
+        world.volume.engine().set_knob(engine::settings::Knob::AttributesIdleCentisecs, 0).unwrap();
+        let read = || world.resolve(&handle).map(|file| world.read(&file, 0, 100).0);
+        let (inside, outside) = (world.host("directory/file"), world.outside("file"));
+        assert_eq!(read(), Ok(b"bytes".to_vec()));
+        std::fs::rename(&inside, &outside).unwrap();
+        let moved_out = if subtree_check { Err(VolumeError::Stale) } else { Ok(b"bytes".to_vec()) };
+        assert_eq!(read(), moved_out, "checked: {subtree_check}");
+        assert_eq!(world.lookup(&directory, "file").err(), Some(VolumeError::NotFound));
+        // Moved in again, under another name, it is served.
+        std::fs::rename(&outside, world.host("again")).unwrap();
+        world.lookup(&root, "again").unwrap();
+        assert_eq!(read(), Ok(b"bytes".to_vec()), "checked: {subtree_check}");
+        // So it is under another of its names once that was looked up.
+        std::fs::hard_link(world.host("again"), world.host("linked")).unwrap();
+        std::fs::remove_file(world.host("again")).unwrap();
+        let _ = read();
+        world.lookup(&root, "linked").unwrap();
+        assert_eq!(read(), Ok(b"bytes".to_vec()), "checked: {subtree_check}");
+    }
+}
+
+#[test]
 fn many_more_objects_than_descriptors() {
     for by_handle in [true, false] {
-        let world = World::with(HostOptions { by_handle, descriptors_max: 160 });
+        let world = World::with(HostOptions { by_handle, descriptors_max: 160, ..HostOptions::default() });
         let root = world.root();
         let directory = world.make_directory(&root, "directory");
         let mut handles = Vec::new();
@@ -165,8 +199,9 @@ fn what_is_gone_is_stale_also_while_its_number_is_given_to_another() {
             }
         };
         let makers = [0, 1].map(|maker| scope.spawn(move || make(maker)));
-        let others = (0..100_000).find_map(|_| match tree.core.open_identity(&gone) {
-            Err(VolumeError::Stale) => None,
+        let (_, mount) = tree.core.file_systems.mounts(gone.fsid()).remove(0);
+        let others = (0..100_000).find_map(|_| match tree.core.open_on(mount.as_fd(), &gone) {
+            Ok(None) => None,
             other => Some(other.map(drop)),
         });
         ended.store(true, Ordering::Relaxed);

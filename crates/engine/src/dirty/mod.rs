@@ -8,6 +8,8 @@
 //! charged is given back when the page is written, cut off, or was not dirtied after all. A charge that fits locks,
 //! reads and writes nothing that writers to other devices change.
 
+pub(crate) mod failing;
+
 use std::sync::Arc;
 
 use crate::devices::state::DeviceState;
@@ -44,12 +46,12 @@ fn dirty_pages_max(devices: &Devices) -> u64 {
 /// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
 /// all it could get leaves room to those that come later, and the sum stays below the whole.
 pub(crate) fn guard_pages(devices: &Devices, device: &DeviceState) -> u64 {
-    let all = dirty_pages_max(devices);
+    let (all, room) = (dirty_pages_max(devices), failing::room_pages(devices, device));
     if devices.totals.devices() < 2 {
-        return all.max(LIMIT_PAGES_MIN);
+        return all.max(LIMIT_PAGES_MIN) + room;
     }
     let others = devices.totals.held().saturating_sub(device.admission.pages());
-    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN)
+    (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
 /// A device's guard depends on what the others have: it is computed anew for those who wait for it when any of
@@ -73,6 +75,12 @@ pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: u64) -> 
     }
 }
 
+/// An equal part of a quarter of what may not be dirty: half of it is for reads in flight.
+fn unwritable_share(devices: &Devices) -> u64 {
+    let clean = devices.memory_pages().saturating_sub(dirty_pages_max(devices));
+    clean / 4 / devices.totals.devices().max(1)
+}
+
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
 /// dirty, so that readers of a device that hangs leave memory to the others.
 fn reading_pages(devices: &Devices) -> u64 {
@@ -89,6 +97,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     devices.set_min_ratio_sum(all.iter().map(|device| device.knob(&devices.settings, Knob::MinRatio)).sum());
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { u64::MAX };
     for device in &all {
+        device.set_failed_room(failing::room_pages(devices, device));
         if devices.policy.needs().memory_guard {
             device.admission.set_unseen(unseen);
         }
@@ -145,11 +154,12 @@ pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
 }
 
 /// Pages are no longer dirty.
-pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64) {
+pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, moment: Moment) {
     if pages == 0 {
         return;
     }
     device.give_pages_back(pages);
+    failing::apply_room(devices, device, moment);
     if devices.policy.needs().memory_guard && devices.totals.anybody_waits() {
         // What the others may have depends on it.
         for other in devices.all().iter().filter(|other| other.admission.waiting() > 0) {

@@ -1,0 +1,205 @@
+//! Whether what stands at a path is this user's.
+//!
+//! Owns: looking at directories, sockets and the servers behind them before anything there is believed or
+//! removed.
+//! Does not own: which directories there are, and what a server is asked (`place`, `client`).
+//! Invariants: a symbolic link in a socket's place is never followed; nothing is removed but a socket of this
+//! user's that nobody listens on; a stream that is handed out leads to a server that this user runs.
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, fchmod, flock, fstat, open, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with};
+use rustix::process::geteuid;
+
+use crate::output;
+
+/// Longest wait for a server that takes no connections because many wait already.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 128;
+
+/// A directory that was checked and is held, so that it stays the one that was checked.
+#[derive(Debug)]
+pub(super) struct Directory {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// What stands in a socket's place.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A socket of this user's that nobody listens on.
+    Dead(Identity),
+    /// A server of this user's.
+    Server(UnixStream),
+    /// A server that lets nobody in: as many as it may have are waiting already.
+    Busy,
+}
+
+/// Which file it is, whatever its name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Identity {
+    device: u64,
+    number: u64,
+}
+
+impl Identity {
+    fn of(stat: &Stat) -> Self {
+        Self { device: stat.st_dev, number: stat.st_ino }
+    }
+}
+
+impl Directory {
+    /// Opens one that belongs to this user and is closed to all others.
+    pub(super) fn private(path: &Path) -> Result<Self, String> {
+        let shown = output::shown(path.display());
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = open(path, flags, Mode::empty()).map_err(|errno| match errno {
+            // What NOFOLLOW and DIRECTORY say of a link, by kernel.
+            Errno::LOOP | Errno::NOTDIR => format!("{shown} is no directory, or a symbolic link"),
+            Errno::ACCESS => format!("{shown} is closed to this user"),
+            other => format!("{shown}: {other}"),
+        })?;
+        let found = fstat(&fd).map_err(|errno| format!("{shown}: {errno}"))?;
+        if found.st_uid != geteuid().as_raw() {
+            return Err(format!("{shown} belongs to user {}", found.st_uid));
+        }
+        if found.st_mode & 0o077 != 0 {
+            return Err(format!("{shown} is open to others (`chmod 700 {shown}` if they have left nothing in it)"));
+        }
+        Ok(Self { fd, path: path.to_path_buf() })
+    }
+
+    /// Opens one that the user has named: not everybody can put another file in place of one of this user's.
+    /// (Its group may; on many hosts each user has one of their own. What a socket's owner is, and who listens
+    /// behind it, is looked at in any case.)
+    pub(super) fn named(path: &Path) -> Result<Self, String> {
+        let shown = output::shown(path.display());
+        let failed = |errno: Errno| format!("{shown}: {errno}");
+        let ours = |uid: u32| uid == geteuid().as_raw() || uid == 0;
+        let link = statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        if FileType::from_raw_mode(link.st_mode).is_symlink() && !ours(link.st_uid) {
+            return Err(format!("{shown} is a symbolic link of user {}", link.st_uid));
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = open(path, flags, Mode::empty()).map_err(failed)?;
+        let found = fstat(&fd).map_err(failed)?;
+        if !ours(found.st_uid) {
+            return Err(format!("the directory {shown} belongs to user {}", found.st_uid));
+        }
+        let sticky = found.st_mode & 0o1000 != 0;
+        if found.st_mode & 0o002 != 0 && !sticky {
+            return Err(format!("everybody may change what is in the directory {shown}"));
+        }
+        Ok(Self { fd, path: path.to_path_buf() })
+    }
+
+    /// Keeps other servers and clients of this user from making and removing sockets here, until
+    /// [`Directory::unlock`] or the directory's end. For private directories: in another a stranger could take
+    /// the lock and keep it.
+    pub(super) fn lock(&self) -> io::Result<()> {
+        Ok(flock(&self.fd, FlockOperation::LockExclusive)?)
+    }
+
+    /// The same if nobody has it.
+    pub(super) fn try_lock(&self) -> bool {
+        flock(&self.fd, FlockOperation::NonBlockingLockExclusive).is_ok()
+    }
+
+    /// Gives the lock back.
+    pub(super) fn unlock(&self) {
+        let _ = flock(&self.fd, FlockOperation::Unlock);
+    }
+
+    fn look(&self, name: &OsStr) -> Result<Option<Stat>, String> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(format!("{}: {errno}", output::shown(self.path.join(name).display()))),
+        }
+    }
+
+    /// What stands there, if it is this user's.
+    pub(super) fn probe(&self, name: &OsStr) -> Result<Found, String> {
+        let path = self.path.join(name);
+        let shown = output::shown(path.display());
+        let Some(found) = self.look(name)? else { return Ok(Found::Nothing) };
+        match FileType::from_raw_mode(found.st_mode) {
+            FileType::Socket => {}
+            FileType::Symlink => return Err(format!("{shown} is a symbolic link")),
+            _ => return Err(format!("there is a file of that name already: {shown} is no socket")),
+        }
+        if found.st_uid != geteuid().as_raw() {
+            return Err(format!("{shown} belongs to user {}", found.st_uid));
+        }
+        if found.st_mode & 0o077 != 0 {
+            return Err(format!("{shown} is open to others (mode {:o})", found.st_mode & 0o777));
+        }
+        match connected(&path) {
+            Ok(stream) => {
+                let peer = socket_peercred(&stream).map_err(|errno| format!("{shown}: {errno}"))?;
+                if peer.uid != geteuid() {
+                    return Err(format!("the server behind {shown} is run by user {}", peer.uid.as_raw()));
+                }
+                Ok(Found::Server(stream))
+            }
+            Err(Errno::CONNREFUSED) => Ok(Found::Dead(Identity::of(&found))),
+            Err(Errno::NOENT) => Ok(Found::Nothing),
+            Err(Errno::AGAIN) => Ok(Found::Busy),
+            Err(errno) => Err(format!("{shown}: {errno}")),
+        }
+    }
+
+    /// Listens there, for this user alone from the start.
+    pub(super) fn listen(&self, name: &OsStr) -> io::Result<(Identity, UnixListener)> {
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+        // Its file is made with these permissions, so that nobody gets in before they are set.
+        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+        bind(&socket, &SocketAddrUnix::new(self.path.join(name))?)?;
+        let made = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        let as_made = FileType::from_raw_mode(made.st_mode).is_socket()
+            && (made.st_uid, made.st_mode & 0o077) == (geteuid().as_raw(), 0);
+        if !as_made {
+            return Err(io::Error::other("somebody has put another file in its place"));
+        }
+        listen(&socket, BACKLOG)?;
+        Ok((Identity::of(&made), UnixListener::from(socket)))
+    }
+
+    /// Removes the file if it still is this one.
+    pub(super) fn remove(&self, name: &OsStr, identity: Identity) -> io::Result<()> {
+        match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) if Identity::of(&found) == identity => Ok(unlinkat(&self.fd, name, AtFlags::empty())?),
+            Ok(_) | Err(Errno::NOENT) => Ok(()),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+}
+
+fn connected(path: &Path) -> Result<UnixStream, Errno> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Also how long it waits for a place in the queue of those who connect.
+    set_socket_timeout(&socket, Timeout::Send, Some(CONNECT_MAX))?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(UnixStream::from(socket))
+}
+
+/// A path's directory, and its name in there.
+pub(super) fn parts(path: &Path) -> Result<(PathBuf, OsString), String> {
+    let name = path.file_name().ok_or_else(|| format!("{} is no path of a file", output::shown(path.display())))?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok((directory.to_path_buf(), name.to_owned()))
+}

@@ -1,0 +1,75 @@
+//! Which program listens where we cannot.
+//!
+//! Owns: finding it in /proc.
+//! Does not own: what to do about it.
+//! Invariants: what /proc does not show to this user is not guessed at.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// A program that listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Holder {
+    /// Its number.
+    pub(super) process: u32,
+    /// Its name, as the kernel knows it: up to 15 bytes.
+    pub(super) program: String,
+}
+
+/// The program that keeps others from listening at `wanted`, as far as this user may know.
+pub(super) fn of(wanted: SocketAddr) -> Option<Holder> {
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let sockets: Vec<String> =
+        tables.iter().flat_map(|table| in_the_way(table, wanted)).map(|inode| format!("socket:[{inode}]")).collect();
+    if sockets.is_empty() {
+        return None;
+    }
+    let processes = fs::read_dir("/proc").ok()?;
+    let mut numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let process = numbers.find(|process| holds(*process, &sockets))?;
+    let program = fs::read(format!("/proc/{process}/comm")).ok()?;
+    Some(Holder { process, program: String::from_utf8_lossy(&program).trim_end().to_owned() })
+}
+
+fn holds(process: u32, sockets: &[String]) -> bool {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| {
+        let target = target.to_string_lossy();
+        sockets.iter().any(|socket| *socket == target)
+    })
+}
+
+/// The inodes of the sockets in a table of /proc/net that listen where `wanted` is.
+fn in_the_way(table: &str, wanted: SocketAddr) -> Vec<u64> {
+    const LISTEN: &str = "0A";
+    let lines = table.lines().filter_map(|line| {
+        let mut fields = line.split_whitespace();
+        let (local, state) = (address(fields.nth(1)?)?, fields.nth(1)?);
+        let inode: u64 = fields.nth(5)?.parse().ok()?;
+        let any = local.ip().is_unspecified() || wanted.ip().is_unspecified();
+        let same = local.ip().to_canonical() == wanted.ip().to_canonical();
+        (state == LISTEN && local.port() == wanted.port() && (same || any)).then_some(inode)
+    });
+    lines.collect()
+}
+
+/// An address as these tables have it: words of 32 bits in the machine's order, then the port.
+fn address(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.split_once(':')?;
+    let word = |at: usize| Some(u32::from_str_radix(host.get(at * 8..at * 8 + 8)?, 16).ok()?.to_ne_bytes());
+    let ip = match host.len() {
+        8 => IpAddr::from(Ipv4Addr::from(word(0)?)),
+        32 => {
+            let mut bytes = [0; 16];
+            for at in 0..4 {
+                bytes[at * 4..at * 4 + 4].copy_from_slice(&word(at)?);
+            }
+            IpAddr::from(Ipv6Addr::from(bytes))
+        }
+        _ => return None,
+    };
+    Some(SocketAddr::new(ip, u16::from_str_radix(port, 16).ok()?))
+}

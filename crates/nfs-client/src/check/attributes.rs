@@ -1,0 +1,189 @@
+//! Checks of the attributes that a server tells.
+//!
+//! Owns: sizes, blocks, times, modes, and what is told before and after a change.
+//! Does not own: what is written (`writes`), names (`names`).
+//! Invariants: two clients take turns by their calls alone; nothing here depends on timing but how often a
+//! server that breaks a rule is caught.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Check, Failure, PIECE_BYTES, Place, demand, status_of};
+use crate::procedures::{Change, TimeChange};
+use crate::results::{Consistency, Stability, Time};
+
+pub(super) const USED_COVERS_THE_DATA: Check = Check {
+    name: "used-covers-the-data",
+    rule: "a file's blocks are never fewer than its data needs, before and after a COMMIT: tar -S and others take \
+           what has no blocks for a hole",
+    run: used_covers_the_data,
+};
+
+fn used_covers_the_data(place: &mut Place) -> Result<(), Failure> {
+    const BYTES: usize = 1 << 20;
+    for round in 0..3 {
+        let file = place.file(&format!("data-{round}"))?;
+        place.fill(&file, BYTES)?;
+        let written = place.attributes(&file)?.used;
+        demand(written >= BYTES as u64, || format!("{written} bytes used after {BYTES} were written"))?;
+        let told = place.client.commit(&file, 0, 0)?.consistency.after.map(|after| after.used);
+        let used = place.attributes(&file)?.used;
+        let least = told.unwrap_or(used).min(used);
+        demand(least >= BYTES as u64, || format!("{least} bytes used after a COMMIT of {BYTES}"))?;
+    }
+    Ok(())
+}
+
+pub(super) const USED_AFTER_A_TRUNCATION: Check = Check {
+    name: "used-after-a-truncation",
+    rule: "a file that was cut does not keep its blocks",
+    run: used_after_a_truncation,
+};
+
+fn used_after_a_truncation(place: &mut Place) -> Result<(), Failure> {
+    const LEFT: u64 = 1000;
+    for committed in [false, true] {
+        let file = place.file("cut")?;
+        place.fill(&file, 4 << 20)?;
+        if committed {
+            place.client.commit(&file, 0, 0)?;
+        }
+        place.client.setattr(&file, Change { size: Some(LEFT), ..Change::default() }, None)?;
+        let found = place.attributes(&file)?;
+        demand(found.size == LEFT, || format!("size {} after a cut to {LEFT}", found.size))?;
+        demand(found.used <= PIECE_BYTES as u64, || format!("{} bytes used by a file of {LEFT}", found.used))?;
+    }
+    Ok(())
+}
+
+pub(super) const CONSISTENCY_OF_A_WRITE: Check = Check {
+    name: "consistency-of-a-write",
+    rule: "before and after in a WRITE's reply span this WRITE alone: a client whose cached size and times match \
+           'before' keeps its pages",
+    run: |place| {
+        spans_no_other(
+            place,
+            &[Own::Write(Stability::FileSync), Own::Write(Stability::DataSync), Own::Write(Stability::Unstable)],
+        )
+    },
+};
+
+pub(super) const CONSISTENCY_OF_A_SETATTR: Check = Check {
+    name: "consistency-of-a-setattr",
+    rule: "before and after in a SETATTR's reply span this SETATTR alone",
+    run: |place| spans_no_other(place, &[Own::Mode]),
+};
+
+/// What one client does, none of which changes a size.
+#[derive(Clone, Copy, Debug)]
+enum Own {
+    Write(Stability),
+    Mode,
+}
+
+/// One client makes the file longer all the time, the other does what leaves its size alone: a reply to the
+/// other whose size before is not its size after spans a write that is not its own.
+fn spans_no_other(place: &mut Place, all: &[Own]) -> Result<(), Failure> {
+    const ROUNDS: u32 = 150;
+    for own in all {
+        let file = place.file("shared")?;
+        place.fill(&file, 4096)?;
+        let mut other = place.another()?;
+        let done = AtomicBool::new(false);
+        let (mut spanned, mut told) = (0, 0);
+        std::thread::scope(|scope| -> Result<(), Failure> {
+            let grow = scope.spawn(|| -> Result<(), Failure> {
+                let mut end = 4096;
+                while !done.load(Ordering::Relaxed) {
+                    other.write(&file, end, &[1; 64], Stability::Unstable)?;
+                    end += 64;
+                }
+                Ok(())
+            });
+            let run = (0..ROUNDS).try_for_each(|round| -> Result<(), Failure> {
+                let consistency = place.change(*own, &file, round)?;
+                if let (Some((before, ..)), Some(after)) = (consistency.before, consistency.after) {
+                    told += 1;
+                    spanned += u32::from(before != after.size);
+                }
+                Ok(())
+            });
+            done.store(true, Ordering::Relaxed);
+            run.and(grow.join().unwrap_or(Ok(())))
+        })?;
+        demand(spanned == 0, || format!("{own:?}: {spanned} of {told} replies span another client's write"))?;
+    }
+    Ok(())
+}
+
+impl Place {
+    fn change(&mut self, own: Own, file: &crate::Handle, round: u32) -> Result<Consistency, Failure> {
+        Ok(match own {
+            Own::Write(stability) => self.client.write(file, 0, &[round as u8; 512], stability)?.consistency,
+            Own::Mode => {
+                let mode = if round.is_multiple_of(2) { 0o644 } else { 0o666 };
+                self.client.setattr(file, Change { mode: Some(mode), ..Change::default() }, None)?
+            }
+        })
+    }
+}
+
+pub(super) const TIMES_STAY_OVER_A_COMMIT: Check = Check {
+    name: "times-stay-over-a-commit",
+    rule: "what was told of mtime and ctime after a WRITE is not taken back by the COMMIT",
+    run: times_stay_over_a_commit,
+};
+
+fn times_stay_over_a_commit(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("times")?;
+    for round in 0..20 {
+        place.client.write(&file, round * 4096, &[7; 4096], Stability::Unstable)?;
+        let before = place.attributes(&file)?;
+        place.client.commit(&file, 0, 0)?;
+        let after = place.attributes(&file)?;
+        let kept = after.mtime >= before.mtime && after.ctime >= before.ctime;
+        demand(kept, || {
+            format!(
+                "round {round}: mtime {:?}, ctime {:?} became {:?}, {:?}",
+                before.mtime, before.ctime, after.mtime, after.ctime
+            )
+        })?;
+    }
+    Ok(())
+}
+
+pub(super) const SPECIAL_BITS_ARE_CLEARED: Check = Check {
+    name: "special-bits-are-cleared",
+    rule: "a write takes setuid and setgid from a file, for all who look from then on",
+    run: special_bits_are_cleared,
+};
+
+fn special_bits_are_cleared(place: &mut Place) -> Result<(), Failure> {
+    for (at, stability) in [Stability::Unstable, Stability::FileSync].into_iter().enumerate() {
+        let file = place.file(&format!("program-{at}"))?;
+        place.client.setattr(&file, Change { mode: Some(0o6777), ..Change::default() }, None)?;
+        place.client.set_user(Some(crate::User { uid: 65_533, gid: 65_533 }));
+        let written = place.client.write(&file, 0, b"#!", stability);
+        place.client.set_user(Some(crate::USER_ROOT));
+        written?;
+        let mode = place.attributes(&file)?.mode & 0o7777;
+        demand(mode == 0o777, || format!("mode {mode:o} after a write ({stability:?}) to a file of mode 6777"))?;
+        place.client.commit(&file, 0, 0)?;
+        let mode = place.attributes(&file)?.mode & 0o7777;
+        demand(mode == 0o777, || format!("mode {mode:o} after a COMMIT ({stability:?})"))?;
+    }
+    Ok(())
+}
+
+pub(super) const NANOSECONDS_OUT_OF_RANGE: Check = Check {
+    name: "nanoseconds-out-of-range",
+    rule: "a time with a billion nanoseconds or more is never told back, and the connection stays",
+    run: nanoseconds_out_of_range,
+};
+
+fn nanoseconds_out_of_range(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("time")?;
+    let time = Time { seconds: 1_000, nanos: 1_000_000_000 };
+    status_of(place.client.setattr(&file, Change { mtime: TimeChange::To(time), ..Change::default() }, None))?;
+    let mtime = place.attributes(&file)?.mtime;
+    demand(mtime.nanos < 1_000_000_000, || format!("mtime has {} nanoseconds", mtime.nanos))
+}

@@ -1,0 +1,111 @@
+//! Checks of WRITE and COMMIT.
+//!
+//! Owns: sizes at and past the limits that a server tells, counts that contradict themselves, the verifier.
+//! Does not own: attributes (`attributes`).
+//! Invariants: after each refusal the server is used again: it must still be there.
+
+use super::{Check, Failure, Place, demand, status_of};
+use crate::connection::{Error, NFS};
+use crate::procedures::{check_status, write_arguments, write_results};
+use crate::results::Stability;
+use crate::wire::{Fields, Results};
+
+/// NFS3ERR_INVAL.
+const INVAL: u32 = 22;
+/// NFS3ERR_FBIG.
+const FBIG: u32 = 27;
+
+pub(super) const PAST_THE_LARGEST_FILE: Check = Check {
+    name: "past-the-largest-file",
+    rule: "a WRITE that no file can hold is refused at once, and keeps nobody else from writing",
+    run: past_the_largest_file,
+};
+
+fn past_the_largest_file(place: &mut Place) -> Result<(), Failure> {
+    const FAR: u64 = 1 << 62;
+    let far = place.file("far")?;
+    let told = place.client.fsinfo(&place.directory)?.file_size_max;
+    for at in [FAR, told, told.saturating_sub(1), u64::MAX - 4096] {
+        let status = status_of(place.client.write(&far, at, &[1; 4096], Stability::Unstable))?;
+        let refused = status == FBIG || status == INVAL;
+        let fits = at.checked_add(4096).is_some_and(|end| end <= told);
+        demand(refused || status == 0 && fits, || format!("status {status} for a WRITE at {at}, maxfilesize {told}"))?;
+        if status == 0 {
+            let status = status_of(place.client.commit(&far, 0, 0))?;
+            demand(status == 0, || format!("a WRITE at {at} was taken, and its COMMIT has status {status}"))?;
+        }
+    }
+    let near = place.file("near")?;
+    place.fill(&near, 1 << 20)?;
+    place.client.commit(&near, 0, 0)?;
+    Ok(())
+}
+
+pub(super) const LARGER_THAN_TOLD: Check = Check {
+    name: "larger-than-told",
+    rule: "a WRITE above wtmax is answered, with less than was sent or with an error, on a connection that stays",
+    run: larger_than_told,
+};
+
+fn larger_than_told(place: &mut Place) -> Result<(), Failure> {
+    let told = place.client.fsinfo(&place.directory)?.write_max;
+    let file = place.file("large")?;
+    let bytes = vec![3; told as usize + 4096];
+    match place.client.write(&file, 0, &bytes, Stability::Unstable) {
+        Ok(written) => {
+            let count = written.count as usize;
+            demand((1..=bytes.len()).contains(&count), || format!("{count} bytes taken of {}", bytes.len()))?;
+            let size = place.attributes(&file)?.size;
+            demand(size == count as u64, || format!("{count} bytes taken, and the size is {size}"))
+        }
+        Err(Error::Status { .. } | Error::Refused { .. }) => Ok(()),
+        Err(error) => Err(Failure::Broken(format!("no answer to {} bytes, with wtmax {told}: {error}", bytes.len()))),
+    }?;
+    place.client.null()?;
+    Ok(())
+}
+
+pub(super) const COUNT_BELOW_THE_DATA: Check = Check {
+    name: "count-below-the-data",
+    rule: "a WRITE whose count is less than its data writes no more than the count, or fails",
+    run: count_below_the_data,
+};
+
+fn count_below_the_data(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("count")?;
+    let whole = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
+    // The count stands behind the handle and the offset.
+    let at = Fields::default().opaque(&file).0.len() + 8;
+    let mut arguments = whole;
+    arguments[at..at + 4].copy_from_slice(&16_u32.to_be_bytes());
+    let written = match place.client.call(NFS, 7, &arguments) {
+        Ok(results) => {
+            let mut results = Results(&results);
+            match check_status("WRITE", &mut results) {
+                Ok(()) => u64::from(write_results(&mut results)?.count),
+                Err(_) => 0,
+            }
+        }
+        Err(Error::Refused { .. }) => 0,
+        Err(error) => return Err(Failure::Broken(format!("no answer: {error}"))),
+    };
+    let size = place.attributes(&file)?.size;
+    demand(written <= 16 && size == written, || format!("count 16 of 64 bytes: {written} told, the size is {size}"))
+}
+
+pub(super) const VERIFIER_STAYS: Check = Check {
+    name: "verifier-stays",
+    rule: "WRITE and COMMIT carry one verifier while nothing was lost",
+    run: verifier_stays,
+};
+
+fn verifier_stays(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("verifier")?;
+    let first = place.client.write(&file, 0, &[1; 4096], Stability::Unstable)?.verifier;
+    for round in 1..5 {
+        let written = place.client.write(&file, round * 4096, &[1; 4096], Stability::Unstable)?.verifier;
+        let committed = place.client.commit(&file, 0, 0)?.verifier;
+        demand(written == first && committed == first, || format!("{first:x?}, {written:x?}, {committed:x?}"))?;
+    }
+    Ok(())
+}

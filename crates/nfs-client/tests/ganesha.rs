@@ -1,0 +1,72 @@
+//! The checks of the protocol on nfs-ganesha, where it is installed: a check that no other server passes may
+//! say more about itself than about servers.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+use std::path::Path;
+use std::process::Command;
+
+/// What version 4.3 is known to do otherwise: its cache of answered calls belongs to a connection, root's calls make
+/// device nodes, a path to mount has no symbolic links, and now and then another's write falls between the
+/// attributes before and after a SETATTR.
+const KNOWN_OTHERWISE: &[&str] =
+    &["consistency-of-a-setattr", "device-nodes", "mount-through-a-symlink", "remove-repeated"];
+
+/// Starts the port mapper and the server in a network of their own, checks, and ends with them: the network and
+/// the processes go with the shell. Arguments: scratch folder, the program that checks.
+const SCRIPT: &str = r#"
+set -e
+ip link set lo up
+# Its resolver finds no address for 127.0.0.1 where there is no other.
+ip addr add 192.0.2.1/32 dev lo
+mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind "$1/exp"
+cat > "$1/ganesha.conf" <<END
+NFS_CORE_PARAM { Protocols = 3; NFS_Port = 2049; MNT_Port = 20048; Enable_NLM = false; Enable_RQUOTA = false;
+  Bind_addr = 127.0.0.1; mount_path_pseudo = false; }
+NFS_KRB5 { Active_krb5 = false; }
+EXPORT { Export_Id = 77; Path = $1/exp; Pseudo = /exp; Access_Type = RW; Squash = No_Root_Squash; SecType = sys;
+  Protocols = 3; PrivilegedPort = false; FSAL { Name = VFS; } }
+LOG { Default_Log_Level = EVENT; }
+END
+rpcbind -f 2> "$1/rpcbind.log" &
+sleep 1
+ganesha.nfsd -F -f "$1/ganesha.conf" -L "$1/ganesha.log" -p "$1/ganesha.pid" > "$1/ganesha.out" 2>&1 &
+server=$!
+tries=0; code=2
+while [ $code = 2 ]; do
+  tries=$((tries + 1)); [ $tries -lt 60 ] && kill -0 $server || exit 3
+  sleep 1
+  code=0; "$2" 127.0.0.1:2049 "$1/exp" 127.0.0.1:20048 > "$1/checked" 2>&1 || code=$?
+done
+"#;
+
+#[test]
+fn nfs_ganesha_keeps_the_rules_too_but_for_those_known() {
+    let root = Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
+    let there =
+        |program: &str| ["/usr/bin", "/usr/sbin", "/sbin"].iter().any(|place| Path::new(place).join(program).exists());
+    if !root || !["ganesha.nfsd", "rpcbind", "unshare", "ip"].into_iter().all(there) {
+        eprintln!("skipped: needs root, nfs-ganesha with nfs-ganesha-vfs, rpcbind and iproute2");
+        return;
+    }
+    let scratch = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ganesha-{}", std::process::id()));
+    std::fs::create_dir_all(&scratch).unwrap();
+    let mut command = Command::new("unshare");
+    // Processes of its own, too: they end when the shell does.
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
+    let output = command.arg(&scratch).arg(env!("CARGO_BIN_EXE_protocol-check")).output().unwrap();
+    let checked = std::fs::read_to_string(scratch.join("checked")).unwrap_or_default();
+    let _ = std::fs::remove_dir_all(&scratch);
+    if output.status.code() == Some(3) {
+        eprintln!("skipped: the server does not start here: {checked}");
+        return;
+    }
+    eprintln!("{checked}");
+    assert!(checked.contains("rules hold"), "{checked}{}", String::from_utf8_lossy(&output.stderr));
+    let broken: Vec<&str> = checked
+        .lines()
+        .filter_map(|line| line.strip_prefix("broken  ")?.split(':').next())
+        .filter(|name| !KNOWN_OTHERWISE.contains(name))
+        .collect();
+    assert!(broken.is_empty(), "{broken:?}\n{checked}");
+}
