@@ -23,7 +23,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use report::terminal::Terminal;
-use simulator::simulation::{Outcome as Figures, Simulation, SimulationError};
+use workloads::simulation::{Outcome as Figures, Simulation, SimulationError};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};

@@ -14,10 +14,10 @@ use std::path::Path;
 use std::{env, fs};
 
 use bytesize::ByteSize;
-use simulator::simulation::{OWN_POLICY, Simulation, SimulationError};
-use simulator::workload::fio::{self, Surroundings};
-use simulator::workload::{Job, Workload};
 use simulator::{CostTable, FaultScript};
+use workloads::fio::{self, Surroundings};
+use workloads::simulation::{OWN_POLICY, Simulation, SimulationError};
+use workloads::{Job, Workload};
 
 use super::{built_in, disks};
 use crate::args;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
-use simulator::simulation::{
-    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OffsetSample, OperationOutcome,
-    Outcome,
+use simulator::OffsetSample;
+use workloads::simulation::{
+    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OperationOutcome, Outcome,
 };
 
 use super::{Run, check_writable};

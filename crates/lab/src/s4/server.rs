@@ -19,11 +19,10 @@ use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use frontend_nfs::Server;
 use linux_policies::policy;
-use simulator::workload::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
-use simulator::{
-    Disk, DiskFigures, Link, MemoryTree, SimPlatform, StampModel, TreeOptions, World, WorldOptions, catalogue,
-};
+use reference::StampModel;
+use simulator::{Disk, DiskFigures, Link, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions, catalogue};
 use volume::{HandleKey, Volume};
+use workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
 
 use super::plan::Plan;
 use crate::experiment::LabError;

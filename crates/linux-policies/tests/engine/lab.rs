@@ -9,7 +9,8 @@ use engine::settings::Settings;
 use engine::{Device, DeviceId, Engine, File, Nanos, Platform};
 use frames::Frames;
 use linux_policies::policy;
-use simulator::{Disk, DiskFileId, DiskOptions, SimPlatform, World, WorldOptions, pattern};
+use reference::pattern;
+use simulator::{Disk, DiskFileId, DiskOptions, SimPlatform, World, WorldOptions};
 
 pub(crate) const SECOND: u64 = Nanos::SECOND;
 pub(crate) const MILLISECOND: u64 = Nanos::MILLISECOND;

@@ -1,4 +1,4 @@
-//! Rules of the engine, each shown in virtual time on simulated disks.
+//! Rules of the engine, and of the volume above it, each shown in virtual time on simulated disks.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
@@ -9,5 +9,7 @@ mod lab;
 mod laws;
 mod reading;
 mod reclaiming;
+mod stamps;
 mod syncing;
+mod volume;
 mod writing_back;

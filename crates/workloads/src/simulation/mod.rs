@@ -1,0 +1,21 @@
+//! A whole run: a machine, its devices and jobs in; figures out.
+//!
+//! Owns: putting a machine together from its description, running it, sampling it, the figures.
+//! Does not own: the parts (the world, disks, workloads); how figures are shown.
+//! Invariants: the same description and seed give the same figures.
+
+mod description;
+mod faults;
+mod policy;
+mod run;
+mod sampling;
+mod serving;
+mod settle;
+
+pub use crate::contents::Contents;
+pub use crate::outcome::{
+    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Outcome,
+    Unwritten,
+};
+pub use description::{DeviceChoice, MakeDisk, Progress, Simulation, SimulationError};
+pub use policy::{OWN_POLICY, policies};
