@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use engine::rare::Rare;
 use engine::{Device, DeviceId, Engine, File, Platform};
 use reference::{Conservation, FileModel, pattern};
-use simulator::{Disk, DiskFileId, Fault, FaultTarget, SimPlatform, World};
+use simulator::{Disk, DiskFileId, Fault, FaultTarget, Machine, SimPlatform, World};
 
 use crate::locking::lock;
 use crate::machine;
@@ -55,12 +55,13 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new(world: &World, scenario: &Scenario) -> Result<Self, String> {
+        let Machine { platform, engine, disks, devices, .. } = machine::machine(world, scenario)?;
         let mut bench = Self {
-            platform: Arc::clone(world.platform()),
-            engine: machine::engine(world, scenario)?,
+            platform,
+            engine,
             conservation: machine::conservation(scenario),
-            disks: Vec::new(),
-            devices: Vec::new(),
+            disks,
+            devices,
             slots: Vec::new(),
             slot_use: Vec::new(),
             doing: Mutex::default(),
@@ -72,12 +73,6 @@ impl Bench {
             guards_held: AtomicU64::new(0),
             failure: Mutex::default(),
         };
-        for (number, spec) in scenario.devices.iter().enumerate() {
-            let disk = machine::disk(world, number as u64, spec)?;
-            let device = Arc::clone(&disk) as Arc<dyn Device>;
-            bench.devices.push(bench.engine.add_device(&format!("disk{number}"), device));
-            bench.disks.push(disk);
-        }
         bench.force(scenario)?;
         for spec in &scenario.files {
             let device = spec.device as usize % bench.disks.len();

@@ -6,12 +6,12 @@
 
 use std::sync::Arc;
 
-use engine::Engine;
-use engine::settings::{Knob, Settings, Shares};
-use frames::Frames;
+use engine::settings::Knob;
 use reference::Conservation;
 use simulator::catalogue::DeviceChoice;
-use simulator::{CpuOptions, Disk, DiskOptions, SimPlatform, Slice, World, WorldOptions, catalogue};
+use simulator::{
+    CpuOptions, Disk, DiskOptions, Machine, Memory, OWN_POLICY, Setup, Slice, World, WorldOptions, catalogue,
+};
 
 use crate::report::RunOptions;
 use crate::text::{CpuSpec, DeviceSpec, Scenario};
@@ -40,30 +40,30 @@ pub(super) fn world(scenario: &Scenario, options: &RunOptions) -> World {
     })
 }
 
-/// The engine with its settings.
-pub(super) fn engine(world: &World, scenario: &Scenario) -> Result<Arc<Engine<SimPlatform>>, String> {
-    let policy = scenario.policy.as_deref().map(linux_policies::policy).transpose();
-    let policy = policy.map_err(|error| error.to_string())?;
-    let mut settings = Settings::new();
-    if let Some(policy) = &policy {
-        policy.prepare(&mut settings).map_err(|error| error.to_string())?;
+/// The machine with its disks.
+pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<Machine, String> {
+    let memory_bytes = scenario.frames * 4096;
+    let setup = setup(scenario, memory_bytes)?;
+    let mut machine = Machine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
+    for (number, spec) in scenario.devices.iter().enumerate() {
+        machine.add(&format!("disk{number}"), disk(world, number as u64, spec)?);
     }
-    let shares = Shares { memory_bytes: scenario.frames * 4096, by_law: policy.is_some() };
+    Ok(machine)
+}
+
+fn setup(scenario: &Scenario, memory_bytes: u64) -> Result<Setup, String> {
+    let policy = scenario.policy.as_deref().unwrap_or(OWN_POLICY);
+    let mut setup = Setup::of(policy).map_err(|error| error.to_string())?;
     for (name, value) in &scenario.knobs {
         let knob = Knob::named(name).map_err(|error| error.to_string())?;
-        let before = settings.get(knob);
-        settings.set(knob, *value).map_err(|error| error.to_string())?;
-        if settings.background_is_below_limit(shares).is_err() {
+        let before = setup.settings.get(knob);
+        setup.settings.set(knob, *value).map_err(|error| error.to_string())?;
+        if setup.settings.background_is_below_limit(setup.shares(memory_bytes)).is_err() {
             // Two draws contradict each other: the second is refused, as by a running engine.
-            settings.set(knob, before).map_err(|error| error.to_string())?;
+            setup.settings.set(knob, before).map_err(|error| error.to_string())?;
         }
     }
-    let frames = Frames::new(scenario.frames * 4096).map_err(|error| error.to_string())?;
-    let platform = Arc::clone(world.platform());
-    Ok(match policy {
-        None => Engine::new(platform, settings, frames),
-        Some(policy) => Engine::with_policies(platform, settings, frames, policy.policies),
-    })
+    Ok(setup)
 }
 
 /// What holds at any time of this machine's engine.
@@ -75,7 +75,7 @@ pub(super) fn conservation(scenario: &Scenario) -> Conservation {
 }
 
 /// A disk.
-pub(super) fn disk(world: &World, number: u64, spec: &DeviceSpec) -> Result<Arc<Disk>, String> {
+fn disk(world: &World, number: u64, spec: &DeviceSpec) -> Result<Arc<Disk>, String> {
     let Some(name) = &spec.model else {
         return Ok(Disk::new(world, number, plain_options(spec)));
     };

@@ -2,7 +2,7 @@
 //!
 //! Owns: the virtual-time executor (`world`), what work costs its CPUs (`costs`), the simulated disk with
 //! its faults (`disk`, `fault_script`) and the devices that it can be (`catalogue`), links (`link`), a tree of
-//! names in memory (`directory`).
+//! names in memory (`directory`), and machines put together from these (`machine`, `setup`).
 //! Does not own: the engine, which is the same code that runs on real disks; what runs here: workloads and
 //! their figures (the crate `workloads`), the search for faults (`checker`).
 //! Invariants: nothing here reads a host clock, starts a thread, or depends on an address or on the
@@ -17,7 +17,9 @@ mod disk;
 mod document;
 mod fault_script;
 mod link;
+mod machine;
 mod random;
+mod setup;
 mod trace;
 mod world;
 
@@ -28,7 +30,9 @@ pub use disk::{
 };
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
+pub use machine::{Machine, Memory};
 pub use random::Random;
+pub use setup::{OWN_POLICY, Setup, SetupError, policies};
 pub use world::{
     CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunError, SimPlatform, Slice, TaskUsage, World, WorldOptions,
 };

@@ -17,10 +17,10 @@ use simulator::Random;
 use crate::job::Job;
 use crate::left::Left;
 use crate::locking::lock;
-use crate::machine::fault;
 use crate::outcome::JobOutcome;
 use crate::plan::{Plan, layout, plan};
 use crate::runner;
+use crate::simulated::fault;
 use crate::site::Site;
 use crate::workload::Workload;
 

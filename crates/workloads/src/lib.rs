@@ -1,7 +1,7 @@
 //! What runs on a machine: jobs of fio job files, readers, NFS clients, and whole simulated runs for figures.
 //!
 //! Owns: the job file parser (`fio`), what a job is (`job`) and does (`plan`, `sequence`, `runner`), where it
-//! runs (`site`: a simulated machine in `machine`, an engine of another world in `engine_run`), the client of
+//! runs (`site`: a simulated machine in `simulated`, an engine of another world in `engine_run`), the client of
 //! the real NFS server (`nfs_client`), runs from a description to figures (`simulation`, `outcome`).
 //! Does not own: the world, its disks and links (the crate `simulator`); what an engine may answer
 //! (`reference`); how figures are shown.
@@ -16,13 +16,13 @@ pub mod fio;
 mod job;
 mod left;
 mod locking;
-mod machine;
 pub mod nfs_client;
 mod outcome;
 mod plan;
 mod recorder;
 mod runner;
 mod sequence;
+mod simulated;
 pub mod simulation;
 mod site;
 mod workload;

@@ -1,7 +1,7 @@
 //! Carries out one clone of a job.
 //!
 //! Owns: when the next operation happens (rates, pauses, the job's time), how it is called, what it took.
-//! Does not own: which operation is next (`sequence`), files and contents (`machine`).
+//! Does not own: which operation is next (`sequence`), files and contents (`simulated`).
 //! Invariants: one operation at a time, as with fio's synchronous engines. A clone ends at its first error,
 //! when its time is over or all is stopped; a call that has begun is waited for.
 //!
@@ -19,9 +19,9 @@ use engine::{Error, Nanos, Platform};
 
 use crate::job::{Engine, Job};
 use crate::locking::lock;
-use crate::machine::WorkFile;
 use crate::recorder::Recorder;
 use crate::sequence::{Block, Direction, Sequence};
+use crate::simulated::WorkFile;
 use crate::site::Site;
 
 /// Bytes in a page.

@@ -1,7 +1,7 @@
 //! What jobs need of the place they run in: a simulated machine, or an engine of another world.
 //!
 //! Owns: the seam below the planner and the runner.
-//! Does not own: either place (`machine`, `engine_run`), what jobs do (`sequence`, `runner`).
+//! Does not own: either place (`simulated`, `engine_run`), what jobs do (`sequence`, `runner`).
 //! Invariants: planner and runner reach a world through this alone, so that a job is the same operations
 //! in the same order in every world.
 

@@ -3,11 +3,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::settings::{Knob, Settings};
 use engine::{Device, Engine, File, Nanos, Platform};
-use frames::Frames;
 use reference::{Conservation, Ending, PageStamp, StampModel};
-use simulator::{Disk, DiskFileId, DiskOptions, Random, SimPlatform, World, WorldOptions};
+use simulator::{Disk, DiskFileId, DiskOptions, Machine, Memory, Random, Setup, SimPlatform, World, WorldOptions};
 
 const PAGE: u64 = 4096;
 const FILE_PAGES: u64 = 600;
@@ -27,14 +25,11 @@ impl Lab {
         let world = World::new(WorldOptions::seed(seed));
         let disk = Disk::new(&world, 0, DiskOptions { inline_per_mille: 20, ..DiskOptions::default() });
         let bytes = 256 * PAGE;
-        let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) }.unwrap();
-        if stamped {
-            disk.keep_stamps();
-        }
-        let mut settings = Settings::new();
-        settings.set(Knob::ExpireCentisecs, 10).unwrap();
-        let engine = Engine::new(Arc::clone(world.platform()), settings, frames);
-        let device = engine.add_device("disk", Arc::clone(&disk) as Arc<dyn Device>);
+        let memory = if stamped { Memory::Stamped(bytes) } else { Memory::Whole(bytes) };
+        let setup = Setup::default().with_knobs(&["dirty_expire_centisecs=10"]).unwrap();
+        let mut machine = Machine::new(&world, memory, setup).unwrap();
+        let device = machine.add("disk", Arc::clone(&disk));
+        let engine = machine.engine;
         let id = disk.create_file();
         let file = engine.open(device, disk.backing(id), 0);
         let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
@@ -163,8 +158,7 @@ fn what_a_stamped_cache_does_not_keep_reads_as_zeros() {
 fn a_disk_of_whole_pages_does_not_take_stamps() {
     let world = World::new(WorldOptions::seed(1));
     let disk = Disk::new(&world, 0, DiskOptions::default());
-    let frames = Frames::new_stamped(256 * PAGE).unwrap();
-    let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), frames);
+    let engine = Machine::new(&world, Memory::Stamped(256 * PAGE), Setup::default()).unwrap().engine;
     let device = engine.add_device("disk", Arc::clone(&disk) as Arc<dyn Device>);
     let file = engine.open(device, disk.backing(disk.create_file()), 0);
     let ran = world.run(async {

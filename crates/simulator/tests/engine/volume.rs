@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use engine::settings::{Knob, Settings};
-use engine::{Engine, Nanos, Platform};
-use frames::Frames;
-use simulator::{Disk, DiskOptions, MemoryTree, Random, SimPlatform, TreeOptions, World, WorldOptions};
+use engine::settings::Knob;
+use engine::{Nanos, Platform};
+use simulator::{
+    Disk, DiskOptions, Machine, Memory, MemoryTree, Random, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+};
 use volume::{
-    AttributeChange, Consistency, CreateHow, HandleKey, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
+    AttributeChange, Consistency, CreateHow, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
 };
 
 type Files = Volume<SimPlatform>;
@@ -34,11 +35,9 @@ struct Lab {
 }
 
 fn serve(world: &World, tree: &Arc<MemoryTree>) -> Arc<Files> {
-    let mut settings = Settings::new();
-    settings.set(Knob::ExpireCentisecs, 50).unwrap();
-    let frames = Frames::new(256 * 4096).unwrap();
-    let engine = Engine::new(Arc::clone(world.platform()), settings, frames);
-    Volume::new(engine, Arc::clone(tree) as _, HandleKey::new([7; 16]), tree.devices()).unwrap()
+    let setup = Setup::default().with_knobs(&["dirty_expire_centisecs=50"]).unwrap();
+    let mut machine = Machine::new(world, Memory::Whole(256 * 4096), setup).unwrap();
+    machine.add_tree("disk", tree).unwrap()
 }
 
 impl Lab {

@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use engine::settings::Settings;
-use engine::{Device, Engine, Nanos, Platform};
-use frames::Frames;
-use simulator::{CpuOptions, CpuUsage, Disk, DiskOptions, Random, Slice, World, WorldOptions};
+use engine::{Nanos, Platform};
+use simulator::{CpuOptions, CpuUsage, Disk, DiskOptions, Machine, Memory, Random, Setup, Slice, World, WorldOptions};
 
 const PAGE: u64 = 4096;
 
@@ -25,16 +23,18 @@ fn run(options: WorldOptions, tasks: u64) -> Run {
     let seeds = Random::new(options.seed).fork(99);
     let world = World::new(options);
     let platform = Arc::clone(world.platform());
-    let engine = Engine::new(Arc::clone(&platform), Settings::new(), Frames::new(512 * PAGE).unwrap());
+    let mut machine = Machine::new(&world, Memory::Whole(512 * PAGE), Setup::default()).unwrap();
     let files: Vec<_> = (0..2)
         .map(|number| {
             let disk = Disk::new(&world, number, DiskOptions { inline_per_mille: 100, ..DiskOptions::default() });
             let file = disk.create_file();
             disk.change_behind(file, 1024 * PAGE, 0, &[]);
             let backing = disk.backing(file);
-            engine.open(engine.add_device("disk", disk as Arc<dyn Device>), backing, 1024 * PAGE)
+            let device = machine.add("disk", disk);
+            machine.engine.open(device, backing, 1024 * PAGE)
         })
         .collect();
+    let engine = machine.engine;
     for task in 0..tasks {
         let (platform, engine, files) = (Arc::clone(&platform), Arc::clone(&engine), files.clone());
         let mut random = seeds.fork(task);

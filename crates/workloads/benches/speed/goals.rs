@@ -5,15 +5,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::Engine;
 use engine::Platform;
-use engine::settings::Settings;
-use frames::Frames;
 use frontend_nfs::Server;
 use reference::StampModel;
-use simulator::{CpuOptions, Disk, DiskOptions, Link, LinkOptions, MemoryTree, TreeOptions};
-use simulator::{World, WorldOptions};
-use volume::{HandleKey, Volume};
+use simulator::{
+    CpuOptions, Disk, DiskOptions, Link, LinkOptions, Machine, Memory, MemoryTree, Setup, TreeOptions, World,
+    WorldOptions,
+};
 use workloads::nfs_client::{NfsClient, NfsClientOptions, NfsEntry};
 
 use crate::rig::{Rig, Took, took};
@@ -45,11 +43,9 @@ fn report(label: &str, unit: &str, scale: f64, goal: f64, rounds: &[(Took, f64)]
 pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f64 {
     let world = World::new(options);
     let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
-    disk.keep_stamps();
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-    let frames = Frames::new_stamped(1 << 30).unwrap();
-    let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), frames);
-    let volume = Volume::new(engine, Arc::clone(&tree) as _, HandleKey::new([7; 16]), tree.devices()).unwrap();
+    let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), Setup::default()).unwrap();
+    let volume = machine.add_tree("disk", &tree).unwrap();
     let link = Link::new(&world, 0, LinkOptions::default());
     let entry = NfsEntry::new(world.platform(), link, Server::new(volume));
     let model = Arc::new(Mutex::new(StampModel::new(1, 0)));

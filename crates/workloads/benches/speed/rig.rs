@@ -4,11 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use engine::settings::Settings;
 use engine::{Backing, Device, Engine, File, Limits, Nanos, Operation, Platform, Request};
-use frames::Frames;
 use rustix::time::{ClockId, clock_gettime};
-use simulator::{Random, SimPlatform, World, WorldOptions};
+use simulator::{Machine, Memory, Random, Setup, SimPlatform, World, WorldOptions};
 
 pub(crate) const PAGE: u64 = 4096;
 
@@ -59,9 +57,8 @@ impl Rig {
         bytes_per_second: u64,
     ) -> Self {
         let world = World::new(options);
-        let platform = Arc::clone(world.platform());
-        let frames = Frames::new_stamped(cache_pages * PAGE).unwrap();
-        let engine = Engine::new(Arc::clone(&platform), Settings::new(), frames);
+        let memory = Memory::Stamped(cache_pages * PAGE);
+        let Machine { platform, engine, .. } = Machine::new(&world, memory, Setup::default()).unwrap();
         let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false };
         let free_at_ns = AtomicU64::new(0);
         let device = NullDevice { platform: Arc::clone(&platform), limits, latency_ns, bytes_per_second, free_at_ns };

@@ -7,9 +7,8 @@
 use std::sync::Arc;
 
 use engine::settings::KnobError;
-use simulator::{CostTable, Disk, DiskOptions, FaultScript, World};
+use simulator::{CostTable, Disk, DiskOptions, FaultScript, OWN_POLICY, SetupError, World};
 
-use super::policy::OWN_POLICY;
 use crate::contents::Contents;
 use crate::workload::Workload;
 
@@ -126,6 +125,15 @@ impl Simulation {
             until_ns: None,
             contents: Contents::default(),
             keep_trace: false,
+        }
+    }
+}
+
+impl From<SetupError> for SimulationError {
+    fn from(error: SetupError) -> Self {
+        match error {
+            SetupError::Knob(error) => Self::Knob(error),
+            error => Self::Description(error.to_string()),
         }
     }
 }

@@ -13,8 +13,8 @@ use simulator::{Disk, DiskFileId, Fault, FaultScript, ScriptedFault, ScriptedWha
 
 use super::description::DeviceChoice;
 use super::serving::Client;
-use crate::machine::Machine;
 use crate::outcome::LossCause;
+use crate::simulated::SimulatedSite;
 
 /// Files that are listed where one is not found.
 const LISTED_MAX: usize = 10;
@@ -36,7 +36,7 @@ pub(super) fn ending(script: &FaultScript) -> Option<(u64, LossCause)> {
 pub(super) struct Parties<'a> {
     pub(super) script: &'a FaultScript,
     pub(super) devices: &'a [DeviceChoice],
-    pub(super) machine: &'a Machine,
+    pub(super) machine: &'a SimulatedSite,
     pub(super) clients: &'a [Client],
 }
 

@@ -18,4 +18,4 @@ pub use crate::outcome::{
     Unwritten,
 };
 pub use description::{DeviceChoice, MakeDisk, Progress, Simulation, SimulationError};
-pub use policy::{OWN_POLICY, policies};
+pub use simulator::{OWN_POLICY, policies};

@@ -1,27 +1,16 @@
-//! Whose policies a run has, by name.
+//! What the engine of a run starts with, as far as the description says it.
 //!
-//! Owns: the list of names, the knobs that a run starts with.
-//! Does not own: the policies (`engine`, `linux-policies`).
-//! Invariants: each run has policies of its own, so that estimates begin afresh; the user's knobs come last.
+//! Owns: which knobs of a description change nothing under its policy.
+//! Does not own: policies by name (`simulator::Setup`), the policies.
+//! Invariants: each run has a setup of its own, so that estimates begin afresh.
 
-use engine::settings::{Knob, Settings, Shares};
-use engine::throttle::Policies;
-use linux_policies::WITH_TICKS;
+use engine::settings::{Knob, Settings};
+use simulator::Setup;
 
 use super::description::{Simulation, SimulationError};
 
 /// What only kernels' laws look at.
 const OF_KERNELS: &[Knob] = &[Knob::MinRatio, Knob::MaxRatio, Knob::MinBytes, Knob::MaxBytes, Knob::StrictLimit];
-
-/// The name of the engine's own policies.
-pub const OWN_POLICY: &str = "afflux";
-
-/// All names, each with what it is in a line.
-pub fn policies() -> Vec<(&'static str, &'static str)> {
-    let own = (OWN_POLICY, "the engine's own: each device a share of the dirty limit and a flusher");
-    let others = linux_policies::NAMES.iter().filter_map(|name| linux_policies::policy(name).ok());
-    std::iter::once(own).chain(others.map(|policy| (policy.name, policy.about))).collect()
-}
 
 impl Simulation {
     /// Checks the policy's name and the knobs.
@@ -29,30 +18,14 @@ impl Simulation {
     /// # Errors
     /// When there is no such policy or knob, or a value is out of range.
     pub fn check_settings(&self) -> Result<(), SimulationError> {
-        self.settings().map(|_| ())
+        self.setup().map(|_| ())
     }
 
-    /// The knobs in force at the start, and the policies if they are not the engine's own.
-    pub(super) fn settings(&self) -> Result<(Settings, Option<Policies>), SimulationError> {
-        let mut settings = Settings::new();
-        let mut policies = None;
-        if self.policy != OWN_POLICY {
-            let unknown = |_| {
-                let names: Vec<&str> = self::policies().iter().map(|(name, _)| *name).collect();
-                let what =
-                    format!("there is no policy '{}'; there are {} ({WITH_TICKS})", self.policy, names.join(", "));
-                SimulationError::Description(what)
-            };
-            let policy = linux_policies::policy(&self.policy).map_err(unknown)?;
-            policy.prepare(&mut settings)?;
-            policies = Some(policy.policies);
-        }
-        for knob in &self.knobs {
-            settings.set_text(knob)?;
-        }
-        let shares = Shares { memory_bytes: self.memory_bytes, by_law: policies.is_some() };
-        settings.background_is_below_limit(shares)?;
-        Ok((settings, policies))
+    /// What the engine starts with.
+    pub(super) fn setup(&self) -> Result<Setup, SimulationError> {
+        let setup = Setup::of(&self.policy)?.with_knobs(&self.knobs)?;
+        setup.settings.background_is_below_limit(setup.shares(self.memory_bytes))?;
+        Ok(setup)
     }
 
     /// Names of the knobs that are set and that the policy does not have: they change nothing.

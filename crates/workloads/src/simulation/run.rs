@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use engine::counters::{COUNTERS, Counter};
-use engine::{Device, DeviceId, Engine, Nanos, Platform};
-use frames::{FRAME_BYTES, Frames};
+use engine::{Nanos, Platform};
+use frames::FRAME_BYTES;
 
 use super::description::{DeviceChoice, Progress, Simulation, SimulationError};
 use super::faults::{self, Parties};
@@ -23,11 +23,11 @@ use super::settle;
 use crate::contents::Contents;
 use crate::left::Left;
 use crate::locking::lock;
-use crate::machine::{Machine, Volume, WorkFile, is_under};
 use crate::outcome::{DeviceOutcome, EngineOutcome, Loss, LossCause, Outcome, Unwritten};
 use crate::plan::{Plan, Start, plan};
 use crate::runner::{self, Doing, described};
-use simulator::{CPUS_MAX, CpuOptions, Random, ScriptedWhat, World, WorldOptions};
+use crate::simulated::{SimulatedSite, Volume, WorkFile, is_under};
+use simulator::{CPUS_MAX, CpuOptions, Machine, Memory, Random, ScriptedWhat, World, WorldOptions};
 
 /// Virtual time without any byte moving after which a run is given up.
 const STUCK_NS: u64 = 3600 * Nanos::SECOND;
@@ -38,7 +38,7 @@ type Describe = Box<dyn Fn() -> String>;
 /// A run on its way.
 struct Run<'a> {
     world: &'a World,
-    machine: Arc<Machine>,
+    machine: Arc<SimulatedSite>,
     left: Arc<Mutex<Left>>,
     sampler: Sampler,
     /// Clones that have started, for the report if they never end.
@@ -125,21 +125,15 @@ impl Simulation {
     }
 
     /// The machine, and its devices that a server serves, by number.
-    fn machine(&self, world: &World) -> Result<(Machine, BTreeMap<usize, Served>), SimulationError> {
+    fn machine(&self, world: &World) -> Result<(SimulatedSite, BTreeMap<usize, Served>), SimulationError> {
         let wrong = SimulationError::Description;
         if self.devices.is_empty() {
             return Err(wrong("there is no device".to_owned()));
         }
-        let (settings, policies) = self.settings()?;
+        let setup = self.setup()?;
         let bytes = self.memory_bytes / FRAME_BYTES as u64 * FRAME_BYTES as u64;
-        let stamped = self.contents != Contents::Exact;
-        let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) };
-        let frames = frames.map_err(|error| wrong(format!("memory: {error}")))?;
-        let platform = Arc::clone(world.platform());
-        let engine = match policies {
-            Some(policies) => Engine::with_policies(Arc::clone(&platform), settings, frames, policies),
-            None => Engine::new(Arc::clone(&platform), settings, frames),
-        };
+        let memory = if self.contents == Contents::Exact { Memory::Whole(bytes) } else { Memory::Stamped(bytes) };
+        let mut machine = Machine::new(world, memory, setup).map_err(|error| wrong(format!("memory: {error}")))?;
         let wanted = self.served();
         let mut served = BTreeMap::new();
         let mut volumes: Vec<Volume> = Vec::new();
@@ -150,26 +144,22 @@ impl Simulation {
                 return Err(wrong(format!("two devices are for '{name}'")));
             }
             let disk = (choice.make)(world, number as u64).map_err(wrong)?;
-            if stamped {
-                disk.keep_stamps();
-            }
-            let device = if wanted.contains(&number) {
-                served.insert(number, serving::serve(world, &engine, &name, &disk).map_err(wrong)?);
-                DeviceId(number as u32)
+            if wanted.contains(&number) {
+                served.insert(number, serving::serve(world, &mut machine, &name, &disk).map_err(wrong)?);
             } else {
-                engine.add_device(&name, Arc::clone(&disk) as Arc<dyn Device>)
-            };
+                machine.add(&name, Arc::clone(&disk));
+            }
             volumes.push(Volume {
                 directory,
                 name,
                 disk,
-                device,
+                device: machine.devices[number],
                 accepted_bytes: Default::default(),
                 last_accepted_ns: Default::default(),
             });
         }
         let stop_ns = self.until_ns.unwrap_or(u64::MAX);
-        Ok((Machine::new(platform, engine, volumes, self.contents, self.call_ns, stop_ns), served))
+        Ok((SimulatedSite::new(&machine, volumes, self.contents, self.call_ns, stop_ns), served))
     }
 
     /// The devices that NFS clients write to.
@@ -186,7 +176,7 @@ impl Simulation {
     fn outcome(
         &self,
         world: &World,
-        machine: &Machine,
+        machine: &SimulatedSite,
         (plan, clients): (&Plan<WorkFile>, &[Client]),
         mut ended: Ended,
     ) -> Outcome {

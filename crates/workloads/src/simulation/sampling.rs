@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 
 use engine::EngineStatus;
 
-use crate::machine::Machine;
 use crate::outcome::DeviceSample;
+use crate::simulated::SimulatedSite;
 
 /// Most samples of a device.
 const SAMPLES_MAX: usize = 2000;
@@ -62,7 +62,7 @@ impl Sampler {
         std::mem::take(&mut self.series[device].samples)
     }
 
-    pub(super) fn look(&mut self, machine: &Machine) {
+    pub(super) fn look(&mut self, machine: &SimulatedSite) {
         let now_ns = machine.now_ns();
         let status = machine.engine.status();
         let since_ns = now_ns.saturating_sub(self.last_ns);
@@ -80,7 +80,14 @@ impl Sampler {
     }
 
     /// Adds a sample; returns the bytes that a power loss might take now.
-    fn look_at(&mut self, machine: &Machine, at: usize, status: &EngineStatus, now_ns: u64, since_ns: u64) -> u64 {
+    fn look_at(
+        &mut self,
+        machine: &SimulatedSite,
+        at: usize,
+        status: &EngineStatus,
+        now_ns: u64,
+        since_ns: u64,
+    ) -> u64 {
         let totals = totals(machine, at);
         let device = &status.devices[at];
         let series = &mut self.series[at];
@@ -122,7 +129,7 @@ impl Series {
     }
 }
 
-fn totals(machine: &Machine, at: usize) -> Totals {
+fn totals(machine: &SimulatedSite, at: usize) -> Totals {
     let volume = &machine.volumes[at];
     let figures = volume.disk.figures();
     Totals {

@@ -10,17 +10,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use engine::Engine;
 use frontend_nfs::Server;
 use reference::StampModel;
-use simulator::{Disk, DiskFileId, Link, MemoryTree, SimPlatform, TreeOptions, World};
-use volume::{AttributeChange, Directory, HandleKey, New, NewDevice, Volume};
+use simulator::{Disk, DiskFileId, Link, Machine, MemoryTree, SimPlatform, TreeOptions, World};
+use volume::{AttributeChange, Directory, New};
 
 use crate::contents::{stamps_after_crash, stamps_lost, stamps_on_disk};
 use crate::locking::lock;
-use crate::machine::{Machine, on_no_device};
 use crate::nfs_client::{Answered, NfsClient, NfsClientError, NfsClientOptions, NfsEntry};
 use crate::recorder::Recorder;
+use crate::simulated::{SimulatedSite, on_no_device};
 use crate::workload::{NfsStream, Workload};
 
 /// The models of clients' files have numbers above those of jobs' files.
@@ -52,18 +51,10 @@ pub(super) fn streams(workloads: &[Workload]) -> impl Iterator<Item = &NfsStream
     })
 }
 
-/// Puts a disk into the engine as a server's: its next device.
-pub(super) fn serve(
-    world: &World,
-    engine: &Arc<Engine<SimPlatform>>,
-    name: &str,
-    disk: &Arc<Disk>,
-) -> Result<Served, String> {
+/// Adds a disk to the machine as a server's.
+pub(super) fn serve(world: &World, machine: &mut Machine, name: &str, disk: &Arc<Disk>) -> Result<Served, String> {
     let tree = MemoryTree::new(world, disk, TreeOptions::default());
-    let (name, device) = (name.to_owned(), Arc::clone(disk));
-    let factory = Box::new(move |_, _: &_| Ok(NewDevice { name: name.clone(), device: Arc::clone(&device) as _ }));
-    let volume = Volume::new(Arc::clone(engine), Arc::clone(&tree) as _, HandleKey::new([7; 16]), factory);
-    let volume = volume.map_err(|error| error.to_string())?;
+    let volume = machine.add_tree(name, &tree).map_err(|error| error.to_string())?;
     Ok(Served { tree, server: Server::new(volume) })
 }
 
@@ -71,7 +62,7 @@ pub(super) fn serve(
 pub(super) fn clients(
     streams: &[&NfsStream],
     world: &World,
-    machine: &Machine,
+    machine: &SimulatedSite,
     served: &BTreeMap<usize, Served>,
 ) -> Result<Vec<Client>, String> {
     let mut clients: Vec<Client> = Vec::new();
@@ -108,7 +99,7 @@ fn make_file(world: &World, tree: &Arc<MemoryTree>, name: &str) -> Result<DiskFi
 
 impl Client {
     /// The client at work: to be spawned.
-    pub(super) fn run(&self, machine: &Arc<Machine>) -> impl Future<Output = ()> + Send + 'static {
+    pub(super) fn run(&self, machine: &Arc<SimulatedSite>) -> impl Future<Output = ()> + Send + 'static {
         let (row, told, volume) = (Arc::clone(&self.row), Arc::clone(machine), self.volume);
         let witness = move |answered: Answered| {
             let Answered { sent_ns, ended_ns, written } = answered;
@@ -144,7 +135,7 @@ impl Client {
     }
 
     /// Whether its disk holds what it should.
-    pub(super) fn check(&self, machine: &Machine, crashed: bool) {
+    pub(super) fn check(&self, machine: &SimulatedSite, crashed: bool) {
         let disk = &machine.volumes[self.volume].disk;
         let mut model = lock(&self.model);
         let checked = match crashed {
@@ -157,7 +148,7 @@ impl Client {
     }
 
     /// Bytes that the server had accepted and that its disk lacks.
-    pub(super) fn lost_bytes(&self, machine: &Machine) -> u64 {
+    pub(super) fn lost_bytes(&self, machine: &SimulatedSite) -> u64 {
         stamps_lost(&lock(&self.model), &machine.volumes[self.volume].disk, self.disk_file)
     }
 }

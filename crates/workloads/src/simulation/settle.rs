@@ -12,8 +12,8 @@ use engine::settings::Knob;
 use engine::{Device, Nanos, Platform};
 use futures_util::future::{Either, select};
 
-use crate::machine::Machine;
 use crate::outcome::Unwritten;
+use crate::simulated::SimulatedSite;
 
 /// How often a drain is tried, with twice the pause each time: a quarter of an hour in all.
 const TRIES: u32 = 10;
@@ -23,7 +23,7 @@ const STALLED_NS: u64 = 600 * Nanos::SECOND;
 const NAMED_MAX: usize = 20;
 
 /// Writes everything out; what could not be.
-pub(super) async fn settle(machine: &Machine) -> Vec<Unwritten> {
+pub(super) async fn settle(machine: &SimulatedSite) -> Vec<Unwritten> {
     let mut left = Vec::new();
     for turn in 0..TRIES {
         left.clear();
@@ -49,7 +49,7 @@ pub(super) async fn settle(machine: &Machine) -> Vec<Unwritten> {
 }
 
 /// Has a device write everything; what failed, or, as an error, that nothing is written any more.
-async fn drain(machine: &Machine, at: usize) -> Result<Vec<Unwritten>, Unwritten> {
+async fn drain(machine: &SimulatedSite, at: usize) -> Result<Vec<Unwritten>, Unwritten> {
     let volume = &machine.volumes[at];
     let written = || machine.platform.counters().get(Counter::PagesWritten);
     let mut draining = pin!(machine.engine.drain(volume.device));
@@ -80,12 +80,12 @@ async fn drain(machine: &Machine, at: usize) -> Result<Vec<Unwritten>, Unwritten
     Ok(left)
 }
 
-async fn pause(machine: &Machine, ns: u64) {
+async fn pause(machine: &SimulatedSite, ns: u64) {
     machine.platform.sleep_until(machine.platform.now().after(ns)).await;
 }
 
 /// What must hold once everything is clean and all jobs are gone.
-pub(super) fn check_clean(machine: &Machine) -> Result<(), String> {
+pub(super) fn check_clean(machine: &SimulatedSite) -> Result<(), String> {
     let status = machine.engine.status();
     for device in &status.devices {
         if device.writers_waiting != 0 || device.files_dirty != 0 || device.files_failed != 0 {
@@ -115,7 +115,7 @@ pub(super) fn check_clean(machine: &Machine) -> Result<(), String> {
 }
 
 /// With all files gone every frame is free.
-pub(super) async fn check_frames(machine: &Machine) -> Result<(), String> {
+pub(super) async fn check_frames(machine: &SimulatedSite) -> Result<(), String> {
     for file in machine.files() {
         machine.engine.discard(&file.file);
     }

@@ -3,10 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use engine::settings::Settings;
-use engine::{Device, Engine};
-use frames::Frames;
-use simulator::{Disk, DiskOptions, World, WorldOptions};
+use simulator::{Disk, DiskOptions, Machine, Memory, Setup, World, WorldOptions};
 use workloads::fio::{self, Surroundings};
 use workloads::simulation::{DeviceChoice, JobOutcome, Simulation};
 use workloads::{EngineRun, Job, Workload};
@@ -51,14 +48,19 @@ fn simulated() -> Vec<JobOutcome> {
     simulation.run(&mut |_| {}).unwrap().jobs
 }
 
+fn machine(world: &World) -> Machine {
+    Machine::new(world, Memory::Whole(64 << 20), Setup::default()).unwrap()
+}
+
 type Sizes = BTreeMap<String, (u64, u64)>;
 
 /// The jobs' figures, and of each file what was asked for and its size at the end.
 fn on_an_engine() -> (Vec<JobOutcome>, Sizes) {
     let world = World::new(WorldOptions::seed(SEED));
-    let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), Frames::new(64 << 20).unwrap());
+    let mut machine = machine(&world);
+    let engine = Arc::clone(&machine.engine);
     let disk = Disk::new(&world, 0, DiskOptions::default());
-    let device = engine.add_device("disk", Arc::clone(&disk) as Arc<dyn Device>);
+    let device = machine.add("disk", Arc::clone(&disk));
     let files = Mutex::new(BTreeMap::new());
     let open = |path: &str, bytes: u64| {
         let file = disk.create_file();
@@ -110,11 +112,12 @@ fn the_operations_are_those_of_a_simulation_of_the_same_seed() {
 #[test]
 fn a_file_that_cannot_be_opened_is_an_error_and_a_stop_ends_the_jobs() {
     let world = World::new(WorldOptions::seed(SEED));
-    let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), Frames::new(64 << 20).unwrap());
+    let mut machine = machine(&world);
+    let engine = Arc::clone(&machine.engine);
     let error = EngineRun::new(&engine, &jobs(), SEED, &|path, _| Err(format!("{path}: no"))).map(drop).unwrap_err();
     assert_eq!(error, "after.0.0: no");
     let disk = Disk::new(&world, 0, DiskOptions::default());
-    let device = engine.add_device("disk", Arc::clone(&disk) as Arc<dyn Device>);
+    let device = machine.add("disk", Arc::clone(&disk));
     let open = |_: &str, bytes: u64| Ok(engine.open(device, disk.backing(disk.create_file()), bytes));
     let run = EngineRun::new(&engine, &jobs(), SEED, &open).unwrap();
     run.handle().stop();

@@ -2,16 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use engine::settings::Settings;
-use engine::{DeviceError, Engine, Nanos, Platform};
-use frames::Frames;
+use engine::{DeviceError, Nanos, Platform};
 use frontend_nfs::Server;
 use reference::StampModel;
 use simulator::{
-    Disk, DiskOptions, Fault, FaultTarget, FaultWhat, Link, LinkOptions, MemoryTree, SimPlatform, TreeOptions, World,
-    WorldOptions,
+    Disk, DiskOptions, Fault, FaultTarget, FaultWhat, Link, LinkOptions, Machine, Memory, MemoryTree, Setup,
+    SimPlatform, TreeOptions, World, WorldOptions,
 };
-use volume::{HandleKey, Volume};
+use volume::Volume;
 use workloads::nfs_client::{NfsClient, NfsClientError, NfsClientOptions, NfsClientOutcome, NfsEntry};
 
 struct Lab {
@@ -23,21 +21,18 @@ struct Lab {
     model: Arc<Mutex<StampModel>>,
 }
 
-fn volume(world: &World, tree: &Arc<MemoryTree>, frames: Frames) -> Arc<Volume<SimPlatform>> {
-    let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), frames);
-    Volume::new(engine, Arc::clone(tree) as _, HandleKey::new([7; 16]), tree.devices()).unwrap()
+fn volume(world: &World, tree: &Arc<MemoryTree>, memory: Memory) -> Arc<Volume<SimPlatform>> {
+    let mut machine = Machine::new(world, memory, Setup::default()).unwrap();
+    machine.add_tree("disk", tree).unwrap()
 }
 
 impl Lab {
     /// A server with so much memory, a disk of 25 MB/s, and a link.
-    fn new(seed: u64, frames: Frames, link: &str) -> Self {
+    fn new(seed: u64, memory: Memory, link: &str) -> Self {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
         let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
-        if frames.kept_bytes() < frames::FRAME_BYTES {
-            disk.keep_stamps();
-        }
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-        let volume = volume(&world, &tree, frames);
+        let volume = volume(&world, &tree, memory);
         let link = Link::new(&world, 0, LinkOptions::parse(link).unwrap());
         let entry = NfsEntry::new(world.platform(), link, Server::new(Arc::clone(&volume)));
         let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
@@ -76,8 +71,8 @@ fn small() -> NfsClientOptions {
 fn what_the_client_committed_is_on_the_disk() {
     for stamped in [false, true] {
         let bytes = 4 << 20;
-        let frames = if stamped { Frames::new_stamped(bytes) } else { Frames::new(bytes) };
-        let lab = Lab::new(1, frames.unwrap(), "rate=100Mbit,delay=0.1ms");
+        let memory = if stamped { Memory::Stamped(bytes) } else { Memory::Whole(bytes) };
+        let lab = Lab::new(1, memory, "rate=100Mbit,delay=0.1ms");
         let outcome = lab.run(small()).unwrap();
         assert_eq!((outcome.bytes, outcome.writes, outcome.resent_bytes), (5_000_001, 153, 0));
         assert_eq!(outcome.commit_waits_ns.len(), 5);
@@ -94,7 +89,7 @@ fn what_the_client_committed_is_on_the_disk() {
 
 #[test]
 fn a_gigabyte_passes_at_the_speed_of_the_link() {
-    let lab = Lab::new(1, Frames::new_stamped(1 << 30).unwrap(), "rate=100Mbit,delay=0.1ms");
+    let lab = Lab::new(1, Memory::Stamped(1 << 30), "rate=100Mbit,delay=0.1ms");
     let outcome = lab.run(NfsClientOptions::default()).unwrap();
     lab.check_disk(1_000_000_000);
     eprintln!(
@@ -114,7 +109,7 @@ fn a_gigabyte_passes_at_the_speed_of_the_link() {
 
 #[test]
 fn a_link_that_loses_packets_and_is_cut_loses_no_data() {
-    let lab = Lab::new(3, Frames::new(4 << 20).unwrap(), "rate=100Mbit,delay=1ms,loss=0.5%,retransmit=20ms");
+    let lab = Lab::new(3, Memory::Whole(4 << 20), "rate=100Mbit,delay=1ms,loss=0.5%,retransmit=20ms");
     lab.entry.link().cut(200 * Nanos::MILLISECOND, 900 * Nanos::MILLISECOND);
     let outcome = lab.run(small()).unwrap();
     assert!(outcome.elapsed_ns > 1_100 * Nanos::MILLISECOND, "{outcome:?}");
@@ -124,11 +119,11 @@ fn a_link_that_loses_packets_and_is_cut_loses_no_data() {
 
 #[test]
 fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed() {
-    let lab = Lab::new(5, Frames::new(8 << 20).unwrap(), "rate=100Mbit,delay=0.1ms");
+    let lab = Lab::new(5, Memory::Whole(8 << 20), "rate=100Mbit,delay=0.1ms");
     let client = lab.client(NfsClientOptions { dirty_limit_bytes: 3 << 20, ..small() });
     let (platform, entry) = (Arc::clone(lab.world.platform()), Arc::clone(&lab.entry));
     let tree = lab.tree.reopened(TreeOptions::default());
-    let next = volume(&lab.world, &tree, Frames::new(8 << 20).unwrap());
+    let next = volume(&lab.world, &tree, Memory::Whole(8 << 20));
     let first = Arc::clone(&lab.volume);
     lab.world.spawn("operator", async move {
         platform.sleep_until(Nanos(100 * Nanos::MILLISECOND)).await;
@@ -147,14 +142,14 @@ fn after_a_restart_of_the_server_the_client_sends_again_what_was_not_committed()
 
 #[test]
 fn without_a_server_the_client_gives_up() {
-    let lab = Lab::new(1, Frames::new(4 << 20).unwrap(), "");
+    let lab = Lab::new(1, Memory::Whole(4 << 20), "");
     lab.entry.replace_server(None);
     assert_eq!(lab.run(small()).unwrap_err(), NfsClientError::NoServer);
 }
 
 #[test]
 fn an_error_of_the_disk_reaches_the_client() {
-    let lab = Lab::new(1, Frames::new(4 << 20).unwrap(), "");
+    let lab = Lab::new(1, Memory::Whole(4 << 20), "");
     lab.disk.add_fault(Fault::always(FaultTarget::Sync, FaultWhat::Error(DeviceError::Io { errno: 5 })));
     assert_eq!(lab.run(small()).unwrap_err(), NfsClientError::Status { procedure: "COMMIT", status: 5 });
 }
@@ -162,7 +157,7 @@ fn an_error_of_the_disk_reaches_the_client() {
 #[test]
 fn the_same_seed_gives_the_same_trace() {
     let run = |seed| {
-        let lab = Lab::new(seed, Frames::new_stamped(4 << 20).unwrap(), "loss=1%,retransmit=5ms");
+        let lab = Lab::new(seed, Memory::Stamped(4 << 20), "loss=1%,retransmit=5ms");
         let outcome = lab.run(small()).unwrap();
         (outcome, lab.world.trace_hash())
     };

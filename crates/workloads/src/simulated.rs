@@ -1,4 +1,4 @@
-//! What workloads run on: the engine, its devices, the files by path.
+//! What workloads run on in virtual time: a simulated machine's engine, its devices, the files by path.
 //!
 //! Owns: files (made when first named, shared by all who name them), their contents' checks, what all
 //! workloads together have moved.
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use engine::{Device, DeviceId, Engine, Error, File, Platform};
 
 use reference::{Ending, Mismatch};
-use simulator::{Disk, DiskFileId, SimPlatform};
+use simulator::{Disk, DiskFileId, Machine, SimPlatform};
 
 use crate::contents::{Contents, Exact, FileContents, Stamped};
 use crate::locking::lock;
@@ -49,7 +49,8 @@ pub(crate) struct WorkFile {
     pub(crate) used: AtomicBool,
 }
 
-pub(crate) struct Machine {
+/// A simulated machine, as jobs see it.
+pub(crate) struct SimulatedSite {
     pub(crate) platform: Arc<SimPlatform>,
     pub(crate) engine: Arc<Engine<SimPlatform>>,
     pub(crate) volumes: Vec<Volume>,
@@ -85,18 +86,11 @@ pub(crate) fn on_no_device(path: &str) -> String {
     }
 }
 
-impl Machine {
-    pub(crate) fn new(
-        platform: Arc<SimPlatform>,
-        engine: Arc<Engine<SimPlatform>>,
-        volumes: Vec<Volume>,
-        kind: Contents,
-        call_ns: u64,
-        stop_ns: u64,
-    ) -> Self {
+impl SimulatedSite {
+    pub(crate) fn new(machine: &Machine, volumes: Vec<Volume>, kind: Contents, call_ns: u64, stop_ns: u64) -> Self {
         Self {
-            platform,
-            engine,
+            platform: Arc::clone(&machine.platform),
+            engine: Arc::clone(&machine.engine),
             volumes,
             kind,
             call_ns,
@@ -268,7 +262,7 @@ impl Machine {
     }
 }
 
-impl Site for Machine {
+impl Site for SimulatedSite {
     type World = SimPlatform;
     type File = WorkFile;
 
