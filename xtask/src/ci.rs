@@ -148,7 +148,8 @@ fn demo_cache(arguments: &[&str]) -> &'static [&'static str] {
 /// Builds the soak for speed and becomes it.
 pub(crate) fn soak(arguments: &[&str]) -> Result<()> {
     let mut command = Command::new("cargo");
-    command.args(["run", "--quiet", "--profile", "soak", "--package", "afflux-simulator", "--example", "soak", "--"]);
+    command.args(["run", "--quiet", "--profile", "soak", "--package", "afflux-checker", "--bin", "soak"]);
+    command.args(["--features", "rare-paths", "--"]);
     command.args(arguments).current_dir(repository::root());
     Err(command.exec()).context("cargo run")
 }

@@ -104,7 +104,7 @@ fn knob_list() -> String {
 
 /// Every policy with what it is, a line each.
 fn policy_list() -> String {
-    let policies = simulator::simulation::policies();
+    let policies = workloads::simulation::policies();
     let width = policies.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines = policies.iter().map(|(name, about)| format!("  {name:width$}  {about}"));
     format!("Policies:\n{}", lines.collect::<Vec<_>>().join("\n"))

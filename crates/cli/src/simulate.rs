@@ -25,7 +25,7 @@ mod text;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use simulator::simulation::{OWN_POLICY, Outcome as Figures, Simulation, SimulationError};
+use workloads::simulation::{OWN_POLICY, Outcome as Figures, Simulation, SimulationError};
 
 use crate::args;
 use crate::failure::{Failure, Outcome};

@@ -11,15 +11,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::counters::{COUNTERS, Counter};
-use engine::settings::Settings;
 use engine::{Device, DeviceId, Engine, File, Limits, Nanos, Operation, Platform, Request};
-use frames::Frames;
 use linux_policies::Policy;
 use report::{Fields, Row, Source};
 use serde_json::{Map, Value, json};
 use simulator::catalogue::{DeviceChoice, Model};
 use simulator::{
-    Cost, CostOf, CostTable, CpuOptions, Disk, DiskFigures, DiskFileId, SimPlatform, World, WorldOptions, catalogue,
+    Cost, CostOf, CostTable, CpuOptions, Disk, DiskFigures, DiskFileId, Memory, Setup, SimPlatform, World,
+    WorldOptions, catalogue,
 };
 
 use crate::experiment::LabError;
@@ -211,28 +210,23 @@ impl Machine {
         let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
         let cpus = CpuOptions { costs: options.costs, ..CpuOptions::count(options.cpus) };
         let world = World::new(WorldOptions::machine(options.seed, cpus));
-        let mut settings = Settings::new();
-        options.policy.prepare(&mut settings).map_err(|error| failed(&error))?;
         let Queue { nr_requests, batch, .. } = options.queue;
         let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
-        for knob in options.knobs.iter().chain(&queue) {
-            settings.set_text(knob).map_err(|error| failed(&error))?;
-        }
-        let platform = Arc::clone(world.platform());
-        let frames = Frames::new_stamped(options.memory_bytes).map_err(|error| failed(&error))?;
-        let engine = Engine::with_policies(Arc::clone(&platform), settings, frames, options.policy.policies);
-        let mut machine = Self { world, engine, platform, disks: Vec::new(), devices: Vec::new() };
+        let setup = Setup::of_kernel(options.policy).and_then(|setup| setup.with_knobs(&options.knobs));
+        let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(|error| failed(&error))?;
+        let memory = Memory::Stamped(options.memory_bytes);
+        let mut parts = simulator::Machine::new(&world, memory, setup).map_err(|error| failed(&error))?;
+        let mut disks = Vec::new();
         for (number, model) in options.disks.iter().enumerate() {
-            let disk = catalogue::make(&machine.world, number as u64, model);
-            disk.keep_stamps();
-            let platform = Arc::clone(&machine.platform);
+            let disk = catalogue::make(&world, number as u64, model);
             let limits = Limits { volatile_cache: disk.limits().volatile_cache && flushes, ..*disk.limits() };
-            let watched = Arc::new(WatchedDisk { disk, limits, platform, submitted: Mutex::default() });
-            let device = machine.engine.add_device("disk", Arc::clone(&watched) as Arc<dyn Device>);
-            machine.devices.push(device);
-            machine.disks.push(watched);
+            let (inner, platform) = (Arc::clone(&disk), Arc::clone(&parts.platform));
+            let watched = Arc::new(WatchedDisk { disk: inner, limits, platform, submitted: Mutex::default() });
+            parts.add_behind("disk", disk, Arc::clone(&watched) as Arc<dyn Device>);
+            disks.push(watched);
         }
-        Ok(machine)
+        let simulator::Machine { engine, platform, devices, .. } = parts;
+        Ok(Self { world, engine, platform, disks, devices })
     }
 
     /// An empty file on a disk.

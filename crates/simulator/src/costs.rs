@@ -200,7 +200,7 @@ impl CostTable {
     }
 
     /// What a caller pays for this, in picoseconds.
-    pub(crate) fn caller_ps(&self, cost: CallerCost) -> u64 {
+    pub fn caller_ps(&self, cost: CallerCost) -> u64 {
         self.costs.iter().find(|known| known.of == CostOf::Caller(cost)).map_or(0, |known| known.ps)
     }
 

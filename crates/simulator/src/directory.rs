@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use engine::Platform;
 use volume::{
-    AttributeChange, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked, New,
-    NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
+    AttributeChange, Created, Data, Directory, Export, Found, Identified, Identity, Linked, New, Node, PathLimits,
+    Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
 };
 
 use self::objects::{Body, MemoryNode, Object, ROOT, Shared};
@@ -87,10 +87,9 @@ impl MemoryTree {
         Arc::new(Self { shared: Arc::clone(&self.shared), exports, options })
     }
 
-    /// Gives the volume this tree's disk.
-    pub fn devices(&self) -> DeviceFactory {
-        let disk = Arc::clone(&self.shared.disk);
-        Box::new(move |_, _| Ok(NewDevice { name: "disk".to_owned(), device: Arc::clone(&disk) as _ }))
+    /// The disk that has its files' bytes.
+    pub fn disk(&self) -> &Arc<Disk> {
+        &self.shared.disk
     }
 
     /// The disk's file at a path of names, as a program on the host would find it.

@@ -32,11 +32,6 @@ const KEPT: &[Kept] = &[
         reason: "a call answers through its connection, and both are of a server",
     },
     Kept {
-        name: "simulator",
-        modules: &["catalogue", "directory", "disk", "simulation", "workload"],
-        reason: "disks, faults and jobs name the run above them",
-    },
-    Kept {
         name: "volume",
         modules: &["list", "name_cache", "resolve", "search", "settle", "volume"],
         reason: "the volume's steps are methods of the volume",

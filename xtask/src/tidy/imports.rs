@@ -23,14 +23,14 @@ struct Row {
     others: Option<&'static [&'static str]>,
 }
 
-/// `platform-linux` and `simulator` never see each other; front ends see `volume` only; nobody sees
-/// `cli`. Tests of a front end need a world to run in, so they may see one.
+/// `platform-linux` and `simulator` never see each other, and `simulator` sees nothing that runs in it;
+/// front ends see `volume` only; nobody sees `cli` or `checker`. Tests of a front end need a world to run in, so they may see one.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
     Row {
         name: "engine",
         ours: &["frames"],
-        ours_in_tests: &["simulator", "platform-linux"],
+        ours_in_tests: &["reference", "simulator", "platform-linux"],
         others: Some(&["thiserror", "bytesize"]),
     },
     Row {
@@ -47,9 +47,22 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "simulator",
-        ours: &["engine", "frames", "frontend-nfs", "linux-policies", "volume"],
-        ours_in_tests: &["nfs-client"],
-        others: Some(&["bytes", "bytesize", "futures-util", "hdrhistogram", "serde", "thiserror", "toml"]),
+        ours: &["engine", "frames", "linux-policies", "volume"],
+        ours_in_tests: &["reference"],
+        others: Some(&["bytes", "bytesize", "thiserror", "toml"]),
+    },
+    Row { name: "reference", ours: &["engine", "frames"], ours_in_tests: &["simulator"], others: Some(&[]) },
+    Row {
+        name: "workloads",
+        ours: &["engine", "frames", "frontend-nfs", "linux-policies", "reference", "simulator", "volume"],
+        ours_in_tests: &[],
+        others: Some(&["bytes", "futures-util", "hdrhistogram", "thiserror"]),
+    },
+    Row {
+        name: "checker",
+        ours: &["engine", "linux-policies", "reference", "simulator"],
+        ours_in_tests: &["workloads"],
+        others: Some(&[]),
     },
     Row {
         name: "frontend-nfs",
@@ -69,11 +82,12 @@ const TABLE: &[Row] = &[
             "report",
             "simulator",
             "volume",
+            "workloads",
         ],
         ours_in_tests: &["nfs-client", "page-check"],
         others: None,
     },
-    Row { name: "xtask", ours: &["engine", "page-check", "simulator"], ours_in_tests: &[], others: None },
+    Row { name: "xtask", ours: &["engine", "page-check"], ours_in_tests: &[], others: None },
 ];
 
 /// Rows of crates that may be absent.
@@ -83,7 +97,7 @@ const OPTIONAL: &[Row] = &[
     Row {
         name: "linux-policies",
         ours: &["engine", "frames"],
-        ours_in_tests: &["simulator"],
+        ours_in_tests: &["reference", "simulator"],
         others: Some(&["thiserror"]),
     },
     Row { name: "report", ours: &[], ours_in_tests: &["page-check"], others: Some(&["serde", "serde_json"]) },
@@ -96,9 +110,11 @@ const OPTIONAL: &[Row] = &[
             "linux-policies",
             "nfs-client",
             "platform-linux",
+            "reference",
             "report",
             "simulator",
             "volume",
+            "workloads",
         ],
         ours_in_tests: &["page-check"],
         others: None,

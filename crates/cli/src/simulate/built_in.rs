@@ -12,8 +12,8 @@ use std::path::Path;
 
 use bytesize::ByteSize;
 use simulator::LinkOptions;
-use simulator::workload::nfs_client::NfsClientOptions;
-use simulator::workload::{NfsStream, Readers, Workload};
+use workloads::nfs_client::NfsClientOptions;
+use workloads::{NfsStream, Readers, Workload};
 
 use super::description::time;
 use crate::failure::{Failure, Outcome};

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use report::terminal::{Paint, Terminal};
 use report::{Align, Table};
-use simulator::simulation::{JobOutcome, OperationOutcome, Outcome as Figures};
+use workloads::simulation::{JobOutcome, OperationOutcome, Outcome as Figures};
 
 use super::{Run, text};
 use crate::units;
@@ -91,7 +91,7 @@ pub(super) fn table(runs: &[Run]) -> Table {
     }
     for (at, device) in runs.first().map_or(&[][..], |run| &run.figures.devices).iter().enumerate() {
         let mut name = text::title(device);
-        let mut row = |title: &str, show: &dyn Fn(&simulator::simulation::DeviceOutcome, u64) -> String| {
+        let mut row = |title: &str, show: &dyn Fn(&workloads::simulation::DeviceOutcome, u64) -> String| {
             row([std::mem::take(&mut name), String::new(), title.to_owned()], &|figures| {
                 figures.devices.get(at).map_or_else(String::new, |device| show(device, figures.virtual_ns))
             });

@@ -7,7 +7,7 @@
 #[cfg(test)]
 mod tests;
 
-use simulator::simulation::{DeviceOutcome, DeviceSample};
+use workloads::simulation::{DeviceOutcome, DeviceSample};
 
 /// Into so many intervals a run is cut for rates.
 const PARTS: u64 = 120;

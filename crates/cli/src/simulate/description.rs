@@ -13,10 +13,10 @@ mod tests;
 use std::path::Path;
 use std::{env, fs};
 
-use simulator::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
-use simulator::workload::fio::{self, Surroundings};
-use simulator::workload::{Job, Workload};
 use simulator::{CostTable, FaultScript};
+use workloads::fio::{self, Surroundings};
+use workloads::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
+use workloads::{Job, Workload};
 
 use super::{built_in, disks, memory};
 use crate::args;

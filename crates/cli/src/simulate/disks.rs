@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use simulator::catalogue::{self, Model};
-use simulator::simulation::DeviceChoice;
+use workloads::simulation::DeviceChoice;
 
 use super::description::text_of;
 use crate::failure::{Failure, Outcome};

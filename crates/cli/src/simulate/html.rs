@@ -10,7 +10,7 @@ mod tests;
 use std::time::Duration;
 
 use report::{Axis, Page, Plot, Quantity, Series, Shape};
-use simulator::simulation::{DeviceOutcome, DeviceSample, Outcome as Figures};
+use workloads::simulation::{DeviceOutcome, DeviceSample, Outcome as Figures};
 
 use super::curves::{self, Curve, seconds};
 use super::{Run, comparison, text};

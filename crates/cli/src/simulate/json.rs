@@ -9,7 +9,7 @@
 mod tests;
 
 use serde_json::{Map, Value, json};
-use simulator::simulation::{
+use workloads::simulation::{
     DeviceOutcome, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Unwritten,
 };
 
@@ -116,7 +116,7 @@ fn engine(engine: &EngineOutcome) -> Value {
 fn device(device: &DeviceOutcome, virtual_ns: u64) -> Value {
     let requests = device.requests.0 + device.requests.1;
     let bytes = device.bytes.0 + device.bytes.1;
-    let sample = |sample: &simulator::simulation::DeviceSample| {
+    let sample = |sample: &workloads::simulation::DeviceSample| {
         json!({
             "at_s": seconds(sample.at_ns),
             "dirty_bytes": sample.dirty_bytes,

@@ -9,7 +9,7 @@ mod tests;
 
 use bytesize::ByteSize;
 use rustix::process::{Resource, getrlimit};
-use simulator::simulation::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES, Simulation};
+use workloads::simulation::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES, Simulation};
 
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};

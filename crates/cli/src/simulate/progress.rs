@@ -13,7 +13,7 @@ use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use simulator::simulation::Progress;
+use workloads::simulation::Progress;
 
 use crate::{output, units};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use simulator::simulation::{
-    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OffsetSample, OperationOutcome,
-    Outcome,
+use simulator::OffsetSample;
+use workloads::simulation::{
+    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OperationOutcome, Outcome,
 };
 
 use super::Run;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use report::terminal::{Paint, Terminal, sparkline};
 use report::{Align, Table};
-use simulator::simulation::{DeviceOutcome, JobOutcome, LossCause, OWN_POLICY, OperationOutcome, Outcome as Figures};
+use workloads::simulation::{DeviceOutcome, JobOutcome, LossCause, OWN_POLICY, OperationOutcome, Outcome as Figures};
 
 use super::Run;
 use super::curves::{self, Curve};

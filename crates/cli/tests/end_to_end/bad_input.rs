@@ -210,13 +210,14 @@ fn more_connections_than_there_are_descriptors_for_take_no_file_away() {
     command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--cache", "32MiB", "--control"]);
     command.arg(&control);
     let server = Server::spawn(command, control, scratch.path());
-    let mut bystander = Client::mount(&server);
-    let root = bystander.root();
     let mut greedy = Vec::new();
     // Some are accepted, some wait in the kernel, and the rest would wait for their turn to wait.
     for _ in 0..300 {
         greedy.push(TcpStream::connect(("127.0.0.1", server.port())).unwrap());
     }
+    // One that was silent before would have made room for them.
+    let mut bystander = Client::mount(&server);
+    let root = bystander.root();
     for at in 0..FILES {
         bystander.write_file(&root, &format!("f{at}"), format!("{at}").as_bytes());
     }

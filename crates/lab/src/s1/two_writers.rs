@@ -10,7 +10,7 @@
 use engine::{File, Nanos};
 use report::{Fields, Row};
 use simulator::DiskFileId;
-use simulator::simulation::OffsetSample;
+use simulator::OffsetSample;
 
 use super::findings::PLOTTED;
 use super::{Asked, DISK_CACHE_KIB, Variant, disk, submission_costs};

@@ -13,16 +13,15 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use engine::counters::{COUNTER_COUNT, Counter};
-use engine::settings::{Knob, Settings};
-use engine::{Engine, Nanos, Platform, Policies};
-use frames::Frames;
+use engine::settings::Knob;
+use engine::{Engine, Nanos, Platform};
 use frontend_nfs::{Admission, Server};
-use linux_policies::policy;
-use simulator::workload::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
+use reference::StampModel;
 use simulator::{
-    Disk, DiskFigures, Link, MemoryTree, SimPlatform, StampModel, TreeOptions, World, WorldOptions, catalogue,
+    Disk, DiskFigures, Link, Memory, MemoryTree, OWN_POLICY, Setup, SimPlatform, TreeOptions, World, WorldOptions,
+    catalogue,
 };
-use volume::{HandleKey, Volume};
+use workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
 
 use super::plan::Plan;
 use crate::experiment::LabError;
@@ -84,20 +83,14 @@ impl Machine {
     pub(super) fn new(plan: &Plan, law: Law, centisecs: u64, seed: u64) -> Result<Self, LabError> {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
         let disk = catalogue::make(&world, 0, &plan.disk);
-        disk.keep_stamps();
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-        let mut settings = Settings::new();
-        let mut policies = Policies::default();
-        if law == Law::Linux {
-            let linux = policy("linux-3.6").map_err(failed)?;
-            linux.prepare(&mut settings).map_err(failed)?;
-            policies = linux.policies;
-        }
-        settings.set(Knob::BackgroundCentisecs, centisecs).map_err(failed)?;
-        let frames = Frames::new_stamped(plan.memory_bytes).map_err(failed)?;
-        let engine = Engine::with_policies(Arc::clone(world.platform()), settings, frames, policies);
-        let volume = Volume::new(Arc::clone(&engine), Arc::clone(&tree) as _, HandleKey::new([4; 16]), tree.devices())
-            .map_err(failed)?;
+        let policy = if law == Law::Linux { "linux-3.6" } else { OWN_POLICY };
+        let mut setup = Setup::of(policy).map_err(failed)?;
+        setup.settings.set(Knob::BackgroundCentisecs, centisecs).map_err(failed)?;
+        let memory = Memory::Stamped(plan.memory_bytes);
+        let mut parts = simulator::Machine::new(&world, memory, setup).map_err(failed)?;
+        let volume = parts.add_tree("disk", &tree).map_err(failed)?;
+        let engine = parts.engine;
         let link = Link::new(&world, 0, plan.link.clone());
         let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
         let machine = Self { world, disk, tree, engine, entry, looks: Arc::default() };

@@ -5,7 +5,7 @@
 //! Invariants: a deviation is that of the simulated figure from the measured one.
 
 use report::Fields;
-use simulator::simulation::{JobOutcome, OperationOutcome};
+use workloads::simulation::{JobOutcome, OperationOutcome};
 
 /// How far apart throughputs may be.
 pub(super) const THROUGHPUT_GOAL: f64 = 0.05;

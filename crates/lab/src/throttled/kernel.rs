@@ -13,8 +13,8 @@
 use std::sync::Arc;
 
 use simulator::catalogue;
-use simulator::simulation::{DeviceChoice, Simulation};
-use simulator::workload::{BlockSizes, Job, Workload};
+use workloads::simulation::{DeviceChoice, Simulation};
+use workloads::{BlockSizes, Job, Workload};
 
 use super::compare::Look;
 use super::kernel_page::{self, Compared};

@@ -7,8 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use simulator::catalogue::{DeviceChoice, Model};
-use simulator::workload::Job;
-use simulator::workload::fio::{self, Surroundings};
+use workloads::Job;
+use workloads::fio::{self, Surroundings};
 
 use super::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};

@@ -18,7 +18,7 @@ use engine::settings::Settings;
 use engine::{Backing, Engine};
 use frames::Frames;
 use platform_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
-use simulator::workload::EngineRun;
+use workloads::EngineRun;
 
 use super::compare::{Look, Side};
 use super::plan::{Group, Rate};
@@ -133,7 +133,7 @@ fn watched(
     platform: &LinuxPlatform,
     engine: &Arc<Engine<LinuxPlatform>>,
     run: EngineRun<LinuxPlatform>,
-) -> (Vec<simulator::simulation::JobOutcome>, Vec<Look>) {
+) -> (Vec<workloads::simulation::JobOutcome>, Vec<Look>) {
     let (handle, over) = (run.handle(), AtomicBool::new(false));
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use simulator::catalogue;
-use simulator::simulation::{DeviceChoice, DeviceOutcome, Simulation};
-use simulator::workload::Workload;
+use workloads::Workload;
+use workloads::simulation::{DeviceChoice, DeviceOutcome, Simulation};
 
 use super::compare::{Look, Side};
 use super::plan::{Group, Rate, model};

@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::counters::Counter;
-use engine::settings::Settings;
-use engine::{Device, DeviceId, Engine, File, Nanos, Platform};
-use frames::Frames;
-use linux_policies::policy;
-use simulator::{Disk, DiskFileId, DiskOptions, SimPlatform, World, WorldOptions, pattern};
+use engine::{DeviceId, Engine, File, Nanos, Platform};
+use reference::pattern;
+use simulator::{Disk, DiskFileId, DiskOptions, Machine, Memory, Setup, SimPlatform, World, WorldOptions};
 
 pub(crate) const SECOND: u64 = Nanos::SECOND;
 pub(crate) const MILLISECOND: u64 = Nanos::MILLISECOND;
@@ -55,18 +53,9 @@ impl Lab {
     /// So many frames over these disks under the policy, with the kernel's knobs and these.
     pub(crate) fn new(name: &str, seed: u64, frames: u64, disks: &[DiskOptions], knobs: &[&str]) -> Self {
         let world = World::new(WorldOptions::seed(seed));
-        let policy = policy(name).unwrap();
-        let mut settings = Settings::new();
-        policy.prepare(&mut settings).unwrap();
-        for knob in knobs {
-            settings.set_text(knob).unwrap();
-        }
-        let platform = Arc::clone(world.platform());
-        let frames = Frames::new(frames * PAGE).unwrap();
-        let engine = Engine::with_policies(Arc::clone(&platform), settings, frames, policy.policies);
-        let make = |(number, options): (usize, &DiskOptions)| Disk::new(&world, number as u64, options.clone());
-        let disks: Vec<_> = disks.iter().enumerate().map(make).collect();
-        let devices = disks.iter().map(|disk| engine.add_device("disk", Arc::clone(disk) as Arc<dyn Device>)).collect();
+        let setup = Setup::of(name).unwrap().with_knobs(knobs).unwrap();
+        let machine = Machine::with_disks(&world, Memory::Whole(frames * PAGE), setup, disks).unwrap();
+        let Machine { platform, engine, disks, devices, .. } = machine;
         Self { world, engine, platform, disks, devices }
     }
 

@@ -3,7 +3,8 @@
 use engine::Platform;
 use engine::counters::Counter;
 use linux_policies::NAMES;
-use simulator::{DiskOptions, pattern};
+use reference::pattern;
+use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};
 

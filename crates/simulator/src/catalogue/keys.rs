@@ -4,7 +4,7 @@
 //! Does not own: values (`devices/`), reading (`parse`), what a model does with them (`disk::timing`).
 //! Invariants: a key's name ends in its unit unless it counts things.
 
-use super::quantity::Unit;
+use crate::document::Unit;
 
 /// What kind of model a device is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,21 +7,17 @@
 //! Does not own: reading files from the host (the command does), the models (`disk::timing`).
 //! Invariants: a model that was read can be made; every number has a unit and a range.
 
-mod document;
 mod keys;
 mod make;
 mod parse;
-mod quantity;
 
 use std::sync::Arc;
 
-pub use document::InputError;
-pub(crate) use document::{Source, known_keys, number, text, value, word};
+pub use crate::document::{InputError, Unit};
 pub use keys::{Key, Kind};
 pub use parse::{Model, Parameter};
-pub use quantity::Unit;
 
-use crate::disk::Disk;
+use crate::disk::{Disk, DiskOptions};
 use crate::world::World;
 
 /// Name and file of each built-in device.
@@ -112,7 +108,11 @@ impl DeviceChoice {
 
 /// Makes a disk of a model. `number` tells it from the world's other disks in the trace.
 pub fn make(world: &World, number: u64, model: &Model) -> Arc<Disk> {
-    let options = model.options();
+    make_with(world, number, model, model.options())
+}
+
+/// [`make`] with other options than the model's own: its times and its layout stay.
+pub fn make_with(world: &World, number: u64, model: &Model, options: DiskOptions) -> Arc<Disk> {
     Disk::with_timing(world, number, options, model.timing(), Some(model.layout()))
 }
 

@@ -6,8 +6,8 @@
 
 use toml::de::{DeTable, DeValue};
 
-use super::document::{self, InputError, Source};
 use super::keys::{Key, Kind};
+use crate::document::{self, InputError, Source, Unit};
 
 /// Most zones of a rotating disk.
 const ZONES_MAX: usize = 32;
@@ -101,9 +101,8 @@ impl Model {
         for pair in list.iter() {
             let DeValue::Array(pair_values) = pair.get_ref() else { return Err(error(pair.span())) };
             let [share, rate] = &pair_values[..] else { return Err(error(pair.span())) };
-            let share = document::number(source, "zones", share, super::Unit::PerMille, (1, 1000))?;
-            let rate =
-                document::number(source, "zones", rate, super::Unit::BytesPerSecond, (1_000_000, 10_000_000_000))?;
+            let share = document::number(source, "zones", share, Unit::PerMille, (1, 1000))?;
+            let rate = document::number(source, "zones", rate, Unit::BytesPerSecond, (1_000_000, 10_000_000_000))?;
             self.zones.push((share, rate));
         }
         let sum: u64 = self.zones.iter().map(|zone| zone.0).sum();

@@ -14,7 +14,6 @@
 
 mod changing;
 mod fault;
-mod fault_script;
 
 mod file;
 mod gate;
@@ -30,13 +29,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::{Backing, Device, DeviceError, FILE_BYTES_MAX, Limits, Operation, Request};
 
-use crate::simulation::OffsetSample;
 use crate::world::{Shared, World};
 
 use changing::Changing;
 use fault::Faults;
 pub use fault::{Fault, FaultTarget, FaultWhat, FaultWindow};
-pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 use file::DiskFile;
 use gate::Gates;
 use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
@@ -44,7 +41,7 @@ pub use layout::Allocation;
 pub(crate) use layout::Layout;
 use service::Service;
 use state::{Ended, Outcome, Pending, Phase, State, is_data};
-pub use statistics::DiskFigures;
+pub use statistics::{DiskFigures, OffsetSample};
 use timing::{AnyOrder, Event, Timing};
 
 /// What a disk is made from.
@@ -103,9 +100,6 @@ struct SimFile {
     disk: u64,
     file: DiskFileId,
 }
-
-/// What begins or ends at an instant.
-type Step = fn(&Disk);
 
 /// A disk with files on it.
 pub struct Disk {
@@ -400,23 +394,6 @@ impl Disk {
         drop(lost);
     }
 
-    /// Sets up what a script's entry asks of this disk, at the times it says. `file` is the entry's
-    /// file, if it names one. What is the machine's or a link's is none of a disk's business.
-    pub fn arm(&self, entry: &ScriptedFault, file: Option<DiskFileId>) {
-        let (begin, end): (Step, Step) = match &entry.what {
-            ScriptedWhat::Requests { fault, window } => {
-                return self.add_fault_within(Fault { file, ..fault.clone() }, *window);
-            }
-            ScriptedWhat::Hang => (Disk::hang, Disk::release),
-            ScriptedWhat::NoSpace => (|disk| disk.set_capacity(0), Disk::restore_capacity),
-            ScriptedWhat::PowerLoss | ScriptedWhat::ProcessKill | ScriptedWhat::LinkCut => return,
-        };
-        self.call_at(entry.from_ns, begin);
-        if entry.until_ns != u64::MAX {
-            self.call_at(entry.until_ns, end);
-        }
-    }
-
     /// The process that submitted all requests in flight is gone: they are carried out, and answered
     /// to nobody. Faults they were dealt still hold.
     pub fn kill_process(&self) {
@@ -445,7 +422,7 @@ impl Disk {
         self.shared.fail(format!("disk {}: {operation:?} breaks the device contract: {what}", self.number));
     }
 
-    fn call_at(&self, at_ns: u64, call: impl FnOnce(&Disk) + Send + 'static) {
+    pub(crate) fn call_at(&self, at_ns: u64, call: impl FnOnce(&Disk) + Send + 'static) {
         let own = self.own.clone();
         self.shared.call_at(
             at_ns,

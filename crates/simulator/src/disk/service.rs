@@ -7,11 +7,10 @@
 use engine::{FILE_BYTES_MAX, Operation};
 
 use super::layout::Layout;
-use super::statistics::{DiskFigures, Statistics};
+use super::statistics::{DiskFigures, OffsetSample, Statistics};
 use super::timing::{Event, Span, Timing, Work};
 use super::{DiskFileId, is_data};
 use crate::random::Random;
-use crate::simulation::OffsetSample;
 
 pub(super) struct Service {
     timing: Timing,

@@ -4,8 +4,6 @@
 //! Does not own: what a timing counts itself (`timing::Counts`); how figures are shown.
 //! Invariants: the points kept are evenly spaced in the order of requests.
 
-use crate::simulation::OffsetSample;
-
 /// Most points that are kept of where the device worked.
 const OFFSETS_MAX: usize = 20_000;
 
@@ -34,6 +32,17 @@ pub struct DiskFigures {
     pub commands: u64,
     /// Their bytes: divided by `commands`, the mean I/O size after merging.
     pub command_bytes: u64,
+}
+
+/// One request on the medium.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OffsetSample {
+    /// When it ended.
+    pub at_ns: u64,
+    /// First byte on the medium.
+    pub offset: u64,
+    /// Whether it was a write.
+    pub write: bool,
 }
 
 pub(crate) struct Statistics {

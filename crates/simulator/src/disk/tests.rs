@@ -5,6 +5,7 @@ use frames::Frames;
 
 use super::*;
 use crate::WorldOptions;
+use crate::fault_script::FaultScript;
 
 type Answer = (Result<(), DeviceError>, Vec<u8>, u64);
 
@@ -258,7 +259,7 @@ fn a_script_arms_a_disk_and_time_does_the_rest() {
         [[fault]]\ndo = \"no-space\"\nfrom = \"5.5 s\"\nuntil = \"7.5 s\"\n\
         [[fault]]\ndo = \"bad-sectors\"\nfile = \"f\"\noffset = 4096\nlen = 1\n";
     let script = FaultScript::parse("faults.toml", text).unwrap();
-    script.entries.iter().for_each(|entry| bench.disk.arm(entry, entry.file.as_ref().map(|_| bench.file)));
+    script.entries.iter().for_each(|entry| entry.arm(&bench.disk, entry.file.as_ref().map(|_| bench.file)));
     let write = |offset| bench.write(offset, &[3; 512]);
     let first = write(0);
     bench.settle();

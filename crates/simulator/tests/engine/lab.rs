@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::counters::Counter;
-use engine::settings::Settings;
-use engine::{Device, DeviceId, Engine, Error, File, Nanos, Platform, Policies};
-use frames::Frames;
-use simulator::{Disk, DiskFileId, DiskOptions, SimPlatform, World, WorldOptions, pattern};
+use engine::{DeviceId, Engine, Error, File, Nanos, Platform, Policies};
+use reference::pattern;
+use simulator::{Disk, DiskFileId, DiskOptions, Machine, Memory, Setup, SimPlatform, World, WorldOptions};
 
 pub(crate) const SECOND: u64 = Nanos::SECOND;
 pub(crate) const MILLISECOND: u64 = Nanos::MILLISECOND;
@@ -48,19 +47,9 @@ impl Lab {
         policies: Policies,
     ) -> Self {
         let world = World::new(WorldOptions { keep_lines: true, ..WorldOptions::seed(seed) });
-        let mut settings = Settings::new();
-        for knob in knobs {
-            settings.set_text(knob).unwrap();
-        }
-        let frames = Frames::new(frames * PAGE as u64).unwrap();
-        let platform = Arc::clone(world.platform());
-        let engine = Engine::with_policies(Arc::clone(&platform), settings, frames, policies);
-        let disks: Vec<_> = disks
-            .iter()
-            .enumerate()
-            .map(|(number, options)| Disk::new(&world, number as u64, options.clone()))
-            .collect();
-        let devices = disks.iter().map(|disk| engine.add_device("disk", Arc::clone(disk) as Arc<dyn Device>)).collect();
+        let setup = Setup { policies, ..Setup::default() }.with_knobs(knobs).unwrap();
+        let machine = Machine::with_disks(&world, Memory::Whole(frames * PAGE as u64), setup, disks).unwrap();
+        let Machine { platform, engine, disks, devices, .. } = machine;
         Self { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
     }
 

@@ -1,4 +1,4 @@
-//! Rules of the engine, each shown in virtual time on simulated disks.
+//! Rules of the engine, and of the volume above it, each shown in virtual time on simulated disks.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
@@ -11,6 +11,9 @@ mod laws;
 mod reading;
 mod reading_ahead;
 mod reclaiming;
+mod stale_handles;
+mod stamps;
 mod syncing;
 mod until_flush;
+mod volume;
 mod writing_back;

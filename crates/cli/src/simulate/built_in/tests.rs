@@ -1,4 +1,4 @@
-use simulator::workload::Workload;
+use workloads::Workload;
 
 use super::parse;
 

@@ -1,4 +1,4 @@
-use simulator::simulation::{DeviceOutcome, DeviceSample};
+use workloads::simulation::{DeviceOutcome, DeviceSample};
 
 use super::{PARTS, rate};
 

@@ -1,5 +1,5 @@
 use simulator::DiskOptions;
-use simulator::simulation::{DeviceChoice, Simulation};
+use workloads::simulation::{DeviceChoice, Simulation};
 
 use super::{add_jobs, costs, policies, until};
 

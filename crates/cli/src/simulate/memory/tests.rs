@@ -1,6 +1,6 @@
 use simulator::DiskOptions;
-use simulator::simulation::{DeviceChoice, Simulation};
-use simulator::workload::{Job, Workload};
+use workloads::simulation::{DeviceChoice, Simulation};
+use workloads::{Job, Workload};
 
 use super::bytes;
 

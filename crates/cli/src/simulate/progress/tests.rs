@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use simulator::simulation::Progress;
+use workloads::simulation::Progress;
 
 use super::{RunDisplay, sentence};
 

@@ -1,0 +1,185 @@
+//! Which sizes a file may have.
+//!
+//! Owns: the states that are possible: a size, and which of the changes under way may have had their
+//! effect on it.
+//! Does not own: bytes.
+//! Invariants: the states are all that some order of the changes under way leads to. A change under
+//! way has its whole effect once; a write may show the sizes of its first pages before that. A write that
+//! changes nothing at a size leaves one state, not two, so that many writes under way stay cheap.
+
+use std::collections::BTreeSet;
+
+use crate::change::{Ending, Stamp};
+
+const PAGE_BYTES: u64 = 4096;
+/// Changes of one file that may be under way at once, abandoned ones included.
+const UNDER_WAY_MAX: usize = 64;
+/// States that are followed; with more the sizes of the file are no longer judged.
+const STATES_MAX: usize = 4_000;
+
+#[derive(Clone, Debug)]
+enum Effect {
+    Set(u64),
+    /// The sizes that a write may stop at on its way; the last one is its whole effect.
+    Grow(Vec<u64>),
+}
+
+/// What a file may be like. The two sets are of slots, as bits; a change is in one of them or in both.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct State {
+    size: u64,
+    /// Changes that may have had their effect.
+    may: u64,
+    /// Changes that may still have it.
+    open: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Sizes {
+    states: BTreeSet<State>,
+    under_way: Vec<Option<(usize, Effect)>>,
+    /// The slots of changes that lost their caller: they may have their effect at any time, and are kept
+    /// as if they could have it again, since nobody will say that they ended.
+    abandoned: u64,
+    /// The sizes possible from each moment on to the next.
+    history: Vec<(Stamp, BTreeSet<u64>)>,
+    /// There were too many states: any size is taken as possible.
+    vague: bool,
+}
+
+impl Sizes {
+    pub(super) fn new(size: u64) -> Self {
+        Self {
+            states: [State { size, may: 0, open: 0 }].into(),
+            under_way: vec![None; UNDER_WAY_MAX],
+            abandoned: 0,
+            vague: false,
+            history: vec![(Stamp(0), [size].into())],
+        }
+    }
+
+    pub(super) fn begin_write(&mut self, change: usize, offset: u64, len: u64, now: Stamp) {
+        let end = offset + len;
+        let first = (offset / PAGE_BYTES + 1) * PAGE_BYTES;
+        // A long write goes on in pieces of whole pages, counted from its first byte.
+        let starts = [first, offset + PAGE_BYTES].into_iter();
+        let mut sizes: Vec<u64> = starts
+            .flat_map(|start| (0..).map(move |page| start + page * PAGE_BYTES).take_while(|at| *at < end))
+            .collect();
+        sizes.push(end);
+        self.begin(change, Effect::Grow(sizes), now);
+    }
+
+    pub(super) fn begin_set(&mut self, change: usize, size: u64, now: Stamp) {
+        self.begin(change, Effect::Set(size), now);
+    }
+
+    fn begin(&mut self, change: usize, effect: Effect, now: Stamp) {
+        if self.vague {
+            return;
+        }
+        let slot = self.under_way.iter().position(Option::is_none);
+        assert!(slot.is_some(), "at most {UNDER_WAY_MAX} changes of a file's size are under way");
+        let slot = slot.unwrap_or(0);
+        self.under_way[slot] = Some((change, effect));
+        self.close(1 << slot);
+        self.note(now);
+    }
+
+    pub(super) fn end(&mut self, change: usize, ending: Ending, now: Stamp) {
+        let is_it = |entry: &Option<(usize, Effect)>| entry.as_ref().is_some_and(|(own, _)| *own == change);
+        let Some(slot) = self.under_way.iter().position(is_it) else { return };
+        let bit = 1_u64 << slot;
+        if ending == Ending::Abandoned {
+            self.abandoned |= bit;
+            let forget = |state: State| State { may: state.may & !bit, ..state };
+            self.states = std::mem::take(&mut self.states).into_iter().map(forget).collect();
+            self.close(bit);
+            return self.note(now);
+        }
+        // What is left of a set that was closed is closed.
+        self.under_way[slot] = None;
+        self.states = std::mem::take(&mut self.states)
+            .into_iter()
+            .filter(|state| ending == Ending::Failed || state.may & bit != 0)
+            .map(|state| State { may: state.may & !bit, open: state.open & !bit, ..state })
+            .collect();
+        self.note(now);
+    }
+
+    /// Adds all states that the changes under way may lead to now that there is the one of bit `new`.
+    fn close(&mut self, new: u64) {
+        let mut open: Vec<State> = std::mem::take(&mut self.states).into_iter().collect();
+        for state in &mut open {
+            *state = self.settled(State { open: state.open | new, ..*state });
+            self.states.insert(*state);
+        }
+        while let Some(state) = open.pop().filter(|_| self.states.len() <= STATES_MAX) {
+            for slot in (0..UNDER_WAY_MAX).filter(|slot| state.open & 1 << slot != 0) {
+                self.follow(state, slot, &mut open);
+            }
+        }
+    }
+
+    /// Adds the states that one change leads to from a state; those that are new are to be followed.
+    fn follow(&mut self, state: State, slot: usize, open: &mut Vec<State>) {
+        let bit = 1_u64 << slot;
+        let Some((_, effect)) = &self.under_way[slot] else { return };
+        let after = |size| match self.abandoned & bit {
+            0 => State { size, may: state.may | bit, open: state.open & !bit },
+            _ => State { size, ..state },
+        };
+        let mut next = Vec::new();
+        match effect {
+            Effect::Set(to) => next.push(after(*to)),
+            Effect::Grow(sizes) => {
+                let (last, first) = sizes.split_last().unwrap_or((&0, &[]));
+                if *last <= state.size {
+                    return;
+                }
+                next.push(after(*last));
+                next.extend(first.iter().filter(|at| **at > state.size).map(|at| State { size: *at, ..state }));
+            }
+        }
+        for state in next {
+            let state = self.settled(state);
+            if self.states.insert(state) {
+                open.push(state);
+            }
+        }
+    }
+
+    /// A write that ends within the size may have had its effect. If it ends before it, others made the
+    /// size what it is, with it or without it: it may also come later.
+    fn settled(&self, mut state: State) -> State {
+        for (slot, entry) in self.under_way.iter().enumerate() {
+            if let Some((_, Effect::Grow(sizes))) = entry
+                && let Some(end) = sizes.last()
+                && *end <= state.size
+            {
+                state.may |= (1 << slot) & !self.abandoned;
+                state.open |= u64::from(*end < state.size) << slot;
+            }
+        }
+        state
+    }
+
+    fn note(&mut self, now: Stamp) {
+        if self.states.len() > STATES_MAX {
+            self.vague = true;
+            self.states.clear();
+            self.under_way.fill(None);
+            return;
+        }
+        self.history.push((now, self.states.iter().map(|state| state.size).collect()));
+    }
+
+    /// Nothing where it is not known.
+    pub(super) fn since(&self, since: Stamp) -> Option<BTreeSet<u64>> {
+        if self.vague {
+            return None;
+        }
+        let first = self.history.partition_point(|(at, _)| *at <= since).saturating_sub(1);
+        Some(self.history[first..].iter().flat_map(|(_, sizes)| sizes.iter().copied()).collect())
+    }
+}

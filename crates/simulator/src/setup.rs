@@ -1,0 +1,87 @@
+//! What an engine starts with: a policy by its name, and the knobs.
+//!
+//! Owns: the list of names, the knobs that a policy starts with.
+//! Does not own: the policies (`engine`, `linux-policies`).
+//! Invariants: each engine has policies of its own, so that estimates begin afresh; the user's knobs come last.
+
+use engine::Policies;
+use engine::settings::{KnobError, Settings, Shares};
+use linux_policies::{Policy, WITH_TICKS};
+
+/// The name of the engine's own policies.
+pub const OWN_POLICY: &str = "afflux";
+
+/// All names, each with what it is in a line.
+pub fn policies() -> Vec<(&'static str, &'static str)> {
+    let own = (OWN_POLICY, "the engine's own: each device a share of the dirty limit and a flusher");
+    let others = linux_policies::NAMES.iter().filter_map(|name| linux_policies::policy(name).ok());
+    std::iter::once(own).chain(others.map(|policy| (policy.name, policy.about))).collect()
+}
+
+/// Why an engine cannot start so.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
+    /// There is no policy of that name; says which there are.
+    #[error("{0}")]
+    UnknownPolicy(String),
+    /// A knob's name or value is wrong.
+    #[error(transparent)]
+    Knob(#[from] KnobError),
+}
+
+/// What one engine starts with. The default is the engine's own policies, and every knob at its default.
+#[derive(Default)]
+pub struct Setup {
+    /// The knobs.
+    pub settings: Settings,
+    /// The policies.
+    pub policies: Policies,
+}
+
+impl Setup {
+    /// What the policy called `name` starts with: [`OWN_POLICY`], or a name of `linux-policies`.
+    ///
+    /// # Errors
+    /// When there is none; the error lists the names.
+    pub fn of(name: &str) -> Result<Self, SetupError> {
+        if name == OWN_POLICY {
+            return Ok(Self::default());
+        }
+        let unknown = |_| {
+            let names: Vec<&str> = policies().iter().map(|(name, _)| *name).collect();
+            let what = format!("there is no policy '{name}'; there are {} ({WITH_TICKS})", names.join(", "));
+            SetupError::UnknownPolicy(what)
+        };
+        Ok(Self::of_kernel(linux_policies::policy(name).map_err(unknown)?)?)
+    }
+
+    /// What a kernel's policy starts with.
+    ///
+    /// # Errors
+    /// When the engine does not take the kernel's knobs.
+    pub fn of_kernel(policy: Policy) -> Result<Self, KnobError> {
+        let mut settings = Settings::new();
+        policy.prepare(&mut settings)?;
+        Ok(Self { settings, policies: policy.policies })
+    }
+
+    /// Sets knobs, each as `KNOB=VALUE`.
+    ///
+    /// # Errors
+    /// When there is no such knob, or its value is out of range.
+    pub fn with_knobs<T: AsRef<str>>(mut self, knobs: &[T]) -> Result<Self, KnobError> {
+        for knob in knobs {
+            self.settings.set_text(knob.as_ref())?;
+        }
+        Ok(self)
+    }
+
+    /// What the ratios among the knobs are shares of, on a machine with so much memory.
+    pub fn shares(&self, memory_bytes: u64) -> Shares {
+        self.policies.shares(memory_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! Handles of what is gone, on trees that cannot open identities: what looking for them costs, counted in
+//! directory entries read, whatever else is renamed meanwhile.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use engine::settings::Settings;
+use engine::{Engine, Nanos, Platform};
+use frames::Frames;
+use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
+use volume::{
+    AttributeChange, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity, Inode,
+    Linked, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError, Window,
+};
+
+type Files = Volume<SimPlatform>;
+type Object = Arc<Inode<SimPlatform>>;
+
+const DIRECTORIES: u64 = 20;
+const FILES: u64 = 15;
+/// All entries: the directories, the one that is renamed, and one file in each directory that stays.
+const ENTRIES: u64 = DIRECTORIES + 1 + DIRECTORIES;
+/// One walk that the renames may spoil, one that holds them off; and the same again for those who asked while
+/// the first was under way.
+const ENTRIES_MAX: u64 = 4 * ENTRIES;
+const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1 };
+
+/// A tree that counts the entries that were read for walks.
+struct Counting {
+    tree: Arc<MemoryTree>,
+    entries: Arc<AtomicU64>,
+}
+
+impl Directory for Counting {
+    fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {
+        let read = self.tree.identities(directory);
+        Box::pin(async move {
+            let read = read.await?;
+            self.entries.fetch_add(read.len() as u64, Ordering::Relaxed);
+            Ok(read)
+        })
+    }
+
+    fn exports(&self) -> &[Export] {
+        self.tree.exports()
+    }
+    fn descriptors_max(&self) -> usize {
+        self.tree.descriptors_max()
+    }
+    fn opens(&self, identity: &Identity) -> bool {
+        self.tree.opens(identity)
+    }
+    fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
+        self.tree.open_identity(identity)
+    }
+    fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
+        self.tree.lookup(directory, name)
+    }
+    fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
+        self.tree.lookup_all(directory, names)
+    }
+    fn parent(&self, directory: &Node) -> Pending<'_, Found> {
+        self.tree.parent(directory)
+    }
+    fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
+        self.tree.list(directory, window)
+    }
+    fn stat(&self, node: &Node) -> Pending<'_, Stat> {
+        self.tree.stat(node)
+    }
+    fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
+        self.tree.stat_all(nodes)
+    }
+    fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
+        self.tree.set(node, change)
+    }
+    fn access(&self, node: &Node) -> Pending<'_, u8> {
+        self.tree.access(node)
+    }
+    fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
+        self.tree.read_link(node)
+    }
+    fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
+        self.tree.open_data(node, must_write)
+    }
+    fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
+        self.tree.create(directory, name, new, attributes)
+    }
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool) -> Pending<'_, Removed> {
+        self.tree.remove(directory, name, directory_wanted)
+    }
+    fn rename(&self, from: &Node, from_name: Bytes, to: &Node, to_name: Bytes) -> Pending<'_, Renamed> {
+        self.tree.rename(from, from_name, to, to_name)
+    }
+    fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
+        self.tree.link(node, directory, name)
+    }
+    fn sync(&self, node: &Node) -> Pending<'_, ()> {
+        self.tree.sync(node)
+    }
+    fn space(&self, node: &Node) -> Pending<'_, Space> {
+        self.tree.space(node)
+    }
+    fn path_limits(&self, node: &Node) -> Pending<'_, PathLimits> {
+        self.tree.path_limits(node)
+    }
+}
+
+struct Lab {
+    world: World,
+    volume: Arc<Files>,
+    /// Entries read for walks by `volume`.
+    entries: Arc<AtomicU64>,
+    /// Handles of files that others removed.
+    stale: Vec<Vec<u8>>,
+    stop: Arc<AtomicBool>,
+}
+
+fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) -> Arc<Files> {
+    let frames = Frames::new(256 * 4096).unwrap();
+    let engine = Engine::new(Arc::clone(world.platform()), Settings::new(), frames);
+    let disk = Arc::clone(of.disk());
+    let factory = Box::new(move |_, _: &_| Ok(NewDevice { name: "disk".to_owned(), device: Arc::clone(&disk) as _ }));
+    Volume::new(engine, tree, HandleKey::new([7; 16]), factory).unwrap()
+}
+
+impl Lab {
+    /// A server that knows nothing yet of a tree from which another one has removed most files.
+    fn new() -> Self {
+        let world = World::new(WorldOptions::seed(1));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let tree = MemoryTree::new(&world, &disk, BY_NAME);
+        let earlier = serve(&world, Arc::clone(&tree) as _, &tree);
+        let run = |future| world.run(future).unwrap_or_else(|error| panic!("{error}"));
+        let stale = run(Box::pin(remove_most(&earlier)));
+        let entries = Arc::new(AtomicU64::new(0));
+        let counting = Counting { tree: tree.reopened(BY_NAME), entries: Arc::clone(&entries) };
+        let volume = serve(&world, Arc::new(counting), &tree);
+        Self { world, volume, entries, stale, stop: Arc::default() }
+    }
+
+    fn run<F: Future>(&self, future: F) -> F::Output {
+        self.world.run(future).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Renames a directory to and fro until told to stop.
+    fn rename_for_ever(&self) {
+        let (volume, stop) = (Arc::clone(&self.volume), Arc::clone(&self.stop));
+        self.world.spawn("mover", async move {
+            let root = volume.mount(b"/").await.unwrap();
+            let platform = Arc::clone(volume.engine().platform());
+            for round in 0.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (from, to): (&[u8], &[u8]) = if round % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
+                volume.rename(&root, from, &root, to).await.0.result.unwrap();
+                platform.sleep_until(platform.now().after(10_000)).await;
+            }
+        });
+    }
+
+    fn entries_read(&self) -> u64 {
+        self.entries.load(Ordering::Relaxed)
+    }
+}
+
+async fn make_directory(volume: &Files, at: &Object, name: &str) -> Object {
+    volume.make_directory(at, name.as_bytes(), AttributeChange::default()).await.result.unwrap().0
+}
+
+async fn create(volume: &Files, at: &Object, name: &str) -> Vec<u8> {
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = volume.create(at, name.as_bytes(), how).await.result.unwrap();
+    volume.handle(&file).as_bytes().to_vec()
+}
+
+/// Makes all, removes all files but one in each directory, and gives the handles of those removed.
+async fn remove_most(volume: &Files) -> Vec<Vec<u8>> {
+    let root = volume.mount(b"/").await.unwrap();
+    make_directory(volume, &root, "here").await;
+    let mut removed = Vec::new();
+    for directory in 0..DIRECTORIES {
+        let directory = make_directory(volume, &root, &format!("d{directory}")).await;
+        create(volume, &directory, "stays").await;
+        for file in 0..FILES {
+            removed.push(create(volume, &directory, &format!("f{file}")).await);
+            volume.remove(&directory, format!("f{file}").as_bytes()).await.result.unwrap();
+        }
+    }
+    removed
+}
+
+#[test]
+fn what_was_removed_here_is_stale_without_a_look_at_anything() {
+    let lab = Lab::new();
+    lab.rename_for_ever();
+    for handle in lab.stale.clone() {
+        let volume = Arc::clone(&lab.volume);
+        lab.world
+            .spawn("stale", async move { assert_eq!(volume.resolve(&handle).await.err(), Some(VolumeError::Stale)) });
+    }
+    let removed = lab.run(async {
+        let root = lab.volume.mount(b"/").await.unwrap();
+        let handle = create(&lab.volume, &root, "file").await;
+        lab.volume.remove(&root, b"file").await.result.unwrap();
+        handle
+    });
+    // Answered at once, without a step of anybody else.
+    let mut resolving = std::pin::pin!(lab.volume.resolve(&removed));
+    match resolving.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(resolved) => assert_eq!(resolved.err(), Some(VolumeError::Stale)),
+        Poll::Pending => panic!("a removed object is looked for"),
+    }
+    lab.stop.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn one_walk_serves_all_who_look_for_what_is_gone_while_directories_are_renamed() {
+    let lab = Lab::new();
+    assert_eq!(lab.stale.len(), 300);
+    lab.rename_for_ever();
+    let left = Arc::new(AtomicU64::new(lab.stale.len() as u64));
+    for handle in lab.stale.clone() {
+        let (volume, left) = (Arc::clone(&lab.volume), Arc::clone(&left));
+        lab.world.spawn("stale", async move {
+            assert_eq!(volume.resolve(&handle).await.err(), Some(VolumeError::Stale));
+            left.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+    let platform = lab.world.platform();
+    lab.run(async {
+        while left.load(Ordering::Relaxed) > 0 && lab.entries_read() <= ENTRIES_MAX {
+            platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
+        }
+    });
+    let entries = lab.entries_read();
+    assert!(entries <= ENTRIES_MAX, "{entries} entries were read of {ENTRIES}");
+    lab.stop.store(true, Ordering::Relaxed);
+}
+
+#[test]
+fn who_asks_for_one_after_the_other_costs_a_walk_in_a_pause() {
+    let lab = Lab::new();
+    lab.rename_for_ever();
+    let platform = lab.world.platform();
+    let began = platform.now();
+    for handle in &lab.stale {
+        assert_eq!(lab.run(lab.volume.resolve(handle)).err(), Some(VolumeError::Stale));
+        // Two: one that the renames may spoil, one that holds them off.
+        let walks = 2 * (1 + platform.now().since(began) / (5 * Nanos::SECOND));
+        let entries = lab.entries_read();
+        assert!(walks < 6 && entries <= walks * ENTRIES, "{entries} entries were read of {ENTRIES}, in {walks} walks");
+    }
+    lab.stop.store(true, Ordering::Relaxed);
+}

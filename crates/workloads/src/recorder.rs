@@ -1,0 +1,119 @@
+//! What a job's operations took, while it runs.
+//!
+//! Owns: histograms, sums, first and last instants.
+//! Does not own: what is an operation.
+//! Invariants: percentiles are within a thousandth of the truth; the smallest, the largest and the mean are
+//! exact.
+
+use hdrhistogram::Histogram;
+
+use crate::outcome::{JobOutcome, LatencyOutcome, OperationOutcome};
+
+/// The percentiles that are reported.
+const PERCENTILES: [f64; 9] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
+/// Longest time that is told from longer ones: an hour.
+const LONGEST_NS: u64 = 3_600_000_000_000;
+
+/// Operations of one kind.
+#[derive(Default)]
+pub(crate) struct Operations {
+    /// Made when the first operation comes: it is large.
+    histogram: Option<Histogram<u64>>,
+    bytes: u64,
+    ops: u64,
+    sum_ns: u128,
+    min_ns: u64,
+    max_ns: u64,
+    first_ns: u64,
+    last_ns: u64,
+}
+
+impl Operations {
+    /// An operation of `bytes` began and ended at these instants.
+    #[inline]
+    pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64, bytes: u64) {
+        let took_ns = ended_ns - began_ns;
+        if self.ops == 0 {
+            (self.first_ns, self.min_ns) = (began_ns, took_ns);
+            self.histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).ok();
+        }
+        if let Some(histogram) = &mut self.histogram {
+            histogram.saturating_record(took_ns);
+        }
+        self.bytes += bytes;
+        self.ops += 1;
+        self.sum_ns += u128::from(took_ns);
+        self.min_ns = self.min_ns.min(took_ns);
+        self.max_ns = self.max_ns.max(took_ns);
+        self.first_ns = self.first_ns.min(began_ns);
+        self.last_ns = self.last_ns.max(ended_ns);
+    }
+
+    fn outcome(&self) -> OperationOutcome {
+        let at = |percentile: f64| {
+            let value = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percentile));
+            (percentile, value.clamp(self.min_ns, self.max_ns))
+        };
+        let percentiles_ns = if self.ops == 0 { Vec::new() } else { PERCENTILES.map(at).to_vec() };
+        OperationOutcome {
+            bytes: self.bytes,
+            ops: self.ops,
+            elapsed_ns: self.last_ns - self.first_ns,
+            latency: LatencyOutcome {
+                min_ns: self.min_ns,
+                mean_ns: self.sum_ns.checked_div(u128::from(self.ops)).unwrap_or(0) as u64,
+                max_ns: self.max_ns,
+                percentiles_ns,
+            },
+        }
+    }
+}
+
+/// One line of the report while it runs.
+#[derive(Default)]
+pub(crate) struct Recorder {
+    pub(crate) name: String,
+    pub(crate) device: String,
+    pub(crate) clones: u64,
+    /// Reads and writes.
+    pub(crate) moves: [Operations; 2],
+    pub(crate) syncs: Operations,
+    pub(crate) closing_syncs: Operations,
+    errors: Vec<(String, u64)>,
+}
+
+impl Recorder {
+    /// A line for jobs of this name, whose files are on this device.
+    pub(crate) fn new(name: &str, device: String) -> Self {
+        Self { name: name.to_owned(), device, ..Self::default() }
+    }
+
+    /// An operation failed.
+    pub(crate) fn error(&mut self, what: String) {
+        match self.errors.iter_mut().find(|error| error.0 == what) {
+            Some(error) => error.1 += 1,
+            None => self.errors.push((what, 1)),
+        }
+    }
+
+    pub(crate) fn outcome(&self) -> JobOutcome {
+        let all = [&self.moves[0], &self.moves[1], &self.syncs, &self.closing_syncs];
+        let used = || all.iter().filter(|operations| operations.ops > 0);
+        let first = used().map(|operations| operations.first_ns).min().unwrap_or(0);
+        let last = used().map(|operations| operations.last_ns).max().unwrap_or(0);
+        JobOutcome {
+            name: self.name.clone(),
+            device: self.device.clone(),
+            clones: self.clones,
+            elapsed_ns: last - first,
+            read: self.moves[0].outcome(),
+            write: self.moves[1].outcome(),
+            sync: self.syncs.outcome(),
+            closing_sync: self.closing_syncs.outcome(),
+            errors: self.errors.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,24 @@
+//! A whole run: a machine, its devices and jobs in; figures out.
+//!
+//! Owns: putting a machine together from its description, running it, sampling it, the figures.
+//! Does not own: the parts (the world, disks, workloads); how figures are shown.
+//! Invariants: the same description and seed give the same figures.
+
+mod callers;
+mod description;
+mod faults;
+mod needs;
+mod policy;
+mod run;
+mod sampling;
+mod serving;
+mod settle;
+
+pub use crate::contents::Contents;
+pub use crate::outcome::{
+    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Outcome,
+    Unwritten,
+};
+pub use description::{Callers, DeviceChoice, MakeDisk, Progress, Simulation, SimulationError};
+pub use needs::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES};
+pub use simulator::{OWN_POLICY, policies};

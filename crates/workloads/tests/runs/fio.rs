@@ -1,0 +1,136 @@
+//! Job files against real fio: what it accepts is accepted, and comes to the same totals.
+//!
+//! fio is Debian's package `fio` (3.33 is the version whose rules are followed); without it these tests say
+//! so and pass.
+
+mod real;
+mod rejected;
+
+use std::path::{Path, PathBuf};
+
+use engine::Nanos;
+use simulator::DiskOptions;
+use workloads::Workload;
+use workloads::fio::{JobFile, Surroundings, parse};
+use workloads::simulation::{DeviceChoice, JobOutcome, Simulation};
+
+use real::RealJob;
+
+/// The real files and a fixed variable.
+struct Host {
+    directory: PathBuf,
+}
+
+const VARIABLE: (&str, &str) = ("AFFLUX_TEST_KIB", "96");
+
+impl Surroundings for Host {
+    fn include(&mut self, path: &str, _: &str) -> Result<(String, String), String> {
+        let text = std::fs::read_to_string(self.directory.join(path)).map_err(|error| error.to_string())?;
+        Ok((path.to_owned(), text))
+    }
+
+    fn variable(&mut self, name: &str) -> Option<String> {
+        (name == VARIABLE.0).then(|| VARIABLE.1.to_owned())
+    }
+}
+
+fn jobs_directory() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/jobs")
+}
+
+fn parsed(name: &str) -> JobFile {
+    let mut host = Host { directory: jobs_directory() };
+    let text = std::fs::read_to_string(host.directory.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
+    parse(name, &text, &mut host).unwrap_or_else(|complaint| panic!("{complaint}"))
+}
+
+/// The same jobs, simulated on a disk that is fast enough not to matter.
+fn simulated(name: &str) -> Vec<JobOutcome> {
+    let disk = DiskOptions { latency_ns: 1_000, bytes_per_second: 10_000_000_000, ..DiskOptions::default() };
+    let mut simulation = Simulation::new(1, DeviceChoice::plain(disk));
+    simulation.memory_bytes = 64 << 20;
+    simulation.workloads = parsed(name).jobs.into_iter().map(Workload::Job).collect();
+    simulation.run(&mut |_| ()).unwrap_or_else(|error| panic!("{name}: {error}")).jobs
+}
+
+fn names() -> Vec<String> {
+    let entries = std::fs::read_dir(jobs_directory()).expect("the jobs are there");
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.ends_with(".fio"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// Both did the same. What chance has a part in is compared where chance leaves it alone: of a mix the sum, of
+/// blocks of any size the bytes.
+fn compare(file: &str, job: &workloads::Job, real: &RealJob, ours: &JobOutcome) {
+    let what = format!("{file}: {}: {real:?}, and simulated {ours:?}", job.name);
+    assert_eq!((real.name.as_str(), real.error), (ours.name.as_str(), 0), "{what}");
+    let ranged = job.block_bytes.iter().any(|sizes| sizes.min != sizes.max);
+    let mixed = job.pattern.reads && job.pattern.writes && (1..=99).contains(&job.mix_read_percent);
+    let timed = job.runtime_ns > 0;
+    let near = |one: u64, other: u64, by: u64| one.abs_diff(other) <= by;
+    if timed {
+        // The host may be late, and do less.
+        let (real_bytes, our_bytes) = (real.bytes[0] + real.bytes[1], ours.read.bytes + ours.write.bytes);
+        assert!(real_bytes <= our_bytes + 4096, "{what}");
+    } else if mixed {
+        assert_eq!(real.bytes[0] + real.bytes[1], ours.read.bytes + ours.write.bytes, "{what}");
+        assert_eq!(real.calls[0] + real.calls[1], ours.read.ops + ours.write.ops, "{what}");
+        // Of 512 draws: five standard deviations.
+        assert!(near(real.calls[0], ours.read.ops, 2 * 56), "{what}");
+    } else {
+        assert_eq!(real.bytes, [ours.read.bytes, ours.write.bytes], "{what}");
+        if !ranged {
+            assert_eq!(real.calls, [ours.read.ops, ours.write.ops], "{what}");
+        }
+        assert_eq!(real.syncs, ours.sync.ops, "{what}");
+    }
+}
+
+#[test]
+fn what_fio_does_is_what_is_simulated() {
+    if !real::is_installed() {
+        return;
+    }
+    for file in names() {
+        let real = real::run(&jobs_directory(), &file);
+        let ours = simulated(&file);
+        let jobs = parsed(&file).jobs;
+        assert_eq!(real.len(), ours.len(), "{file}: {real:?}, and simulated {ours:?}");
+        // Clones that are not grouped are lines of their own.
+        let mut lines = jobs
+            .iter()
+            .flat_map(|job| std::iter::repeat_n(job, if job.group_reporting { 1 } else { job.clones as usize }));
+        for (real, ours) in real.iter().zip(&ours) {
+            compare(&file, lines.next().expect("a job for each line"), real, ours);
+        }
+    }
+}
+
+#[test]
+fn fio_is_not_faster_than_rates_and_pauses_allow_here() {
+    if !real::is_installed() {
+        return;
+    }
+    let real = real::run(&jobs_directory(), "timed.fio");
+    let ours = simulated("timed.fio");
+    for (real, ours) in real.iter().zip(&ours) {
+        // The host may be late, and fio's figure has the pause after the last block too: never less.
+        let ours_ms = ours.elapsed_ns / Nanos::MILLISECOND;
+        assert!(real.runtime_ms + 2 >= ours_ms, "{}: {} ms, and simulated {ours_ms} ms", ours.name, real.runtime_ms);
+    }
+}
+
+#[test]
+fn all_jobs_of_the_set_are_accepted() {
+    assert!(names().len() > 10);
+    for file in names() {
+        assert!(!parsed(&file).jobs.is_empty(), "{file}");
+        if real::is_installed() {
+            real::accepts(&jobs_directory(), &file).unwrap_or_else(|told| panic!("fio rejects {file}: {told}"));
+        }
+    }
+}

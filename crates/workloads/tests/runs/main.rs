@@ -1,0 +1,8 @@
+//! What runs on a machine, and whole runs.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
+
+mod engine_run;
+mod fio;
+mod nfs_client;
+mod simulation;
