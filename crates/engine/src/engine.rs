@@ -6,7 +6,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use frames::Frames;
 
@@ -60,7 +59,7 @@ impl File {
     /// one whose caller went away. Takes no lock; a write that is running may or may not count. Only a
     /// clean file that was synced since may be dropped and opened anew: a flush may be owed to it.
     pub fn is_clean(&self) -> bool {
-        !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
+        self.0.is_settled()
     }
 
     /// The largest size it can have: a device may keep less than 2^63 - 1 bytes in a file.

@@ -128,10 +128,10 @@ impl<P: Platform> Reshaping<P> {
     async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
         let answer = Answer::new();
         let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
-        inner.reshapes.fetch_add(1, Ordering::AcqRel);
+        inner.reshape_begins();
         self.base.platform.spawn("reshape", async move {
             let result = reshaping.reshape_in_turn(&inner, shape).await;
-            inner.reshapes.fetch_sub(1, Ordering::AcqRel);
+            inner.reshape_ends();
             told.give(result);
         });
         answer.wait().await

@@ -49,13 +49,13 @@ pub(crate) struct FileInner {
     /// One change of shape (size, holes) at a time.
     pub(crate) reshaping: Permits,
     /// Changes of shape asked for and not yet ended.
-    pub(crate) reshapes: AtomicU32,
+    reshapes: AtomicU32,
     /// A read that ends past this offset has used up what was read ahead.
     pub(crate) readahead_trigger: AtomicU64,
     /// The file as a payer, where the policy asks about payers.
     pub(crate) payer: Payer,
     /// A page is dirty or being written: kept beside the lock for cheap questions.
-    pub(crate) unclean: AtomicBool,
+    unclean: AtomicBool,
 }
 
 /// What changes with a file's pages.
@@ -171,6 +171,22 @@ impl FileInner {
 
     pub(crate) fn size(&self) -> u64 {
         self.pages.size()
+    }
+
+    /// Whether nothing is dirty or being written, and no change of shape is under way. Takes no lock.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.unclean.load(Ordering::Acquire) && self.reshapes.load(Ordering::Acquire) == 0
+    }
+
+    /// A change of shape was asked for.
+    pub(crate) fn reshape_begins(&self) {
+        self.reshapes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// It has ended, whatever came of it.
+    pub(crate) fn reshape_ends(&self) {
+        let before = self.reshapes.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "a change of shape ends that nobody asked for");
     }
 
     /// Pages that a byte range touches.
