@@ -140,6 +140,12 @@ impl DeviceState {
         pages_in(u64::from(self.limits().request_bytes_max))
     }
 
+    /// Bytes of a request that suit it best.
+    pub(super) fn request_bytes_preferred(&self) -> u64 {
+        let Limits { request_bytes_preferred, request_bytes_max, .. } = self.limits();
+        u64::from(request_bytes_preferred.unwrap_or(*request_bytes_max))
+    }
+
     /// Bytes that can still be allocated on it, as far as it knows.
     pub(crate) fn free_bytes_hint(&self) -> u64 {
         self.device.free_bytes_hint()

@@ -184,6 +184,8 @@ pub struct View {
     pub memory_pages: u64,
     /// One device's equal part, in pages, of what the knobs allow all devices together to have dirty.
     pub part_pages: u64,
+    /// Bytes of a request that suit the device best: its preference, or the most that it takes.
+    pub request_bytes: u64,
     /// Pages that the device may have on top of what its policy gives it: writes of them failed, and the device's
     /// other writers are not to pay for that.
     pub failed_room_pages: u64,

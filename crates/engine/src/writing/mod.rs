@@ -64,8 +64,13 @@ pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u
     if check_range(file, offset, from.len()).is_err() {
         return 0;
     }
-    let one_page = InPage::first(offset, from.len()).len == from.len();
-    if !one_page && !could_overwrite(base, file, offset, from.len()) {
+    let at = InPage::first(offset, from.len());
+    if at.len == from.len() && !from.is_empty() {
+        let hit = base.cache.overwrite_hit::<P>(&file.pages, at, from);
+        base.local().count(Counter::WriteHitPages, u64::from(hit));
+        return if hit { from.len() } else { 0 };
+    }
+    if !could_overwrite(base, file, offset, from.len()) {
         return 0;
     }
     overwrite_hits(base, file, offset, from)
