@@ -13,5 +13,6 @@ pub(crate) const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,
     memory_guard: true,
+    reads: false,
     background_share: BackgroundShare::OfMemory,
 };

@@ -65,6 +65,7 @@ impl DevicePolicy for Every {
             asked: Asked::After,
             shared_counters: true,
             memory_guard: true,
+            reads: false,
             background_share: BackgroundShare::OfMemory,
         }
     }

@@ -43,6 +43,7 @@ impl DevicePolicy for EqualParts {
             asked: Asked::Never,
             shared_counters: false,
             memory_guard: false,
+            reads: false,
             background_share: BackgroundShare::OfLimit,
         }
     }

@@ -24,8 +24,8 @@ pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;
 pub use pauses::PauseStatus;
 pub use seam::{
-    Admission, Asked, Completed, Cost, DevicePolicy, DirtyFiles, EXCEEDED_PAGES, LimitPages, Memory, Needs, Next, Pace,
-    Pause, PauseCause, Prices, Room, Then, WokenBy,
+    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, LimitPages, Memory, Needs,
+    Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
 };
 pub use view::{DeviceCounts, Global, GlobalCounts, KnobValues, PayerCounts, Reads, View};
 

@@ -2,7 +2,8 @@
 //!
 //! A policy is asked four things. *Admission*: what a payer does whose allowance is used up. *Room*: what may be
 //! charged to the device before its writers queue, and the prices at which it is charged. *Next*: what the flusher
-//! writes, or when it looks again. *Limits*: what is shown. It is told of every write request that ends.
+//! writes, or when it looks again. *Limits*: what is shown. It is told of every write request that ends, and of reads
+//! if it asks for that.
 //!
 //! Owns: the trait, questions, answers and their causes.
 //! Does not own: any policy; asking (`throttle`, `writeback`); the admission queue (`dirty`).
@@ -132,6 +133,8 @@ pub struct Needs {
     /// It leaves it to the memory guard that frames are left to readers: dirty pages may have what lies half-way
     /// between the dirty limit and all frames, and of several devices each two thirds of what the others leave.
     pub memory_guard: bool,
+    /// It is told of read requests that end, too.
+    pub reads: bool,
     /// What `dirty_background_ratio` is a share of.
     pub background_share: BackgroundShare,
 }
@@ -259,10 +262,24 @@ impl Next {
     }
 }
 
-/// A write request that ended.
+/// In which direction a request moved bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Direction {
+    /// From the device.
+    Read,
+    /// To the device.
+    #[default]
+    Write,
+}
+
+/// A request that ended. The view that comes with it has the device's busy time up to this end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Completed {
-    /// Pages that are the device's now; none if it failed.
+    /// Whether it read or wrote.
+    pub direction: Direction,
+    /// 1, or 0 if it began where its file's request before it, in the same direction, had ended.
+    pub runs: u64,
+    /// Pages that are the device's now, or were read; none if it failed.
     pub pages: u64,
     /// Bytes that it moved; none if it failed.
     pub bytes: u64,
@@ -323,7 +340,7 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// What the payer does.
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission;
 
-    /// A write request has ended.
+    /// A write request has ended, or a read request where [`Needs::reads`] asks for that.
     fn completed(&self, view: &View, done: &Completed, device: &mut Self::Device, shared: &mut Self::Shared);
 
     /// Whether background writeback of the device goes on, or starts.

@@ -20,7 +20,8 @@ use crate::error::{DeviceError, Error};
 use crate::eviction::Admitted;
 use crate::memory::{FrameMemory, Piece, Pieces};
 use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
-use crate::platform::Platform;
+use crate::platform::{Nanos, Platform};
+use crate::policy::{Completed, Direction};
 use crate::rare::Rare;
 use crate::reclaim::Spare;
 use crate::request::{Completion, Operation, Request};
@@ -136,14 +137,15 @@ impl<P: Platform> Reading<P> {
         demand: Option<Demand<'_>>,
     ) -> bool {
         let demanded_end = demand.as_ref().map_or(0, |demand| demand.end);
-        let (pieces, first) = {
+        let (pieces, first, sent) = {
             let mut state = lock(&file.state);
             let found = self.occupy_absent(&mut state, file, (pages, demanded_end), spare);
             if found.0.is_empty() {
                 return false;
             }
             state.reads_in_flight += 1;
-            found
+            let sent = Sent::now(&mut state, found.1, found.0.len(), self.base.now());
+            (found.0, found.1, sent)
         };
         room.keep(pieces.len() as u64);
         let len = (pieces.len() * FRAME_BYTES) as u32;
@@ -153,6 +155,7 @@ impl<P: Platform> Reading<P> {
             file: Arc::clone(file),
             answer: demand.map(|demand| Arc::clone(demand.answer)),
             demanded_end,
+            sent,
             _room: room,
         };
         self.submit_read(file, Box::new(ends), operation, pieces);
@@ -221,12 +224,13 @@ impl<P: Platform> Reading<P> {
                 Obstacle::Partial(frame) => {
                     self.base.cache.pages.change(frame, 0, READING);
                     state.reads_in_flight += 1;
-                    spare.take().map(|side| (frame, side))
+                    let sent = Sent::now(&mut state, page, 1, self.base.now());
+                    spare.take().map(|side| (frame, side, sent))
                 }
                 _ => None,
             }
         };
-        let Some((frame, side)) = side else {
+        let Some((frame, side, sent)) = side else {
             file.device.slots.give_back(1);
             return Ok(());
         };
@@ -236,6 +240,7 @@ impl<P: Platform> Reading<P> {
             frame,
             side,
             answer: Arc::clone(&answer),
+            sent,
             _room: room,
         };
         let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
@@ -244,15 +249,46 @@ impl<P: Platform> Reading<P> {
         answer.wait().await.map_err(Error::Device)
     }
 
-    fn read_ended(&self, file: &Arc<FileInner>, pages: usize, result: Result<(), DeviceError>) {
+    fn read_ended(&self, file: &Arc<FileInner>, sent: Sent, result: Result<(), DeviceError>) {
         if result.is_err() {
             self.base.local().count(Counter::ReadErrors, 1);
         }
-        file.device.request_ends(Kind::Read, (pages * FRAME_BYTES) as u64, result.is_ok(), self.base.now());
+        let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
+        file.device.request_ends(Kind::Read, bytes, result.is_ok(), now);
+        if self.base.devices.policy.needs().reads {
+            let done = sent.ended(result.is_ok(), now);
+            self.base.ask(&file.device, |policy, view, own, shared| {
+                policy.completed(view, &done, &mut **own, &mut **shared);
+            });
+        }
         file.device.slots.give_back(1);
         let changed = Changed::now();
         file.queue.wake_for(&changed);
         file.cache.memory_queue.wake_for(&changed);
+    }
+}
+
+/// A read request on its way, as the policy is told of it when it ends.
+#[derive(Clone, Copy)]
+struct Sent {
+    /// 1, or 0 if it begins where its file's last one ended.
+    runs: u64,
+    pages: u64,
+    at: Nanos,
+}
+
+impl Sent {
+    /// A request for so many pages from the first on, submitted now.
+    fn now(state: &mut FileState, first: u64, count: usize, now: Nanos) -> Self {
+        let end = first + count as u64;
+        let before = std::mem::replace(&mut state.read_end, end);
+        Self { runs: u64::from(before != first), pages: count as u64, at: now }
+    }
+
+    fn ended(self, moved: bool, now: Nanos) -> Completed {
+        let pages = if moved { self.pages } else { 0 };
+        let latency_ns = now.since(self.at);
+        Completed { direction: Direction::Read, runs: self.runs, pages, bytes: pages * PAGE_BYTES, latency_ns }
     }
 }
 
@@ -284,6 +320,7 @@ struct FillEnds<P: Platform> {
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
     /// Pages from here on nobody has asked for.
     demanded_end: u64,
+    sent: Sent,
 }
 
 impl<P: Platform> Completion for FillEnds<P> {
@@ -322,7 +359,7 @@ impl<P: Platform> Completion for FillEnds<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        reading.read_ended(file, pieces.len(), result);
+        reading.read_ended(file, self.sent, result);
     }
 }
 
@@ -333,6 +370,7 @@ struct MergeEnds<P: Platform> {
     frame: FrameId,
     side: FrameId,
     answer: Arc<Answer<Result<(), DeviceError>>>,
+    sent: Sent,
     _room: ReadRoom,
 }
 
@@ -365,6 +403,6 @@ impl<P: Platform> Completion for MergeEnds<P> {
         cache.free_frame(self.side);
         cache.page_queue(frame).wake_all();
         self.answer.give(result);
-        reading.read_ended(file, 1, result);
+        reading.read_ended(file, self.sent, result);
     }
 }

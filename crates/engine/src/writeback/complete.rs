@@ -20,7 +20,7 @@ use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
 use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
-use crate::policy::Completed;
+use crate::policy::{Completed, Direction};
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
 use crate::units::millis_ns;
@@ -162,7 +162,8 @@ impl<P: Platform> WriteEnds<P> {
 
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
-        let done = Completed { pages: ended.written, bytes, latency_ns: now.since(self.submitted) };
+        let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
+        let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns };
         base.ask(device, |policy, view, own, shared| policy.completed(view, &done, &mut **own, &mut **shared));
         base.devices.refresh_room(device, base.moment());
     }

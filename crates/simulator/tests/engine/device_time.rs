@@ -1,12 +1,14 @@
 //! A policy in device time, in outline: fixed costs, a hard limit. That it is this short, and needs nothing of the
 //! engine but the seam, is the point.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use engine::Policies;
+use engine::counters::Counter;
 use engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
+    Admission, Asked, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Prices,
+    Room, View,
 };
 use engine::settings::BackgroundShare;
 use simulator::DiskOptions;
@@ -20,6 +22,8 @@ struct DeviceTime {
     /// The most that it found, in nanoseconds, and the runs that it saw last.
     most_ns: AtomicU64,
     runs: AtomicU64,
+    /// The requests that it was told of, and the device's busy time at the end of the last.
+    told: Mutex<(Vec<Completed>, u64)>,
 }
 
 impl DeviceTime {
@@ -47,6 +51,7 @@ impl DevicePolicy for DeviceTime {
             asked: Asked::Before,
             shared_counters: false,
             memory_guard: true,
+            reads: true,
             background_share: BackgroundShare::OfLimit,
         }
     }
@@ -72,7 +77,10 @@ impl DevicePolicy for DeviceTime {
         if fits { Admission::Enter } else { Admission::Wait }
     }
 
-    fn completed(&self, view: &View, _: &Completed, (): &mut (), (): &mut ()) {
+    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
+        let mut told = self.told.lock().unwrap();
+        told.0.push(*done);
+        told.1 = view.device().busy_ns;
         self.most_ns.fetch_max(self.backlog_ns(view), Ordering::Relaxed);
         self.runs.store(view.device().runs, Ordering::Relaxed);
     }
@@ -95,9 +103,10 @@ impl DevicePolicy for DeviceTime {
 fn lab(frames: u64, limit_ns: u64) -> (Lab, Arc<DeviceTime>) {
     let disk = DiskOptions { latency_ns: 10 * MILLISECOND, bytes_per_second: 40_960_000, ..DiskOptions::default() };
     let prices = Prices { page: Cost(100_000), run: Cost(10 * MILLISECOND) };
-    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns: AtomicU64::new(0), runs: AtomicU64::new(0) });
+    let (most_ns, runs, told) = (AtomicU64::new(0), AtomicU64::new(0), Mutex::default());
+    let policy = Arc::new(DeviceTime { limit_ns, prices, most_ns, runs, told });
     let policies = Policies { policy: Arc::clone(&policy) as _, ..Policies::default() };
-    (Lab::with_policies(1, frames, &[disk], &[], policies), policy)
+    (Lab::with_policies(1, frames, &[disk], &["readahead_bytes_max=0"], policies), policy)
 }
 
 /// Writes pages so far apart; returns the most that were dirty at once.
@@ -139,4 +148,34 @@ fn whatever_it_lets_in_frames_are_left_to_readers() {
     assert!((128..=192).contains(&most), "{most} pages were dirty at once");
     let causes: Vec<_> = lab.here.engine.status().devices[0].pauses.iter().map(|row| row.cause).collect();
     assert_eq!(causes, [PauseCause::MemoryGuard]);
+}
+
+#[test]
+fn it_is_told_of_what_the_device_did_in_which_direction_and_for_how_long() {
+    const PAGES: u64 = 512;
+    let (lab, policy) = lab(8192, SECOND / 2);
+    let (stream, scattered) = (lab.file(0, PAGES as usize * PAGE, 1), lab.file(0, 20_000_000, 2));
+    lab.run(async {
+        for page in (0..PAGES).step_by(16) {
+            lab.here.read(&stream, page * PAGE as u64, 16 * PAGE).await.unwrap();
+        }
+        for page in (0..20).map(|number| number * 997 % 4801) {
+            lab.here.read(&scattered, page * PAGE as u64, PAGE).await.unwrap();
+        }
+        lab.here.write(&stream, 0, 64 * PAGE, 1).await.unwrap();
+        lab.here.sync(&stream).await.unwrap();
+    });
+    let (told, busy_ns) = &*policy.told.lock().unwrap();
+    let of = |direction| told.iter().filter(move |done| done.direction == direction);
+    let (reads, writes): (Vec<_>, Vec<_>) = (of(Direction::Read).collect(), of(Direction::Write).collect());
+    let bytes: u64 = reads.iter().map(|done| done.bytes).sum();
+    assert_eq!(bytes, lab.count(Counter::PageIn));
+    assert_eq!(reads.len() as u64, lab.count(Counter::ReadRequests));
+    assert_eq!(reads.iter().map(|done| done.pages).sum::<u64>(), PAGES + 20);
+    // The stream's first request begins where nothing was read before, at the start: no other does.
+    assert_eq!(reads.iter().map(|done| done.runs).sum::<u64>(), 19, "{reads:?}");
+    assert!(reads.iter().all(|done| done.latency_ns >= 10 * MILLISECOND));
+    assert_eq!((writes.iter().map(|done| done.pages).sum::<u64>(), writes[0].runs), (64, 1));
+    let status = &lab.here.engine.status().devices[0];
+    assert!(*busy_ns > 0 && *busy_ns <= status.busy_ns, "{busy_ns} of {}", status.busy_ns);
 }

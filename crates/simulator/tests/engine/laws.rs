@@ -19,6 +19,7 @@ const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,
     memory_guard: true,
+    reads: false,
     background_share: BackgroundShare::OfMemory,
 };
 
