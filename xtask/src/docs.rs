@@ -59,6 +59,18 @@ const NFS_GAUGES: &[(&str, &str, &str)] = &[
         "Refused because their address had `nfs_peer_connections_max`, all with calls in progress.",
     ),
     (
+        "request_bytes",
+        "bytes",
+        "What connections hold now, at most `nfs_request_bytes_max`: records being received or that wait, data and \
+         expected replies of calls in progress, replies not sent yet, buffers.",
+    ),
+    ("waiting_for_room", "connections", "Waiting until others hold less."),
+    (
+        "closed_stalled",
+        "connections",
+        "Closed because others waited for what they held, and their peers neither finished a record nor took replies.",
+    ),
+    (
         "calls",
         "calls",
         "An object: how many there were of each procedure, of each refusal (`rpc_auth_tooweak`: the peer is not \

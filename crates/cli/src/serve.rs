@@ -168,6 +168,7 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
             connections_max,
             peer_connections_max: knob(Knob::NfsPeerConnections) as usize,
             idle_ns: knob(Knob::NfsIdleCentisecs) * 10 * Nanos::MILLISECOND,
+            request_bytes_max: knob(Knob::NfsRequestBytes),
         }
     }
 }

@@ -153,6 +153,16 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     if nfs.refused > 0 {
         parts.push(format!("{} refused (nfs_peer_connections_max)", plural(nfs.refused, "connection")));
     }
+    let limit = now.knobs.get("nfs_request_bytes_max").copied().unwrap_or(0);
+    if nfs.waiting_for_room > 0 || nfs.request_bytes > limit / 2 {
+        parts.push(format!("requests {} of {}", units::memory(nfs.request_bytes), units::memory(limit)));
+    }
+    if nfs.waiting_for_room > 0 {
+        parts.push(format!("{} waiting for memory", plural(nfs.waiting_for_room, "connection")));
+    }
+    if nfs.closed_stalled > 0 {
+        parts.push(format!("{} closed that held it up", plural(nfs.closed_stalled, "connection")));
+    }
     parts.join("   ")
 }
 

@@ -50,6 +50,27 @@ pub(crate) const READ: u32 = 6;
 /// WRITE's number.
 pub(crate) const WRITE: u32 = 7;
 
+/// READDIR's number.
+const LIST: u32 = 16;
+/// READDIRPLUS's number.
+const LIST_PLUS: u32 = 17;
+
+/// Most bytes of data that the reply to a call will have, before its arguments are decoded.
+pub(crate) fn reply_bytes_max(procedure: u32, arguments: &[u8]) -> u32 {
+    match procedure {
+        READ => read_count(arguments).unwrap_or(0).min(READ_BYTES_MAX),
+        LIST | LIST_PLUS => LISTING_BYTES_MAX,
+        _ => 0,
+    }
+}
+
+fn read_count(arguments: &[u8]) -> Result<u32, XdrError> {
+    let mut reader = Reader::new(arguments);
+    reader.opaque(HANDLE_BYTES_MAX)?;
+    reader.u64()?;
+    reader.u32()
+}
+
 /// A file handle as a client sent it; only its length has been checked.
 #[derive(Clone, Copy)]
 pub(crate) struct Handle {
@@ -154,6 +175,18 @@ impl Arguments {
             | Self::Rename { .. }
             | Self::Link { .. } => true,
             _ => false,
+        }
+    }
+
+    /// Asks for no more than `bytes_max` bytes of data in the reply.
+    pub(crate) fn shorten(&mut self, bytes_max: u32) {
+        match self {
+            Self::Read(extent) => extent.count = extent.count.min(bytes_max),
+            Self::List(request) => {
+                request.result_bytes_max = request.result_bytes_max.min(bytes_max);
+                request.directory_bytes_max = request.directory_bytes_max.min(bytes_max);
+            }
+            _ => {}
         }
     }
 

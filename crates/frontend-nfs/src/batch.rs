@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::task::AtomicWaker;
 use volume::Segment;
 
+use crate::record::MARK_BYTES;
 use crate::reply::{Data, Reply};
 use crate::xdr::Writer;
 
@@ -68,10 +69,19 @@ pub(crate) struct Batch {
     /// What goes between the bytes before and those after a place in the buffer.
     inserts: Vec<(usize, Segment)>,
     insert_bytes: usize,
+    /// What the last poll wrote: the best guess at what the next will.
+    capacity: usize,
     outstanding: Arc<Outstanding>,
 }
 
 impl Batch {
+    /// Makes room for the replies of a poll. Not before there is one: an idle connection has no buffer.
+    pub(crate) fn begin(&mut self) {
+        if self.writer.len() == 0 {
+            self.writer.reserve(self.capacity);
+        }
+    }
+
     /// How many bytes the replies are.
     pub(crate) fn len(&self) -> usize {
         self.writer.len() + self.insert_bytes
@@ -113,7 +123,9 @@ impl Batch {
         if record.len() < COPY_BYTES_MAX {
             self.writer.raw(&record);
         } else {
-            self.insert(Segment::Bytes(record));
+            // Its mark goes before it, into the buffer that says how much the world still holds.
+            self.writer.raw(&record[..MARK_BYTES]);
+            self.insert(Segment::Bytes(record.slice(MARK_BYTES..)));
         }
     }
 
@@ -123,10 +135,8 @@ impl Batch {
             return;
         }
         let reply_bytes = self.len() as u64;
-        // What one poll wrote is the best guess at what the next will.
-        let capacity = self.writer.len().clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
-        let next = Writer::with_capacity(capacity);
-        let buffer = std::mem::replace(&mut self.writer, next).into_bytes();
+        self.capacity = self.writer.len().clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
+        let buffer = std::mem::take(&mut self.writer).into_bytes();
         self.outstanding.bytes.fetch_add(reply_bytes, Ordering::AcqRel);
         let outstanding = Arc::clone(&self.outstanding);
         let headers = Bytes::from_owner(Sent { buffer, reply_bytes, outstanding });

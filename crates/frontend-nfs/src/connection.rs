@@ -6,7 +6,8 @@
 //! Invariants: a call either has its reply or is in `running` or `changing` (or was a stray reply, or
 //! waits in `records`). No call is turned away for want of room: it is not read yet. A poll starts and
 //! finishes a bounded number of calls. What a call costs is charged when it starts and given back
-//! when its reply is written; from then on its reply counts, until the world has let go of it.
+//! when its reply is written; from then on its reply counts, until the world has let go of it. A call for
+//! which the world leaves no room waits, unless it is alone; READs and listings are cut short then.
 
 use std::net::IpAddr;
 use std::ops::Range;
@@ -22,7 +23,7 @@ use volume::{Machine, Platform, ProtocolError, Segment};
 use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
 use crate::calls::{Event, Tally};
-use crate::limits::{CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX};
+use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
 use crate::procedures::{self, Running};
 use crate::reply::{Draft, Reply};
 use crate::reply_cache::{KeptReply, Key, SharedCall};
@@ -64,6 +65,10 @@ pub struct Connection<P: Platform> {
     changing: FuturesUnordered<Charged<SharedCall>>,
     /// Bytes of requests and expected replies of the calls in both.
     charged_bytes: u64,
+    /// How many bytes may be held in all, by the world.
+    room_bytes: u64,
+    /// A call waits for room.
+    lacks_room: bool,
     batch: Batch,
     tally: Tally,
 }
@@ -78,6 +83,8 @@ impl<P: Platform> Connection<P> {
             running: FuturesUnordered::new(),
             changing: FuturesUnordered::new(),
             charged_bytes: 0,
+            room_bytes: u64::MAX,
+            lacks_room: false,
             batch: Batch::default(),
             tally: Tally::new(),
         }
@@ -92,6 +99,27 @@ impl<P: Platform> Connection<P> {
         self.charged_bytes + self.batch.len() as u64 + self.batch.outstanding().bytes()
     }
 
+    /// How many bytes of data the reply to a call may have whose reply has at most `wanted`; none if the call
+    /// has to wait for room, with `waiting` bytes of the chunk that it is in. The first call of a poll is
+    /// told all the room there is; one that is alone never waits.
+    fn reply_room(&self, wanted: u32, waiting: usize, first: bool) -> Option<u32> {
+        let held = self.held_bytes() + waiting as u64 + CALL_BYTES;
+        let room = self.room_bytes.saturating_sub(held);
+        let short = wanted.min(REPLY_BYTES_SHORT);
+        if u64::from(wanted) <= room && held <= self.room_bytes {
+            Some(wanted)
+        } else if (first && u64::from(short) <= room && held <= self.room_bytes) || self.is_alone() {
+            Some((room as u32).clamp(short, wanted))
+        } else {
+            None
+        }
+    }
+
+    /// Whether nothing is in progress but records that wait.
+    fn is_alone(&self) -> bool {
+        self.bytes_in_progress() == 0
+    }
+
     /// Whether a further call may start. A call that is alone always may.
     fn has_room(&self, inflight_bytes_max: u64) -> bool {
         self.calls_running() < CALLS_MAX && self.bytes_in_progress() <= inflight_bytes_max
@@ -99,6 +127,7 @@ impl<P: Platform> Connection<P> {
 
     /// Starts calls while there is room. True when it stopped only because it is another's turn.
     fn start_calls(&mut self) -> bool {
+        self.lacks_room = false;
         let inflight_bytes_max = self.server.volume.inflight_bytes_max();
         let mut left = CALLS_PER_POLL_MAX;
         while let Some(mut chunk) = self.records.pop() {
@@ -109,21 +138,37 @@ impl<P: Platform> Connection<P> {
                     return turn_over && self.records.waiting() > 0;
                 }
                 let Some(record) = chunk.next_record() else { break };
-                self.start(&chunk, record);
+                self.batch.begin();
+                if !self.start(&chunk, record.clone(), left == CALLS_PER_POLL_MAX) {
+                    self.lacks_room = true;
+                    chunk.unlook(&record);
+                    self.records.put_back(chunk);
+                    return false;
+                }
                 left -= 1;
             }
         }
         false
     }
 
-    fn start(&mut self, chunk: &record::Chunk, record: Range<usize>) {
+    /// Starts the call in a record, the first of a poll or not, or refuses it. False if it has to wait.
+    fn start(&mut self, chunk: &record::Chunk, record: Range<usize>, first: bool) -> bool {
         let bytes = chunk.bytes(record.clone());
+        let waiting = chunk.left() + record.len();
         match rpc::parse(bytes) {
             Incoming::Call(call) if !self.admitted => self.refuse(call.xid, Refusal::WeakCredential),
             Incoming::Call(call) => match self.route(&call) {
-                Ok(NFS) if self.try_answer(&call, bytes) => {}
                 Ok(program) => {
-                    if self.start_slowly(&call, program, chunk, record).is_err() {
+                    let wanted = match program {
+                        NFS => arguments::reply_bytes_max(call.procedure, &bytes[call.arguments_at..]),
+                        _ => mount::reply_bytes_max(call.procedure),
+                    };
+                    let Some(reply_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+                    let may_answer = program == NFS && reply_bytes_max == wanted;
+                    if may_answer && self.try_answer(&call, bytes) {
+                        return true;
+                    }
+                    if self.start_slowly(&call, program, chunk, record, reply_bytes_max).is_err() {
                         self.refuse(call.xid, Refusal::GarbageArguments);
                     }
                 }
@@ -132,6 +177,7 @@ impl<P: Platform> Connection<P> {
             Incoming::Refused { xid, refusal } => self.refuse(xid, refusal),
             Incoming::Reply | Incoming::Nothing => self.tally.count(Event::StrayReply),
         }
+        true
     }
 
     /// The program that has the procedure called.
@@ -179,20 +225,24 @@ impl<P: Platform> Connection<P> {
         program: u32,
         chunk: &record::Chunk,
         record: Range<usize>,
+        reply_bytes_max: u32,
     ) -> Result<(), XdrError> {
         if program == MOUNT {
             let bytes = &chunk.bytes(record)[call.arguments_at..];
             let arguments = mount::Arguments::decode(call.procedure, bytes)?;
             self.tally.count(Event::Mount(call.procedure));
             let draft = Draft::accepted(call.xid);
-            let answer = mount::answer(Arc::clone(&self.server), self.peer, draft, arguments);
-            self.run(Box::pin(answer), call.arguments_at as u64);
+            let answer = mount::answer(Arc::clone(&self.server), self.peer, draft, arguments, reply_bytes_max as usize);
+            self.run(Box::pin(answer), CALL_BYTES + u64::from(reply_bytes_max));
             return Ok(());
         }
         let record = chunk.keep(record);
-        let arguments = Arguments::decode(call.procedure, &record, call.arguments_at)?;
+        let mut arguments = Arguments::decode(call.procedure, &record, call.arguments_at)?;
+        if arguments.reply_bytes_max() > reply_bytes_max {
+            arguments.shorten(reply_bytes_max);
+        }
         self.tally.count(Event::Nfs(call.procedure));
-        let charge = record.len() as u64 + u64::from(arguments.reply_bytes_max());
+        let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
         if arguments.changes_once() {
             self.run_once(Key::new(self.peer, call.xid, &record), call.xid, arguments, charge);
         } else {
@@ -232,9 +282,11 @@ impl<P: Platform> Connection<P> {
                 return;
             }
             if let Poll::Ready(Some((reply, charge))) = self.changing.poll_next_unpin(cx) {
+                self.batch.begin();
                 self.ended(reply.status, charge);
                 self.batch.record(reply.record);
             } else if let Poll::Ready(Some((reply, charge))) = self.running.poll_next_unpin(cx) {
+                self.batch.begin();
                 self.ended(reply.status, charge);
                 self.batch.reply(reply);
             } else {
@@ -270,11 +322,16 @@ impl<P: Platform> Machine for Connection<P> {
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
         let turn_over = self.start_calls();
+        let outstanding = self.batch.outstanding().bytes();
         if self.records.waiting() > 0 && !turn_over {
             // Room may come from the world letting go of replies, which polls nobody. Registered
             // first and looked at again after, so that it cannot happen unseen in between.
             self.batch.outstanding().wake_when_fewer(cx.waker());
-            if self.has_room(self.server.volume.inflight_bytes_max()) {
+            let may_start = match self.lacks_room {
+                true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
+                false => self.has_room(self.server.volume.inflight_bytes_max()),
+            };
+            if may_start {
                 cx.waker().wake_by_ref();
             }
         }
@@ -292,6 +349,18 @@ impl<P: Platform> Machine for Connection<P> {
 
     fn calls_in_progress(&self) -> usize {
         self.calls_running() + self.records.waiting()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.bytes_in_progress() + self.records.waiting_bytes() as u64
+    }
+
+    fn set_room(&mut self, bytes: u64) {
+        self.room_bytes = bytes;
+    }
+
+    fn lacks_room(&self) -> bool {
+        self.lacks_room
     }
 }
 

@@ -25,6 +25,12 @@ pub const MOUNT_PATH_BYTES_MAX: usize = 1024;
 /// Most bytes of a symbolic link's target: the host's `PATH_MAX` without its NUL.
 pub const TARGET_BYTES_MAX: usize = 4095;
 
+/// What the reply to a READ or a listing may have in any case, however little room there is. The client
+/// asks again for the rest.
+pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
+/// What a call in progress takes beside its record and its reply's data: its future, its place among others.
+pub(crate) const CALL_BYTES: u64 = 4 << 10;
+
 /// Most calls of one connection that run at once; further ones wait in what was received.
 pub const CALLS_MAX: usize = 1024;
 /// Most calls that one poll of a connection starts, and most that it finishes.
@@ -33,4 +39,5 @@ pub(crate) const CALLS_PER_POLL_MAX: usize = 256;
 pub(crate) const REPLY_BYTES_PER_POLL_MAX: usize = 1 << 20;
 
 const _: () = assert!(DATA_BYTES_PREFERRED <= READ_BYTES_MAX && DATA_BYTES_PREFERRED <= WRITE_BYTES_MAX);
+const _: () = assert!(REPLY_BYTES_SHORT <= LISTING_BYTES_MAX);
 const _: () = assert!(READ_BYTES_MAX.is_multiple_of(DATA_BYTES_MULTIPLE));

@@ -30,6 +30,7 @@ pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = 1..=3;
 const VERSION_WITH_HANDLES: u32 = 3;
 
 const MNT: u32 = 1;
+const DUMP: u32 = 2;
 const UMNT: u32 = 3;
 /// Most bytes of a path that are read at all; above [`MOUNT_PATH_BYTES_MAX`] it is refused by status.
 const PATH_BYTES_READ_MAX: usize = 4096;
@@ -57,7 +58,7 @@ impl Arguments {
         Ok(match procedure {
             0 => Self::Null,
             MNT => Self::Mount { path: reader.opaque(PATH_BYTES_READ_MAX)?.to_vec() },
-            2 => Self::Dump,
+            DUMP => Self::Dump,
             UMNT => Self::Unmount { path: reader.opaque(PATH_BYTES_READ_MAX)?.to_vec() },
             4 => Self::UnmountAll,
             _ => Self::Export,
@@ -69,6 +70,17 @@ impl Arguments {
 struct Line {
     client: IpAddr,
     path: Vec<u8>,
+}
+
+/// Most bytes that a line takes in a reply beside its path.
+const LINE_BYTES_MAX: usize = 64;
+
+/// Most bytes of data that the reply to a call will have.
+pub(crate) fn reply_bytes_max(procedure: u32) -> u32 {
+    match procedure {
+        DUMP => (MOUNTS_MAX * (LINE_BYTES_MAX + MOUNT_PATH_BYTES_MAX)) as u32,
+        _ => 0,
+    }
 }
 
 /// Who has mounted what, as far as they said.
@@ -94,17 +106,18 @@ impl Mounts {
     }
 }
 
-/// Answers a call.
+/// Answers a call; of the list of mounts with as much as fits into `bytes_max`.
 pub(crate) async fn answer<P: Platform>(
     server: Arc<Server<P>>,
     client: IpAddr,
     mut draft: Draft,
     arguments: Arguments,
+    bytes_max: usize,
 ) -> Reply {
     match arguments {
         Arguments::Null => {}
         Arguments::Mount { path } => mount(&server, client, &mut draft, path).await,
-        Arguments::Dump => dump(&server, &mut draft),
+        Arguments::Dump => dump(&server, &mut draft, bytes_max),
         Arguments::Unmount { path } => {
             server.mounts.change(|lines| lines.retain(|line| line.client != client || line.path != path));
         }
@@ -135,9 +148,12 @@ async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, draft: &mut Draf
     }
 }
 
-fn dump<P: Platform>(server: &Server<P>, draft: &mut Draft) {
+fn dump<P: Platform>(server: &Server<P>, draft: &mut Draft, bytes_max: usize) {
     server.mounts.change(|lines| {
         for line in lines.iter() {
+            if draft.writer.len() + LINE_BYTES_MAX + line.path.len() > bytes_max {
+                break;
+            }
             draft.writer.bool(true);
             draft.writer.opaque(line.client.to_string().as_bytes());
             draft.writer.opaque(&line.path);

@@ -63,17 +63,26 @@ impl Chunk {
     }
 
     /// The bytes of a record for as long as somebody needs them. Shares the received buffer if the
-    /// record is a good part of it, so that a small call that waits does not hold a large buffer.
+    /// record is a good part of it, so that a small call that waits does not hold a large buffer: worlds
+    /// receive into buffers of up to 256 KiB, or as large as a record needs.
     pub(crate) fn keep(&self, record: Range<usize>) -> Bytes {
-        const SHARE_MAX: usize = 4;
-        if record.len() * SHARE_MAX >= self.bytes.len() {
+        const SHARE_MAX: usize = 2;
+        const SHARED_BYTES_MIN: usize = 128 << 10;
+        if record.len() >= SHARED_BYTES_MIN && record.len() * SHARE_MAX >= self.bytes.len() {
             self.bytes.slice(record)
         } else {
             Bytes::copy_from_slice(&self.bytes[record])
         }
     }
 
-    fn left(&self) -> usize {
+    /// Takes back that the last record was looked at.
+    pub(crate) fn unlook(&mut self, record: &Range<usize>) {
+        self.at = record.start - MARK_BYTES;
+        self.records += 1;
+    }
+
+    /// Bytes of records not looked at.
+    pub(crate) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
 }
@@ -229,8 +238,14 @@ impl Records {
     }
 
     /// Puts back what was not looked at of a chunk just taken.
-    pub(crate) fn put_back(&mut self, chunk: Chunk) {
+    pub(crate) fn put_back(&mut self, mut chunk: Chunk) {
+        const SHARE_MAX: usize = 2;
         if chunk.records > 0 {
+            if chunk.left() * SHARE_MAX < chunk.bytes.len() {
+                // What waits does not hold the memory of what is done.
+                chunk.bytes = Bytes::copy_from_slice(&chunk.bytes[chunk.at..]);
+                chunk.at = 0;
+            }
             self.chunk_bytes += chunk.left();
             self.chunk_records += chunk.records;
             self.chunks.push_front(chunk);

@@ -130,6 +130,11 @@ impl Writer {
         Self { bytes: Vec::with_capacity(capacity) }
     }
 
+    /// Makes room for `capacity` more bytes.
+    pub(crate) fn reserve(&mut self, capacity: usize) {
+        self.bytes.reserve(capacity);
+    }
+
     /// How many bytes have been written.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()

@@ -8,6 +8,7 @@ mod connection;
 mod crowd;
 mod listener;
 mod owner;
+mod room;
 mod serve;
 mod socket;
 

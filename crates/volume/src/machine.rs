@@ -91,4 +91,20 @@ pub trait Machine: Send {
 
     /// Calls received and not yet answered.
     fn calls_in_progress(&self) -> usize;
+
+    /// Bytes that the machine holds: records received, data and expected replies of calls in progress,
+    /// replies that the world has not let go of. For worlds that bound what all their connections hold.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Says how many bytes the machine may hold for now; a world that bounds them says so before each
+    /// [`Machine::poll_output`]. It may hold more already: then it starts nothing more, but for one call at
+    /// a time. A call that does not fit although it is the first of a poll is answered with less, if it can.
+    fn set_room(&mut self, _bytes: u64) {}
+
+    /// Whether calls wait, as of the last poll, until the machine may hold more.
+    fn lacks_room(&self) -> bool {
+        false
+    }
 }

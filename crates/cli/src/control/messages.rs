@@ -197,6 +197,12 @@ pub(crate) struct NfsGauges {
     pub(crate) closed_for_room: u64,
     /// Refused because their address had as many as it may, all with calls in progress.
     pub(crate) refused: u64,
+    /// Bytes that connections hold: requests in progress or on their way in, replies not sent yet.
+    pub(crate) request_bytes: u64,
+    /// Connections that wait until others hold less.
+    pub(crate) waiting_for_room: u64,
+    /// Closed because they held what others waited for and their peers did nothing about it.
+    pub(crate) closed_stalled: u64,
     /// How many there were of each procedure, refusal and status other than OK, by name.
     pub(crate) calls: BTreeMap<String, u64>,
 }

@@ -1,8 +1,13 @@
-//! The cache's memory is fixed.
+//! The cache's memory is fixed, and what connections hold is bounded.
+
+use std::io::Write;
+use std::net::TcpStream;
+
+use nfs_client::Stability;
 
 use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
-use crate::server::Server;
+use crate::server::{Server, eventually};
 
 const CACHE_BYTES: u64 = 64 << 20;
 
@@ -80,5 +85,56 @@ fn a_server_stops_while_its_cache_still_gets_memory() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], &["--cache", "1GiB"]);
+    server.stop();
+}
+
+fn nfs_gauge(server: &Server, name: &str) -> u64 {
+    server.stat()["nfs"][name].as_u64().unwrap()
+}
+
+#[test]
+fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
+    const BOUND_BYTES: u64 = 64 << 20;
+    const LOOSE_BYTES: u64 = 64 << 20;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &["--set", "nfs_request_bytes_max=64MiB"]);
+    eventually("the cache has its memory", || resident_bytes(&server) == CACHE_BYTES);
+    let before = server.resident_bytes();
+    // A record of 1 MiB, but for its end.
+    let mut call = vec![0; 1_000_000];
+    call[..4].copy_from_slice(&((1 << 31) | (1_u32 << 20)).to_be_bytes());
+    let mut streams: Vec<TcpStream> =
+        (0..200).map(|_| TcpStream::connect(("127.0.0.1", server.port())).unwrap()).collect();
+    for stream in &mut streams {
+        stream.set_nonblocking(true).unwrap();
+        // What does not fit into the kernel's buffers is left out.
+        let _ = stream.write(&call);
+    }
+    eventually("some wait", || {
+        let held = nfs_gauge(&server, "request_bytes");
+        assert!(held <= BOUND_BYTES, "{held} bytes are held");
+        nfs_gauge(&server, "waiting_for_room") > 0 && held > BOUND_BYTES / 2
+    });
+    // Others are served at once, with what is theirs.
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.write_file(&root, "small", b"some bytes");
+    assert!(client.read_file(&root, "small") == b"some bytes");
+    let mut plain = nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let file = plain.find(&root, "small").unwrap();
+    assert_eq!(plain.getattr(&file).unwrap().size, 10);
+    plain.write(&file, 0, &[7; 8_000], Stability::Unstable).unwrap();
+    plain.commit(&file, 0, 0).unwrap();
+    let resident = server.resident_bytes();
+    assert!(resident <= before + BOUND_BYTES + LOOSE_BYTES, "{resident} bytes resident, {before} before");
+    // The silent ones go, until nobody waits.
+    eventually("nobody waits", || nfs_gauge(&server, "waiting_for_room") == 0);
+    assert!(nfs_gauge(&server, "closed_stalled") > 0);
+    drop((streams, client, plain));
+    eventually("nothing is held", || {
+        nfs_gauge(&server, "connections") == 0 && nfs_gauge(&server, "request_bytes") == 0
+    });
+    eventually("memory has gone back to the system", || server.resident_bytes() <= before + (16 << 20));
     server.stop();
 }

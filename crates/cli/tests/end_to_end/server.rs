@@ -119,8 +119,17 @@ impl Server {
 
     /// Most memory the process has had resident, in bytes.
     pub(crate) fn peak_resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmHWM:")
+    }
+
+    /// Memory that the process has resident now, in bytes.
+    pub(crate) fn resident_bytes(&self) -> u64 {
+        self.memory_bytes("VmRSS:")
+    }
+
+    fn memory_bytes(&self, row: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        let line = status.lines().find(|line| line.starts_with(row)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
     }
 

@@ -152,7 +152,8 @@ fn says_how_much_is_lacking() {
 
 #[test]
 fn a_small_record_does_not_hold_a_large_buffer() {
-    let stream = [whole(&[1; 100]), whole(&[2; 4000])].concat();
+    const LARGE: usize = 128 << 10;
+    let stream = [whole(&[1; 100]), whole(&[2; LARGE]), whole(&[3; 64 << 10])].concat();
     let mut input = BytesMut::from(&stream[..]);
     let mut records = Records::default();
     records.receive(&mut input).unwrap();
@@ -163,5 +164,12 @@ fn a_small_record_does_not_hold_a_large_buffer() {
     assert!(!shares(&chunk, &kept) && kept == [1; 100][..]);
     let large = chunk.next_record().unwrap();
     let kept = chunk.keep(large);
-    assert!(shares(&chunk, &kept) && kept == [2; 4000][..]);
+    assert!(shares(&chunk, &kept) && kept == [2; LARGE][..]);
+    // Nor does one that waits hold those before it that are done.
+    records.put_back(chunk);
+    assert!(records.waiting_bytes() < 70 << 10);
+    let mut chunk = records.pop().unwrap();
+    assert!(chunk.bytes.len() < 70 << 10);
+    let rest = chunk.next_record().unwrap();
+    assert!(chunk.bytes(rest) == [3; 64 << 10] && chunk.next_record().is_none());
 }

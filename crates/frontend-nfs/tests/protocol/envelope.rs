@@ -268,6 +268,69 @@ fn expected_replies_count_as_in_progress() {
 }
 
 #[test]
+fn calls_without_room_wait_or_are_answered_with_less() {
+    let world = World::over(|path| std::fs::write(path.join("file"), vec![5; 8 << 20]).unwrap());
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.lookup(&mut peer, &root, b"file");
+    let count = 32_u32;
+    let room = 48 << 10;
+    // Once from the device and once from the cache; then with all the room there is.
+    for (room, bytes) in [(room, 16 << 10..=room), (room, 16 << 10..=room), (u64::MAX, 1 << 18..=1 << 18)] {
+        let calls: Vec<u8> = (0..count)
+            .flat_map(|xid| {
+                let arguments = READ3args { file: file.clone(), offset: u64::from(xid) << 18, count: 1 << 18 };
+                marked(&call_record(xid, NFS, 6, &packed(&arguments)))
+            })
+            .collect();
+        peer.send(&calls).unwrap();
+        peer.connection.set_room(room);
+        peer.poll_until(|_, connection| {
+            let held = connection.held_bytes();
+            assert!(held <= room, "{held} bytes of {room} are held");
+            connection.calls_in_progress() == 0
+        });
+        for reply in peer.replies(count as usize) {
+            let READ3res::Ok(read) = unpacked(&accepted(&reply).1) else { panic!("a READ failed") };
+            assert!(bytes.contains(&u64::from(read.count)), "{} bytes", read.count);
+            assert!(read.data.iter().all(|&byte| byte == 5) && read.data.len() == read.count as usize);
+        }
+    }
+}
+
+#[test]
+fn lists_of_mounts_count_as_held() {
+    let world = World::new();
+    let mount = packed(&nfs3_types::mount::dirpath(Opaque::borrowed(b"/")));
+    for client in 0..frontend_nfs::MOUNTS_MAX {
+        let address = std::net::Ipv6Addr::from_bits(u128::MAX - client as u128);
+        let mut peer = Peer::new(&world, address);
+        peer.send(&marked(&call_record(1, MOUNT, 1, &mount))).unwrap();
+        peer.replies(1);
+    }
+    let mut peer = Peer::new(&world, CLIENT);
+    let calls: Vec<u8> = (0..20).flat_map(|xid| marked(&call_record(xid, MOUNT, 2, &[]))).collect();
+    peer.send(&calls).unwrap();
+    let room = 64 << 10;
+    peer.connection.set_room(room);
+    let mut cx = Context::from_waker(Waker::noop());
+    let mut unsent: Vec<Segment> = Vec::new();
+    while peer.connection.calls_in_progress() > 0 {
+        while peer.connection.poll_output(&mut cx, &mut unsent).is_ready() {
+            let held = peer.connection.held_bytes();
+            assert!(held <= room && held >= flat(&unsent).len() as u64, "{held} bytes of {room} are held");
+        }
+        assert!(peer.connection.lacks_room() || peer.connection.calls_in_progress() == 0);
+        peer.took(&flat(&unsent));
+        unsent.clear();
+    }
+    assert_eq!(peer.connection.held_bytes(), 0, "everything is answered and taken");
+    let replies = peer.replies(20);
+    // All of the list fits into what a reply may have in any case.
+    assert!(replies.iter().all(|reply| reply.len() == replies[0].len() && reply.len() > 12 << 10));
+}
+
+#[test]
 fn runs_a_bounded_number_of_calls() {
     let world = World::new();
     let mut peer = Peer::new(&world, CLIENT);

@@ -3,7 +3,10 @@
 //! Owns: the socket, the machine, received bytes not yet taken, output not yet sent.
 //! Does not own: the protocol; the sum of all connections (`serve`).
 //! Invariants: at most one receive and one send in flight. Nothing is received while the machine
-//! wants no input, and no output is asked for while `OUTPUT_BYTES_MAX` wait to be sent.
+//! wants no input, and no output is asked for while `OUTPUT_BYTES_MAX` wait to be sent. What the machine and
+//! the buffer hold counts, and is permitted before it is there: a record is received only into room for the
+//! whole of it, so that one that is begun can be finished. A buffer that a machine's records share is theirs:
+//! what is received next goes to another.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -30,6 +33,8 @@ const RECEIVE_BYTES_MIN: usize = 16 << 10;
 const RECEIVE_BYTES_GROWN: usize = 256 << 10;
 /// The most that a receive asks for, whatever the machine hopes for.
 const RECEIVE_BYTES_MAX: usize = 4 << 20;
+/// What is reserved for one poll of the machine: the largest reply, and as much again for smaller ones.
+const POLL_BYTES: u64 = 2 << 20;
 /// Rounds in one poll before other tasks get their turn.
 const ROUNDS_MAX: usize = 16;
 /// How long a peer gets to take what was sent last before its unread bytes make the close a reset.
@@ -43,6 +48,19 @@ pub(super) struct Connection {
     input: Option<BytesMut>,
     receiving: Option<Pending<Received>>,
     receive_bytes: usize,
+    /// How large the buffer that a receive has is, and the one that `input` was made as.
+    receiving_into: usize,
+    buffer_bytes: usize,
+    /// A record has begun and not ended.
+    unfinished: bool,
+    /// The buffer is to be no larger than needed.
+    shrinks: bool,
+    /// What the machine was last told that it may hold.
+    room: u64,
+    /// There is no room to receive into.
+    lacks_room: bool,
+    /// The service wakes it when there is room.
+    waits_for_room: bool,
     /// The peer has said its last.
     ended: bool,
     output: Vec<Segment>,
@@ -68,6 +86,13 @@ impl Connection {
             input: Some(BytesMut::new()),
             receiving: None,
             receive_bytes: RECEIVE_BYTES_MIN,
+            receiving_into: 0,
+            buffer_bytes: 0,
+            unfinished: false,
+            shrinks: false,
+            room: 0,
+            lacks_room: false,
+            waits_for_room: false,
             ended: false,
             output: Vec::new(),
             output_bytes: 0,
@@ -86,9 +111,11 @@ impl Connection {
         let mut moved = self.take_sent(cx)?;
         moved |= self.take_received(cx)?;
         moved |= self.take_output(cx);
+        self.shrink();
         // What was started is polled in the next round, so that it wakes this task.
         moved |= self.start_send();
         moved |= self.start_receive();
+        moved |= self.wait_for_room(cx);
         Ok(moved)
     }
 
@@ -124,7 +151,7 @@ impl Connection {
                     return Err(Over);
                 }
             }
-            Err(Errno::INTR | Errno::AGAIN | Errno::NOBUFS) => {}
+            Err(Errno::INTR | Errno::AGAIN | Errno::NOBUFS | Errno::CANCELED) => {}
             Err(_) => return Err(Over),
         }
         self.input = Some(input);
@@ -142,14 +169,21 @@ impl Connection {
 
     fn take_output(&mut self, cx: &mut Context<'_>) -> bool {
         let mut moved = false;
+        let held = self.place().held();
+        let mut last = 0;
         // What a send has is bounded by what it was given.
         while self.output_bytes < OUTPUT_BYTES_MAX {
             let before = self.output.len();
-            if self.machine.poll_output(cx, &mut self.output).is_pending() {
+            let room = self.make_room();
+            let pending = self.machine.poll_output(cx, &mut self.output).is_pending();
+            self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
+            self.place().hold(self.held_bytes(), held);
+            // Asked again if only what was reserved for one poll was used up.
+            if pending && !(self.machine.lacks_room() && room > last) {
                 break;
             }
-            self.output_bytes += self.output[before..].iter().map(Segment::len).sum::<usize>();
-            moved = true;
+            last = room;
+            moved |= !pending;
         }
         let calls = self.machine.calls_in_progress();
         self.place().set_calls(calls);
@@ -169,6 +203,111 @@ impl Connection {
         true
     }
 
+    /// Has the machine hold as much as it may; says how much that is.
+    fn make_room(&mut self) -> u64 {
+        let more = if self.machine.calls_in_progress() > 0 { POLL_BYTES } else { 0 };
+        self.room = self.place().reserve(more).saturating_sub(self.input_bytes());
+        self.machine.set_room(self.room);
+        self.room
+    }
+
+    fn input_bytes(&self) -> u64 {
+        self.input.as_ref().map_or(self.receiving_into, BytesMut::capacity) as u64
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.machine.held_bytes() + self.input_bytes()
+    }
+
+    /// Lets go of a large buffer if the connection has been told that it is silent.
+    fn shrink(&mut self) {
+        if !self.place().is_to_shrink() || self.unfinished {
+            return;
+        }
+        self.receive_bytes = RECEIVE_BYTES_MIN;
+        self.shrinks = true;
+        if let Some(receiving) = self.receiving.as_ref().filter(|_| self.receiving_into > RECEIVE_BYTES_MIN) {
+            // What comes in the meantime is not lost: the receive then ends with it.
+            receiving.cancel();
+        }
+    }
+
+    /// Tells the service what it needs to know to make room, and waits for room if that is what is missing.
+    /// True if there is some now.
+    fn wait_for_room(&mut self, cx: &Context<'_>) -> bool {
+        // One that waits for room itself, with nothing but the beginning of a record, is in the way of others too.
+        let receives = self.unfinished && (self.receiving.is_some() || (self.lacks_room && self.is_quiet()));
+        self.place().set_waits_for_peer(receives || self.sending.is_some());
+        if !self.lacks_room && !self.machine.lacks_room() {
+            if std::mem::take(&mut self.waits_for_room) {
+                self.place().waits_no_more();
+            }
+            return false;
+        }
+        self.waits_for_room = true;
+        self.place().wait_for_room(cx.waker());
+        // Asked once more: what came back before the waker was known wakes nobody.
+        let (room, held) = (self.room, self.place().held());
+        let more = self.machine.lacks_room() && self.make_room() > room;
+        self.place().hold(held, held);
+        more || self.start_receive()
+    }
+
+    /// How many bytes to receive into `input`; none while there is no room for them.
+    fn receivable(&mut self, input: &mut BytesMut) -> Option<usize> {
+        let hint = self.machine.input_hint(input).min(RECEIVE_BYTES_MAX);
+        self.unfinished = !input.is_empty() || (self.is_quiet() && self.machine.held_bytes() > 0);
+        if self.lingering.is_some() {
+            return Some(RECEIVE_BYTES_MIN);
+        }
+        let outgrown = self.buffer_bytes > RECEIVE_BYTES_GROWN.max(2 * (input.len() + hint));
+        if std::mem::take(&mut self.shrinks) || outgrown {
+            // A large buffer is for large records: neither idle connections nor small records keep it.
+            self.replace(input, 0);
+        }
+        let wanted = hint.max(self.receive_bytes);
+        let mut sizes = [(wanted, wanted == hint), (hint.max(RECEIVE_BYTES_MIN), true), (hint, true)];
+        if input.len() >= RECEIVE_BYTES_GROWN {
+            // The room for a large record is there: it is not moved for the sake of what may follow it.
+            sizes.reverse();
+        }
+        let found = sizes.into_iter().find_map(|(bytes, known)| self.fit(input, bytes, known));
+        if found.is_none() && self.buffer_bytes > input.len() {
+            // Until there is room it keeps no more than has come.
+            self.replace(input, 0);
+            let held = self.place().held();
+            self.place().hold(self.machine.held_bytes() + input.capacity() as u64, held);
+        }
+        found
+    }
+
+    /// Makes room for `bytes` behind what is in `input`, if the connection may hold that: in the same
+    /// buffer, if it has the whole of it for itself, or in one of the right size. `known` is whether so many
+    /// are sure to come.
+    fn fit(&mut self, input: &mut BytesMut, bytes: usize, known: bool) -> Option<usize> {
+        let machine = self.machine.held_bytes();
+        let (len, capacity) = (input.len(), self.buffer_bytes);
+        if len + bytes <= capacity
+            && input.try_reclaim(capacity - len)
+            && self.place().try_hold(machine + capacity as u64, known)
+        {
+            return Some(bytes);
+        }
+        if !self.place().try_hold(machine + (len + bytes) as u64, known) {
+            return None;
+        }
+        self.replace(input, bytes);
+        Some(bytes)
+    }
+
+    /// Moves what is in `input` to a buffer of its own, with room for so many more `bytes`.
+    fn replace(&mut self, input: &mut BytesMut, bytes: usize) {
+        let mut buffer = BytesMut::with_capacity(input.len() + bytes);
+        buffer.extend_from_slice(input);
+        self.buffer_bytes = buffer.capacity();
+        *input = buffer;
+    }
+
     fn start_receive(&mut self) -> bool {
         let wanted = match self.place().phase() {
             _ if self.ended || self.input.is_none() => false,
@@ -176,13 +315,20 @@ impl Connection {
             Phase::Serving => self.machine.wants_input(),
             Phase::Finishing | Phase::Closing => false,
         };
-        let Some(mut input) = self.input.take_if(|_| wanted) else { return false };
-        if input.is_empty() && input.capacity() > RECEIVE_BYTES_GROWN {
-            // An idle connection keeps no buffer that only a large record needed.
-            input = BytesMut::new();
+        self.lacks_room = false;
+        if let Some(input) = self.input.as_mut().filter(|input| !wanted && input.is_empty()) {
+            // A connection that has enough to do needs no buffer.
+            *input = BytesMut::new();
+            self.buffer_bytes = 0;
         }
-        let hint = self.machine.input_hint(&input).min(RECEIVE_BYTES_MAX);
-        self.receiving = Some(receive(&self.socket, input, hint.max(self.receive_bytes)));
+        let Some(mut input) = self.input.take_if(|_| wanted) else { return false };
+        let Some(bytes) = self.receivable(&mut input) else {
+            self.input = Some(input);
+            self.lacks_room = true;
+            return false;
+        };
+        self.receiving_into = input.capacity();
+        self.receiving = Some(receive(&self.socket, input, bytes));
         true
     }
 

@@ -22,6 +22,8 @@ pub struct ServeLimits {
     pub peer_connections_max: usize,
     /// How long a connection may be silent before it is closed; 0 is for ever.
     pub idle_ns: u64,
+    /// Bytes that all connections together hold: received and not answered, or not sent yet.
+    pub request_bytes_max: u64,
 }
 
 /// A connection that was refused.

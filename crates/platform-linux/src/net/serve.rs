@@ -1,11 +1,11 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
-//! Owns: the acceptors, the bounds on connections, the sums over all of them, the end; telling silent
-//! connections to go.
+//! Owns: the acceptors, the bounds on connections and on what they hold, the sums over all of them, the
+//! end; telling silent connections, and those that hold what others wait for, to go.
 //! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
 //! Invariants: at most `connections_max` connections; a new one waits until an idle one has made room,
 //! or another has ended. A connection that is told to go decides itself whether it is idle: one with calls
-//! in progress or unsent replies stays. Every connection is counted until its last resource is gone.
+//! in progress or unsent replies stays, unless its peer is why others get no memory. Every connection is counted until its last resource is gone.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -25,6 +25,7 @@ use super::connection::Connection;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, counted_as};
 use super::listener::{Listener, accepted};
 use super::owner::SocketOwners;
+use super::room::{Room, Share, UNIT_BYTES};
 use super::socket::accept;
 use crate::clock;
 use crate::platform::LinuxPlatform;
@@ -32,10 +33,24 @@ use crate::reactor::{Mail, Reactor, Sleep};
 
 /// Connections at once, where the limit on descriptors allows it.
 pub const CONNECTIONS_MAX: usize = 1_024;
+/// The least that the bound on what all connections hold can be set to.
+const REQUEST_BYTES_MIN: u64 = 64 << 20;
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
-/// How often silent connections are looked for.
+/// How often silent connections are looked for. One that is silent for so long gives back the buffer that
+/// it does not need.
 const LOOK_NS: u64 = Nanos::SECOND;
+/// A peer that leaves a record unfinished or does not take its replies while others wait for memory has to
+/// move this much from one look to the next, ...
+const PROGRESS_BYTES_MIN: u64 = 64 << 10;
+/// ... and so many times in a row that it did not its connection goes: a lost packet alone is not enough.
+const STALLS_MAX: u8 = 2;
+/// What the memory that may be held divides into; only above one such part connections receive more than
+/// they know to come, so that what is left over is enough for whole records.
+const SPARE_PARTS: u64 = 4;
+
+/// All connections that there can be have their units within the least bound that can be set.
+const _: () = assert!(CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_MIN);
 
 /// What has been served so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -58,6 +73,12 @@ pub struct ServeCounts {
     pub closed_for_room: u64,
     /// Connections refused because their address had as many as it may, all at work.
     pub refused: u64,
+    /// Bytes that connections hold: received and not answered, or not sent yet.
+    pub request_bytes: u64,
+    /// Connections that wait until others hold less.
+    pub waiting_for_room: usize,
+    /// Connections closed because they held what others waited for and their peers did nothing about it.
+    pub closed_stalled: u64,
 }
 
 /// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
@@ -103,6 +124,8 @@ struct Service {
     closed_silent: AtomicU64,
     closed_for_room: AtomicU64,
     refused: AtomicU64,
+    closed_stalled: AtomicU64,
+    room: Room,
     /// A new connection waits for room. Set before it is looked for one that is idle.
     crowded: AtomicBool,
     roster: Mutex<Roster>,
@@ -135,6 +158,14 @@ struct Standing {
     /// Why it was told to go, as a number of [`Reason`]; 0 if it was not. Taken back by the connection if
     /// it is at work.
     leaving: AtomicU8,
+    share: Share,
+    /// It waits for its peer to finish a record or to take replies. Written by the connection alone.
+    waits_for_peer: AtomicBool,
+    /// Bytes moved since they were last looked at, and how many looks in a row found too few.
+    moved: AtomicU64,
+    stalls: AtomicU8,
+    /// It was told to keep no more buffer than it needs.
+    shrinks: AtomicBool,
 }
 
 /// Why an idle connection is told to go.
@@ -143,6 +174,8 @@ struct Standing {
 enum Reason {
     Silent = 1,
     Room = 2,
+    /// Its peer stands still while others wait for what it holds: it goes even with calls in progress.
+    Stalled = 3,
 }
 
 /// Accepts connections from `listeners` and gives each a machine from `factory`, which is called on
@@ -171,6 +204,8 @@ pub fn serve(
         closed_silent: AtomicU64::new(0),
         closed_for_room: AtomicU64::new(0),
         refused: AtomicU64::new(0),
+        closed_stalled: AtomicU64::new(0),
+        room: Room::default(),
         crowded: AtomicBool::new(false),
         roster: Mutex::default(),
         owners: SocketOwners::new().ok().map(Mutex::new),
@@ -208,6 +243,9 @@ impl ServeHandle {
             closed_silent: service.closed_silent.load(Ordering::Relaxed),
             closed_for_room: service.closed_for_room.load(Ordering::Relaxed),
             refused: service.refused.load(Ordering::Relaxed),
+            request_bytes: service.request_bytes(),
+            waiting_for_room: service.room.waiters(),
+            closed_stalled: service.closed_stalled.load(Ordering::Relaxed),
         }
     }
 
@@ -328,9 +366,13 @@ impl Service {
 
     /// Tells a connection to go if it is idle.
     fn tell_to_go(&self, number: u64, reason: Reason) {
+        self.tell(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
+    }
+
+    fn tell(&self, number: u64, what: impl FnOnce(&Standing)) {
         let roster = self.lock();
         let Some(entry) = roster.connections.get(&number) else { return };
-        entry.standing.leaving.store(reason as u8, Ordering::SeqCst);
+        what(&entry.standing);
         let waker = entry.waker.clone();
         drop(roster);
         waker.into_iter().for_each(Waker::wake);
@@ -357,6 +399,38 @@ impl Service {
         }
     }
 
+    fn request_bytes(&self) -> u64 {
+        self.lock().connections.values().map(|entry| entry.standing.share.held()).sum()
+    }
+
+    /// Has silent connections give back what they do not need. While others wait for memory, those whose
+    /// peers stand still with more than what each may always have are told to go.
+    fn make_room(&self) {
+        let wanted = self.room.waiters() > 0;
+        let (mut stalled, mut large) = (Vec::new(), Vec::new());
+        for (&number, entry) in &self.lock().connections {
+            let standing = &entry.standing;
+            let moved = standing.moved.swap(0, Ordering::Relaxed);
+            let more = standing.share.held() > UNIT_BYTES;
+            let stalls = match more && standing.waits_for_peer.load(Ordering::SeqCst) && moved < PROGRESS_BYTES_MIN {
+                true => standing.stalls.load(Ordering::Relaxed).saturating_add(1),
+                false => 0,
+            };
+            standing.stalls.store(stalls, Ordering::Relaxed);
+            if wanted && stalls >= STALLS_MAX {
+                stalled.push(number);
+            } else if more && moved == 0 {
+                large.push(number);
+            }
+        }
+        stalled.into_iter().for_each(|number| self.tell_to_go(number, Reason::Stalled));
+        large.into_iter().for_each(|number| self.tell(number, |s| s.shrinks.store(true, Ordering::SeqCst)));
+        self.room.wake_all();
+        if self.room.has_slack() {
+            self.room.give_slack_back();
+        }
+    }
+
     /// Has a connection served as soon as there is room for it.
     async fn admit(self: &Arc<Self>, socket: OwnedFd) {
         // A peer that is gone already has no name.
@@ -379,6 +453,11 @@ impl Service {
             active_ns: AtomicU64::new(clock::monotonic().0),
             busy: AtomicBool::new(false),
             leaving: AtomicU8::new(0),
+            share: self.room.enter(),
+            waits_for_peer: AtomicBool::new(false),
+            moved: AtomicU64::new(0),
+            stalls: AtomicU8::new(0),
+            shrinks: AtomicBool::new(false),
         });
         let entry = Entry { standing: Arc::clone(&standing), waker: None };
         self.lock().connections.insert(number, entry);
@@ -420,15 +499,17 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
 async fn look_for_silent(service: Arc<Service>) {
     while service.is_accepting() {
         service.close_silent();
+        service.make_room();
         let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(LOOK_NS)));
         poll_fn(|cx| {
             service.keep_other(cx.waker());
             if !service.is_accepting() {
                 return Poll::Ready(());
             }
-            // Without connections nothing has to be looked at, and nobody wakes an idle machine.
+            // Without connections nothing has to be looked at, and nobody wakes an idle machine. The last one
+            // may have left memory to give back.
             match service.connections.load(Ordering::SeqCst) {
-                0 => Poll::Pending,
+                0 if !service.room.has_slack() => Poll::Pending,
                 _ => time.as_mut().poll(cx),
             }
         })
@@ -477,7 +558,7 @@ impl Place {
         if reason == 0 {
             return false;
         }
-        if busy {
+        if busy && reason != Reason::Stalled as u8 {
             leaving.store(0, Ordering::SeqCst);
             // Whoever waits for its place has to choose another.
             self.service.wake_others();
@@ -485,23 +566,69 @@ impl Place {
         }
         let count = match reason {
             reason if reason == Reason::Silent as u8 => &self.service.closed_silent,
+            reason if reason == Reason::Stalled as u8 => &self.service.closed_stalled,
             _ => &self.service.closed_for_room,
         };
         count.fetch_add(1, Ordering::Relaxed);
         true
     }
 
-    fn set_active(&self) {
+    fn request_bytes_max(&self) -> u64 {
+        (self.service.limits)().request_bytes_max
+    }
+
+    /// Counts what the connection holds, and gives back what was reserved beyond.
+    pub(super) fn hold(&self, bytes: u64, before: u64) {
+        self.service.room.settle(&self.standing.share, bytes, before);
+    }
+
+    /// Bytes that the connection was last known to hold.
+    pub(super) fn held(&self) -> u64 {
+        self.standing.share.held()
+    }
+
+    /// Lets the connection hold so much, if it may; `known` if all of it is known to come.
+    pub(super) fn try_hold(&self, bytes: u64, known: bool) -> bool {
+        let max = self.request_bytes_max();
+        let spare = if known { 0 } else { max / SPARE_PARTS };
+        self.service.room.try_hold(&self.standing.share, bytes, spare, max)
+    }
+
+    /// Reserves up to `more` bytes until [`Place::hold`] is called, and says what the connection may hold.
+    pub(super) fn reserve(&self, more: u64) -> u64 {
+        self.service.room.reserve(&self.standing.share, more, self.request_bytes_max())
+    }
+
+    pub(super) fn wait_for_room(&self, waker: &Waker) {
+        self.service.room.wait(self.number, waker);
+    }
+
+    pub(super) fn waits_no_more(&self) {
+        self.service.room.forget(self.number);
+    }
+
+    /// Says whether the connection waits for its peer to finish a record or to take replies.
+    pub(super) fn set_waits_for_peer(&self, waits: bool) {
+        self.standing.waits_for_peer.store(waits, Ordering::SeqCst);
+    }
+
+    /// Whether the connection was told to keep no more buffer than it needs; once.
+    pub(super) fn is_to_shrink(&self) -> bool {
+        self.standing.shrinks.load(Ordering::Relaxed) && self.standing.shrinks.swap(false, Ordering::SeqCst)
+    }
+
+    fn set_active(&self, bytes: usize) {
+        self.standing.moved.fetch_add(bytes as u64, Ordering::Relaxed);
         self.standing.active_ns.store(clock::monotonic().0, Ordering::Relaxed);
     }
 
     pub(super) fn count_in(&self, bytes: usize) {
-        self.set_active();
+        self.set_active(bytes);
         self.service.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(super) fn count_out(&self, bytes: usize) {
-        self.set_active();
+        self.set_active(bytes);
         self.service.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -526,6 +653,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         self.set_calls(0);
+        self.service.room.leave(self.number, &self.standing.share);
         let mut roster = self.service.lock();
         let own = roster.connections.remove(&self.number);
         self.service.connections.fetch_sub(1, Ordering::SeqCst);

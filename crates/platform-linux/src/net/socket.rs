@@ -94,6 +94,13 @@ impl<T: 'static> Pending<T> {
         }
     }
 
+    /// Asks that it end soon. It ends with `CANCELED`, unless its outcome is there already.
+    pub(super) fn cancel(&self) {
+        if matches!(*self.state.borrow(), State::Waiting(_)) {
+            self.reactor.cancel(self.token);
+        }
+    }
+
     /// The outcome, once.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<T> {
         let mut state = self.state.borrow_mut();

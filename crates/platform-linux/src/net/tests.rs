@@ -18,6 +18,9 @@ use super::*;
 use crate::platform::{IoChoice, LinuxPlatform, Reactors};
 use crate::scratch::Scratch;
 
+/// A call with this in its number of copies is never parked.
+const URGENT: u32 = 1 << 31;
+
 const CHOICES: [IoChoice; 2] = [IoChoice::Auto, IoChoice::Syscalls];
 
 /// What a test decides about its machines while they run.
@@ -99,12 +102,12 @@ impl Machine for Echo {
             return Poll::Pending;
         }
         self.gate.wakers.lock().unwrap().push(cx.waker().clone());
-        if self.gate.closed.load(Ordering::SeqCst) {
+        if self.gate.closed.load(Ordering::SeqCst) && self.calls[0].0 & URGENT == 0 {
             return Poll::Pending;
         }
         let (copies, bytes) = self.calls.pop_front().unwrap();
         self.bytes -= bytes.len();
-        for _ in 0..copies {
+        for _ in 0..copies & !URGENT {
             output.push(Counted::segment(bytes.slice(..bytes.len() / 2), &self.gate.output));
             output.push(Counted::segment(bytes.slice(bytes.len() / 2..), &self.gate.output));
         }
@@ -113,6 +116,10 @@ impl Machine for Echo {
 
     fn calls_in_progress(&self) -> usize {
         self.calls.len()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.bytes as u64
     }
 }
 
@@ -172,7 +179,7 @@ impl Rig {
 
 /// As many from one address as in all, and as silent as they like.
 fn limits(connections_max: usize) -> ServeLimits {
-    ServeLimits { connections_max, peer_connections_max: connections_max, idle_ns: 0 }
+    ServeLimits { connections_max, peer_connections_max: connections_max, idle_ns: 0, request_bytes_max: 1 << 30 }
 }
 
 fn serve_echo(platform: &LinuxPlatform, listener: Listener, connections_max: usize, gate: &Arc<Gate>) -> ServeHandle {
@@ -193,7 +200,7 @@ fn serve_limited(platform: &LinuxPlatform, listener: Listener, limits: ServeLimi
 
 fn exchange(stream: &mut (impl Read + Write), copies: u32, bytes: &[u8]) {
     stream.write_all(&record(copies, bytes)).unwrap();
-    let mut answer = vec![0; bytes.len() * copies as usize];
+    let mut answer = vec![0; bytes.len() * (copies & !URGENT) as usize];
     stream.read_exact(&mut answer).unwrap();
     assert!(answer.chunks(bytes.len().max(1)).all(|chunk| chunk == bytes));
 }
@@ -368,9 +375,8 @@ fn connections_at_work_are_bounded_and_others_wait_for_room() {
         served.iter_mut().for_each(|stream| stream.write_all(&record(1, b"in")).unwrap());
         rig.until(|counts| counts.calls_in_progress == 2);
         // The third: its answer is not taken, and is more than the kernel holds.
-        rig.gate.closed.store(false, Ordering::SeqCst);
         let mut deaf = rig.connect();
-        deaf.write_all(&record(200, &bytes(1, 1 << 20))).unwrap();
+        deaf.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
         deaf.read_exact(&mut [0]).unwrap();
         // Of one address all are at work, so it is refused more, and told.
         let mut refused = rig.connect();
@@ -468,6 +474,118 @@ fn connections_that_are_silent_for_long_are_closed_and_those_at_work_are_not() {
     }
 }
 
+const BOUND: u64 = 16 << 20;
+
+fn bounded(connections_max: usize) -> ServeLimits {
+    ServeLimits { request_bytes_max: BOUND, ..limits(connections_max) }
+}
+
+#[test]
+fn parked_calls_hold_at_most_the_bound_and_are_all_answered() {
+    const CLIENTS: usize = 60;
+    for choice in CHOICES {
+        let gate = Gate { closed: true.into(), ..Gate::default() };
+        let rig = Rig::limited(choice, gate, bounded(CLIENTS + 1), "127.0.0.1:0");
+        let within = |counts: ServeCounts| {
+            assert!(counts.request_bytes <= BOUND, "{} bytes are held", counts.request_bytes);
+            counts
+        };
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                let mut stream = rig.connect();
+                std::thread::spawn(move || exchange(&mut stream, 1, &bytes(client, 1 << 20)))
+            })
+            .collect();
+        rig.until(|counts| {
+            let counts = within(counts);
+            counts.calls_in_progress >= 8 && counts.calls_in_progress + counts.waiting_for_room >= CLIENTS
+        });
+        // Others go on: what they need is theirs.
+        let mut other = rig.connect();
+        exchange(&mut other, URGENT | 1, &bytes(1, 10_000));
+        assert_eq!(rig.handle.counts().closed_stalled, 0, "they wait for us, not for their peers");
+        rig.gate.open();
+        drop(other);
+        rig.until(|counts| within(counts).connections == 0);
+        clients.into_iter().for_each(|client| client.join().unwrap());
+        assert_eq!((rig.handle.counts().request_bytes, rig.handle.counts().waiting_for_room), (0, 0));
+    }
+}
+
+#[test]
+fn a_greedy_connection_leaves_room_for_others() {
+    for choice in CHOICES {
+        let gate = Gate { closed: true.into(), ..Gate::default() };
+        let rig = Rig::limited(choice, gate, bounded(10), "127.0.0.1:0");
+        // Each would fill all of it with calls that are not answered; the last one comes when the others have
+        // all that they get.
+        let mut greedy: Vec<TcpStream> = Vec::new();
+        for others in 0..3 {
+            let stream = rig.connect();
+            let mut writing = stream.try_clone().unwrap();
+            std::thread::spawn(move || {
+                let call = record(1, &bytes(1, 1 << 20));
+                for _ in 0..2 * (BOUND >> 20) {
+                    if writing.write_all(&call).is_err() {
+                        return;
+                    }
+                }
+            });
+            greedy.push(stream);
+            rig.until(|counts| counts.waiting_for_room > others);
+            let mut modest = rig.connect();
+            exchange(&mut modest, URGENT | 1, &bytes(1, 1 << 20));
+            exchange(&mut modest, URGENT | 1, &bytes(2, 1 << 20));
+            let counts = rig.handle.counts();
+            assert!(counts.request_bytes <= BOUND, "{} bytes", counts.request_bytes);
+            // The first has nearly half of it, and keeps it.
+            assert!(counts.request_bytes >= BOUND / 2 - (2 << 20), "{} bytes", counts.request_bytes);
+        }
+        greedy.iter().for_each(|stream| stream.shutdown(std::net::Shutdown::Both).unwrap());
+    }
+}
+
+#[test]
+fn silent_peers_with_unfinished_records_go_while_others_wait() {
+    for choice in CHOICES {
+        let rig = Rig::limited(choice, Gate::default(), bounded(100), "127.0.0.1:0");
+        let call = record(1, &bytes(1, 1 << 20));
+        let mut silent: Vec<_> = (0..40).map(|_| rig.connect()).collect();
+        silent.iter_mut().for_each(|stream| stream.write_all(&call[..1_000]).unwrap());
+        rig.until(|counts| {
+            assert!(counts.request_bytes <= BOUND, "{} bytes are held", counts.request_bytes);
+            counts.bytes_in >= 40_000 && counts.request_bytes > BOUND / 2
+        });
+        // It needs as much as they hold for nothing.
+        exchange(&mut rig.connect(), 1, &bytes(3, 3 << 20));
+        assert!(rig.handle.counts().closed_stalled > 0);
+        // Those that never got more than what is always theirs, or that nobody waits for, are still served.
+        let left = silent.iter_mut().filter_map(|stream| (!is_closed(stream)).then_some(stream));
+        for stream in left.take(1) {
+            stream.write_all(&call[1_000..]).unwrap();
+            stream.read_exact(&mut vec![0; 1 << 20]).unwrap();
+        }
+        drop(silent);
+        rig.until(|counts| counts.connections == 0);
+        assert_eq!(rig.handle.counts().request_bytes, 0);
+    }
+}
+
+#[test]
+fn a_silent_connection_gives_back_the_buffer_that_a_busy_one_had() {
+    for choice in CHOICES {
+        let rig = Rig::limited(choice, Gate::default(), bounded(10), "127.0.0.1:0");
+        let mut stream = rig.connect();
+        let mut reading = stream.try_clone().unwrap();
+        let reader = std::thread::spawn(move || reading.read_exact(&mut vec![0; 1_600 * 10_000]).unwrap());
+        let calls: Vec<u8> = (0..1_600).flat_map(|call| record(1, &bytes(call, 10_000))).collect();
+        stream.write_all(&calls).unwrap();
+        reader.join().unwrap();
+        rig.until(|counts| counts.request_bytes <= 16 << 10);
+        exchange(&mut stream, 2, &bytes(1, 100_000));
+    }
+}
+
 #[test]
 fn unreadable_input_closes_its_connection_alone() {
     for choice in CHOICES {
@@ -529,8 +647,7 @@ fn finish_cuts_what_takes_too_long() {
         let (mut parked, mut deaf) = (rig.connect(), rig.connect());
         parked.write_all(&record(1, b"never answered")).unwrap();
         rig.until(|counts| counts.calls_in_progress == 1);
-        rig.gate.closed.store(false, Ordering::SeqCst);
-        deaf.write_all(&record(200, &bytes(1, 1 << 20))).unwrap();
+        deaf.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
         // It reads nothing, so its send is stuck.
         deaf.read_exact(&mut [0]).unwrap();
         assert_eq!(rig.finish(10 * Nanos::MILLISECOND), 2);

@@ -74,7 +74,12 @@ impl Here {
         let machines = Server::new(Arc::clone(&volume), Admission::AnyPeer);
         let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
         let connections = connections_max();
-        let most = move || ServeLimits { connections_max: connections, peer_connections_max: connections, idle_ns: 0 };
+        let most = move || ServeLimits {
+            connections_max: connections,
+            peer_connections_max: connections,
+            idle_ns: 0,
+            request_bytes_max: engine::settings::Knob::NfsRequestBytes.info().default,
+        };
         let handle = serve(&platform, vec![listener], most, |_| {}, machine);
         let relay = LimitedRelay::new(address, limits.link_bits_per_s).map_err(|error| error.to_string())?;
         Ok(Self { relay, handle, engine, _volume: volume, platform, _reactors: reactors, export })

@@ -1,0 +1,129 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::task::Wake;
+
+use super::*;
+
+const MIB: u64 = 1 << 20;
+
+/// Takes more, a step at a time, until there is none; says how much it has then.
+fn take_all(room: &Room, share: &Share, step: u64, max: u64) -> u64 {
+    while room.try_hold(share, share.held() + step, 0, max) {}
+    share.held()
+}
+
+#[test]
+fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
+    let (room, max) = (Room::default(), 64 * MIB);
+    let (one, two) = (room.enter(), room.enter());
+    assert!((31 * MIB..=32 * MIB).contains(&take_all(&room, &one, MIB, max)), "half: {}", one.held());
+    assert!((15 * MIB..=16 * MIB).contains(&take_all(&room, &two, MIB, max)), "half of the rest: {}", two.held());
+    // All at once is not more than step by step.
+    let three = room.enter();
+    assert!(!room.try_hold(&three, 9 * MIB, 0, max) && room.try_hold(&three, 7 * MIB, 0, max));
+    // Any number of further ones have their units, and nothing more once those are all there is.
+    let crowd: Vec<_> = (0..600).map(|_| room.enter()).collect();
+    assert!(crowd.iter().all(|share| room.try_hold(share, UNIT_BYTES, 0, max)));
+    assert!(!room.try_hold(&crowd[0], UNIT_BYTES + 1, 0, max));
+    assert_eq!(room.reserve(&crowd[0], MIB, max), UNIT_BYTES);
+    room.leave(1, &one);
+    assert!(room.try_hold(&crowd[0], MIB, 0, max), "what came back is there for others");
+    assert!(!room.try_hold(&crowd[1], MIB, 64 * MIB, max), "not what is to be left free");
+    room.settle(&crowd[0], 0, MIB);
+    room.leave(2, &two);
+    room.leave(3, &three);
+    crowd.iter().enumerate().for_each(|(at, share)| room.leave(4 + at as u64, share));
+    assert_eq!(room.taken.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn those_that_want_much_get_equal_parts() {
+    for (connections, max) in [(1, 64 * MIB), (3, 64 * MIB), (20, 64 * MIB), (200, 256 * MIB)] {
+        let room = Room::default();
+        let shares: Vec<_> = (0..connections).map(|_| room.enter()).collect();
+        // In turns, as connections of the same speed do.
+        let step = UNIT_BYTES;
+        while shares.iter().filter(|share| room.try_hold(share, share.held() + step, 0, max)).count() > 0 {}
+        let part = (max - connections * UNIT_BYTES) / (connections + 1) + UNIT_BYTES;
+        for share in &shares {
+            assert!(share.held().abs_diff(part) <= 2 * step, "{} of {part} for {connections}", share.held());
+        }
+    }
+}
+
+#[test]
+fn what_is_reserved_for_a_moment_comes_back() {
+    let (room, max) = (Room::default(), 64 * MIB);
+    let share = room.enter();
+    assert!(room.try_hold(&share, 2 * MIB, 0, max));
+    assert_eq!(room.reserve(&share, MIB, max), 3 * MIB);
+    room.settle(&share, 2 * MIB, 2 * MIB);
+    assert_eq!(room.taken.load(Ordering::SeqCst), 2 * MIB);
+}
+
+struct Flag(AtomicU64);
+
+impl Wake for Flag {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn those_that_wait_are_woken_in_turn() {
+    let (room, max) = (Room::default(), 64 * MIB);
+    let holder = room.enter();
+    let flags: Vec<_> = (0..3 * WAKES_MAX).map(|_| Arc::new(Flag(AtomicU64::new(0)))).collect();
+    for _ in 0..3 {
+        // Those that were woken in vain wait again, behind the others.
+        for (number, flag) in flags.iter().enumerate() {
+            room.wait(number as u64 + 1, &Waker::from(Arc::clone(flag)));
+        }
+        assert!(room.try_hold(&holder, 2 * MIB, 0, max));
+        room.settle(&holder, 0, 2 * MIB);
+    }
+    assert!(flags.iter().all(|flag| flag.0.load(Ordering::SeqCst) == 1), "one of three turns each");
+    room.forget(1);
+    room.wake_all();
+    assert_eq!(room.waiters(), 0);
+}
+
+/// Connections of several threads take, keep and give back at random: the bound holds at every moment,
+/// and when all have gone nothing is taken.
+#[test]
+fn random_threads_never_take_more_than_the_bound() {
+    let max = 16 * MIB;
+    let room = Room::default();
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let room = &room;
+            scope.spawn(move || {
+                let mut state = 0x9e37_79b9_7f4a_7c15 ^ (thread + 1);
+                let mut random = move |below: u64| {
+                    state ^= state << 13;
+                    state ^= state >> 7;
+                    state ^= state << 17;
+                    state % below
+                };
+                let shares: Vec<_> = (0..8).map(|_| room.enter()).collect();
+                for _ in 0..20_000 {
+                    let share = &shares[random(8) as usize];
+                    let before = share.taken();
+                    match random(3) {
+                        0 => _ = room.try_hold(share, random(4 * MIB), random(2) * MIB, max),
+                        1 => {
+                            let may = room.reserve(share, random(2 * MIB), max);
+                            assert!(may >= UNIT_BYTES, "less than its unit");
+                            room.settle(share, random(may + 1), before);
+                        }
+                        _ => room.settle(share, random(share.held() + 1), before),
+                    }
+                    let taken = room.taken.load(Ordering::SeqCst);
+                    assert!(taken <= max, "{taken} of {max}");
+                }
+                shares.iter().for_each(|share| room.leave(thread, share));
+            });
+        }
+    });
+    assert_eq!(room.taken.load(Ordering::SeqCst), 0);
+}
