@@ -3,9 +3,12 @@
 //! Owns: the sentences. Does not own: the figures.
 //! Invariants: each claim about figures is made from the runs at hand.
 
+use super::cell::{Cell, PathsOf};
+use super::kernel_reads;
+use super::parts::{self, BASE};
+use super::plan::Case;
 use super::published::{self, SPEEDS};
-use super::tables::{BASE, base_of, gain, of_case};
-use super::{Case, Cell, PathsOf, findings, parts};
+use super::tables::{base_of, gain, of_case};
 
 fn named(cell: &Cell, percent: f64) -> String {
     format!("{} at {} MiB ({percent:+.1} %)", cell.variant(), cell.size_mib)
@@ -138,11 +141,11 @@ fn beside_others(cells: &[Cell], says: &mut Vec<String>) {
 
 fn reads(paths: &PathsOf, says: &mut Vec<String>) {
     let shown = paths.iter().flat_map(|(variant, paths)| paths.keys().map(|path| (*variant, path)));
-    let shown: Vec<_> = shown.filter(|(_, path)| findings::is_shown(path)).collect();
+    let shown: Vec<_> = shown.filter(|(_, path)| kernel_reads::is_shown(path)).collect();
     if shown.is_empty() {
         return;
     }
-    let wrong = shown.iter().filter(|(variant, path)| findings::expected(variant, path) != Some(path.1)).count();
+    let wrong = shown.iter().filter(|(variant, path)| kernel_reads::expected(variant, path) != Some(path.1)).count();
     says.push(match wrong {
         0 => "Every call that was let through, or wrote one chunk, read exactly as many shared counters as the kernel's \
               code does: let through, 14 of all devices and 4 of one before the patch, 9 and 2 after it; 8 and none in the \

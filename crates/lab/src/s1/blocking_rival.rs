@@ -16,7 +16,8 @@ use engine::throttle::Driver;
 use engine::{Boxed, DeviceId, Flush, FlushDriver, Nanos, PutBack, RunEnd};
 use report::{Fields, Row};
 
-use super::{Asked, Variant, submission_costs};
+use super::machines::{Variant, submission_costs};
+use super::options::Asked;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, rounded, row};
 

@@ -6,12 +6,9 @@
 use report::{Align, Axis, Figure, Plot, Quantity, Row, Series, Shape, Table};
 use serde_json::Value;
 
-use super::DISK_CACHE_KIB;
-use super::two_writers::Ran;
+use super::machines::DISK_CACHE_KIB;
+use super::two_writers::{PLOTTED, Ran};
 use crate::experiment::Findings;
-
-/// Samples between points of a plot: a second.
-pub(super) const PLOTTED: usize = 10;
 
 /// Title of a column, and the metric or parameter in it.
 type Column = (&'static str, &'static str);

@@ -8,7 +8,7 @@ use report::{Align, Bar, Bars, Cell, Quantity, Table};
 use super::drains::{self, Drain};
 use super::loops::Work;
 use super::published::{Line, MACHINES, Said, TABLE, why};
-use super::{Measured, VARIANTS};
+use super::variants::{Measured, VARIANTS};
 use crate::experiment::Findings;
 use crate::statistics::Repetition;
 

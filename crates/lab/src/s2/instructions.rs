@@ -1,6 +1,6 @@
 //! Instructions of an operation, counted by callgrind.
 //!
-//! Owns: finding valgrind, running this program again under it with `--count`, the difference of two counts.
+//! Owns: its option, finding valgrind, running this program again under it with `--count`, the difference of two counts.
 //! Does not own: the loops. Invariants: a count is the difference of two runs that differ in the number of
 //! operations alone, so starting and stopping are not in it; what cannot be counted is said and left out.
 
@@ -8,7 +8,16 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::loops::{Load, Work};
-use super::{COUNT, VARIANTS};
+use super::variants::VARIANTS;
+use crate::experiment::OptionInfo;
+
+/// The option that this program is run again with.
+pub(super) const COUNT: OptionInfo = OptionInfo {
+    name: "count",
+    value: "LOOP:VARIANT:N",
+    default: "",
+    doc: "Run a loop N times and say nothing: what callgrind looks at",
+};
 
 /// Most operations of a counting run.
 const OPERATIONS_MAX: u64 = 10_000_000;

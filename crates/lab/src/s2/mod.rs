@@ -1,7 +1,7 @@
 //! Experiment s2: a page allocator whose fast path searches nothing, and its drain.
 //!
-//! Owns: the options, the order of the parts, which variants take part.
-//! Does not own: the allocators (`frames`), how long to repeat (`statistics`).
+//! Owns: the options, the order of the parts.
+//! Does not own: which allocators take part (`variants`), how long to repeat (`statistics`).
 //! Invariants: every variant runs the same loops over the same memory, compiled from one source; a gain
 //! is against the single list, and there is none where the intervals overlap.
 //!
@@ -15,15 +15,16 @@ mod loops;
 mod published;
 #[cfg(test)]
 mod tests;
+mod variants;
 
-use frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};
-use frames::{Allocator, Magazines};
 use report::{Fields, Row, Source};
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::statistics::{Estimate, Repetition, compare};
+use crate::statistics::{Repetition, compare};
 use drains::Contents;
+use instructions::COUNT;
 use loops::{Load, Memory, Work};
+use variants::{Measured, VARIANTS};
 
 const CONTENTS: OptionInfo = OptionInfo {
     name: "contents",
@@ -46,55 +47,8 @@ const INSTRUCTIONS: OptionInfo = OptionInfo {
     default: "auto",
     doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
 };
-const COUNT: OptionInfo = OptionInfo {
-    name: "count",
-    value: "LOOP:VARIANT:N",
-    default: "",
-    doc: "Run a loop N times and say nothing: what callgrind looks at",
-};
-
 /// The experiment.
 pub(crate) struct S2;
-
-/// One allocator.
-struct Variant {
-    name: &'static str,
-    run: fn(&Load, &Memory) -> Result<f64, String>,
-}
-
-/// All, the one that gains are against first.
-const VARIANTS: [Variant; 5] = [
-    Variant { name: "SingleList", run: run::<Zone<SingleList>> },
-    Variant { name: "ListPerClass", run: run::<Zone<ListPerClass>> },
-    Variant { name: "BatchedDrain", run: run::<Zone<BatchedDrain>> },
-    Variant { name: "ZoneTunables", run: run::<Zone<ZoneTunables>> },
-    Variant { name: "afflux", run: run::<Magazines> },
-];
-
-/// 512 MiB: from that size on `batch` and `high` are those of the published vectors, 31 and 186.
-const FRAMES: u32 = 1 << 17;
-
-fn run<A: Allocator>(load: &Load, memory: &Memory) -> Result<f64, String> {
-    loops::run(&A::new(FRAMES), load, memory)
-}
-
-/// How a loop went, by variant.
-struct Measured {
-    work: Work,
-    threads: usize,
-    estimates: Vec<Estimate>,
-    /// Whether each interval was within the wanted share of its mean.
-    sure: bool,
-    instructions: Vec<Option<f64>>,
-}
-
-impl Measured {
-    /// By how many percent more a variant does in the same time than the single list, if that is sure.
-    fn gain_percent(&self, variant: usize) -> Option<f64> {
-        let (base, own) = (&self.estimates[0], &self.estimates[variant]);
-        own.differs_from(base).then(|| (base.mean / own.mean - 1.0) * 100.0)
-    }
-}
 
 /// What was asked for, read.
 struct Asked {

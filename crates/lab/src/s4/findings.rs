@@ -4,6 +4,7 @@
 //! Does not own: the figures; what was measured (`measured`).
 //! Invariants: a sentence that names a figure takes it from the rows.
 
+mod columns;
 mod measured;
 
 use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
@@ -12,6 +13,7 @@ use super::plan::Plan;
 use super::published;
 use super::simulated::{Cell, VARIANTS};
 use crate::experiment::Findings;
+use columns::{column_title, table};
 pub(super) use measured::add_measured;
 
 /// What a mean is taken of.
@@ -30,18 +32,6 @@ fn mean(cells: &[Cell], variant: &str, centisecs: u64, metric: Metric) -> Option
     let of_column = |cell: &&Cell| cell.variant == variant && cell.centisecs == centisecs;
     let values: Vec<f64> = cells.iter().filter(of_column).map(metric).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-fn column_title(centisecs: u64) -> String {
-    if centisecs == 0 { "off".to_owned() } else { format!("{centisecs} cs") }
-}
-
-/// A table whose columns are the centiseconds.
-fn table(plan: &Plan, caption: &str, first: &str, align: Align) -> Table {
-    let titles: Vec<String> = plan.centisecs.iter().map(|&centisecs| column_title(centisecs)).collect();
-    let columns: Vec<(&str, Align)> =
-        std::iter::once((first, align)).chain(titles.iter().map(|title| (title.as_str(), Align::Right))).collect();
-    Table::new(caption, &columns)
 }
 
 /// Ours, and by how much it is off.

@@ -1,15 +1,15 @@
 //! Rows, table and plots of the case `kernel`.
 //!
 //! Owns: how the two sides are shown beside each other, what is said of them.
-//! Does not own: the runs, the figures (`kernel`).
+//! Does not own: the runs, the figures (`written`).
 //! Invariants: what is more than the goal apart carries a mark.
 
 use report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
 use super::compare::{Look, deviation};
-use super::kernel::{FILLING_S, Figures, Form, GOAL, Written, apart_by_second, by_second, figures};
 use super::plan::Rate;
 use super::surroundings::{BEFORE_S, Surroundings};
+use super::written::{FILLING_S, Figures, Form, GOAL, Written, apart_by_second, by_second, figures};
 use crate::experiment::{Findings, Watch};
 
 /// Both sides of a form.

@@ -10,7 +10,7 @@ use simulator::catalogue::{DeviceChoice, Model};
 use workloads::Job;
 use workloads::fio::{self, Surroundings};
 
-use super::{DIRECTORY, JOB, MEMORY, RATES};
+use super::options::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
 use crate::options;
 

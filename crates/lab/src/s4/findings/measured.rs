@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use report::{Align, Axis, Plot, Quantity, Series, Shape, Table};
 
-use super::column_title;
+use super::columns::column_title;
 use crate::experiment::Findings;
 use crate::s4::measured::{Measured, Outcome};
 use crate::s4::plan::Plan;
