@@ -131,7 +131,7 @@ impl Experiment for S0 {
     }
 
     fn options(&self) -> &'static [OptionInfo] {
-        &[plan::CASE, plan::VARIANT, plan::SIZE_MIB, plan::RUNS, plan::MEMORY]
+        plan::OPTIONS
     }
 
     fn can_measure(&self) -> bool {

@@ -18,19 +18,14 @@ use workloads::{BlockSizes, Job, Workload};
 
 use super::compare::Look;
 use super::kernel_page::{self, Compared};
-use super::options::{DIRTYABLE, FORMS, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS};
+use super::options::{DIRTYABLE, FORMS, FormKind, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS};
 use super::plain_writer;
 use super::plan::{Rate, directory, model, rates};
 use super::simulated;
 use super::surroundings::{BEFORE_S, PIECE, Surroundings};
 use super::written::{BLOCK_BYTES, Form, Written};
 use crate::experiment::{Findings, LabError, Request, Watch};
-use crate::options;
 
-/// Least limit in bytes: what a writer dirties between two decisions is small beside it.
-const LIMIT_BYTES_MIN: u64 = 16 << 20;
-/// Most that a limit or a memory may have.
-const BYTES_MAX: u64 = 1_000_000_000_000;
 /// Where their disk is in the simulation.
 const OTHERS: &str = "/others";
 /// What of dirtyable memory may be dirty: `vm.dirty_ratio` of 20 %, rounded as the kernel does.
@@ -41,7 +36,7 @@ const OTHERS_SYNC_EVERY: u64 = 16;
 const MEMORY_BYTES: u64 = 22 << 30;
 
 pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-    let seconds = request.value(&WRITER_SECONDS, options::number(11, 600))?;
+    let seconds = WRITER_SECONDS.value(request)?;
     let seconds = if request.quick { seconds.min(20) } else { seconds };
     let forms = forms(request)?;
     let given = given(request, seconds)?;
@@ -66,23 +61,24 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
 }
 
 fn forms(request: &Request) -> Result<Vec<Form>, LabError> {
-    let max_bytes = request.value(&MAX_BYTES, options::size(0, BYTES_MAX))?;
-    let limit_bytes = request.value(&LIMIT_BYTES, options::size(LIMIT_BYTES_MIN, BYTES_MAX))?;
-    let forms = request.list(&FORMS, |name| match name {
-        "tuned" => Ok(Form { name: "kernel-tuned", max_bytes, limit_bytes: None }),
-        "bytes" => Ok(Form { name: "kernel-bytes", max_bytes: 0, limit_bytes: Some((limit_bytes, limit_bytes / 2)) }),
-        "default" => Ok(Form { name: "kernel-default", max_bytes: 0, limit_bytes: None }),
-        _ => Err("none of 'tuned', 'bytes' and 'default'".to_owned()),
-    })?;
+    let max_bytes = MAX_BYTES.value(request)?;
+    let limit_bytes = LIMIT_BYTES.value(request)?;
+    let form = |kind| match kind {
+        FormKind::Tuned => Form { name: "kernel-tuned", max_bytes, limit_bytes: None },
+        FormKind::Bytes => {
+            Form { name: "kernel-bytes", max_bytes: 0, limit_bytes: Some((limit_bytes, limit_bytes / 2)) }
+        }
+        FormKind::Default => Form { name: "kernel-default", max_bytes: 0, limit_bytes: None },
+    };
+    let forms: Vec<Form> = FORMS.list(request)?.into_iter().map(form).collect();
     Ok(if request.quick { forms.into_iter().take(1).collect() } else { forms })
 }
 
 /// The machine of a run that is only simulated.
 fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
-    let dirtyable = options::or_nothing(options::size(0, BYTES_MAX));
-    let dirtyable = request.value(&DIRTYABLE, dirtyable)?.unwrap_or(MEMORY_BYTES);
-    let others = request.value(&OTHERS_RATE, options::rate(0, 10_000_000_000))?;
-    let hz = request.value(&TICKS, options::number(1, 1_000_000))?;
+    let dirtyable = DIRTYABLE.value_if_given(request)?.unwrap_or(MEMORY_BYTES);
+    let others = OTHERS_RATE.value(request)?;
+    let hz = TICKS.value(request)?;
     Ok(Surroundings {
         dirty_limit_bytes: dirtyable / 4096 * DIRTY_OF_4096,
         hz,

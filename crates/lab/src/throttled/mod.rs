@@ -41,13 +41,9 @@ impl Experiment for Throttled {
     }
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-        let case = request.value(&options::CASE, |text| match text {
-            "jobs" | "kernel" => Ok(text.to_owned()),
-            _ => Err("neither 'jobs' nor 'kernel'".to_owned()),
-        })?;
-        match case.as_str() {
-            "jobs" => jobs::run(request, watch),
-            _ => kernel::run(request, watch),
+        match options::CASE.value(request)? {
+            options::Case::Jobs => jobs::run(request, watch),
+            options::Case::Kernel => kernel::run(request, watch),
         }
     }
 }
