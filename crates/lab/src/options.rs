@@ -1,41 +1,127 @@
-//! Reading the values of options: numbers and amounts in a range, in one wording for all experiments.
+//! Options with the type of their value: name, unit, range and default stand in one place, and are read in
+//! one wording for all experiments.
 //!
 //! Owns: the words in which a value is refused, which name the value and the range.
 //! Does not own: which options there are, and their ranges (the experiments).
-//! Invariants: what a reader accepts is in its range.
+//! Invariants: what an option reads is in its range.
+
+use std::ops::RangeInclusive;
 
 use simulator::catalogue::Unit;
 
-/// Reads a whole number from `min` to `max`.
-pub(crate) fn number(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> {
-    in_range("a number", "", Unit::Count, min, max)
+use crate::experiment::{LabError, OptionInfo, Request};
+
+/// An option, and how its value is read.
+pub(crate) struct TypedOption<T: 'static> {
+    pub(crate) info: OptionInfo,
+    reader: Reader<T>,
 }
 
-/// Reads bytes from `min` to `max`.
-pub(crate) fn size(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> {
-    in_range("a size", ", as 65536, 64KiB or 1GB", Unit::Bytes, min, max)
+enum Reader<T: 'static> {
+    Amount { what: &'static str, examples: &'static str, unit: Unit, range: RangeInclusive<u64>, of: fn(u64) -> T },
+    Choice { known: &'static [(&'static str, T)], refusal: &'static str },
+    Parsed(fn(&str) -> Result<T, String>),
 }
 
-/// Reads bytes a second from `min` to `max`.
-pub(crate) fn rate(min: u64, max: u64) -> impl Fn(&str) -> Result<u64, String> {
-    in_range("a rate", ", as 25MB or 5MiB", Unit::BytesPerSecond, min, max)
+/// A whole number in a range.
+pub(crate) const fn number(info: OptionInfo, range: RangeInclusive<u64>) -> TypedOption<u64> {
+    amount(info, "a number", "", Unit::Count, range)
 }
 
-/// Reads by `read`, or nothing where the text is empty.
-pub(crate) fn or_nothing<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
-    move |text| if text.is_empty() { Ok(None) } else { read(text).map(Some) }
+/// Bytes in a range.
+pub(crate) const fn size(info: OptionInfo, range: RangeInclusive<u64>) -> TypedOption<u64> {
+    amount(info, "a size", ", as 65536, 64KiB or 1GB", Unit::Bytes, range)
 }
 
-fn in_range(
+/// Bytes a second in a range.
+pub(crate) const fn rate(info: OptionInfo, range: RangeInclusive<u64>) -> TypedOption<u64> {
+    amount(info, "a rate", ", as 25MB or 5MiB", Unit::BytesPerSecond, range)
+}
+
+const fn amount(
+    info: OptionInfo,
     what: &'static str,
     examples: &'static str,
     unit: Unit,
-    min: u64,
-    max: u64,
-) -> impl Fn(&str) -> Result<u64, String> {
-    move |text| {
-        let value = unit.parse(text).filter(|value| (min..=max).contains(value));
-        value.ok_or_else(|| format!("'{text}' is not {what} from {} to {}{examples}", unit.show(min), unit.show(max)))
+    range: RangeInclusive<u64>,
+) -> TypedOption<u64> {
+    TypedOption { info, reader: Reader::Amount { what, examples, unit, range, of: std::convert::identity } }
+}
+
+/// One of the known values. The refusal may name `{value}`, the `{known}` ones and the `{default}`.
+pub(crate) const fn choice<T>(
+    info: OptionInfo,
+    known: &'static [(&'static str, T)],
+    refusal: &'static str,
+) -> TypedOption<T> {
+    TypedOption { info, reader: Reader::Choice { known, refusal } }
+}
+
+/// A value with a syntax of its own.
+pub(crate) const fn parsed<T>(info: OptionInfo, read: fn(&str) -> Result<T, String>) -> TypedOption<T> {
+    TypedOption { info, reader: Reader::Parsed(read) }
+}
+
+impl<T: Clone> TypedOption<T> {
+    /// The value given, or the default.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] when it is not in the range.
+    pub(crate) fn value(&self, request: &Request) -> Result<T, LabError> {
+        request.value(&self.info, |text| self.read(text))
+    }
+
+    /// The value given, or nothing where the text is empty.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] when it is not in the range.
+    pub(crate) fn value_if_given(&self, request: &Request) -> Result<Option<T>, LabError> {
+        self.has_text(request).then(|| self.value(request)).transpose()
+    }
+
+    /// The values given, or the defaults, each once.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] when one is not in the range.
+    pub(crate) fn list(&self, request: &Request) -> Result<Vec<T>, LabError> {
+        request.list(&self.info, |text| self.read(text))
+    }
+
+    /// The values given, or nothing where the text is empty.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] when one is not in the range.
+    pub(crate) fn list_if_given(&self, request: &Request) -> Result<Option<Vec<T>>, LabError> {
+        self.has_text(request).then(|| self.list(request)).transpose()
+    }
+
+    /// Refuses the value for a reason that the option alone does not know.
+    pub(crate) fn refused(&self, request: &Request, why: String) -> LabError {
+        LabError::Value { name: self.info.name, value: request.text(&self.info).to_owned(), why }
+    }
+
+    fn has_text(&self, request: &Request) -> bool {
+        !request.text(&self.info).is_empty()
+    }
+
+    /// Reads one value; what is refused is said with what can be used.
+    pub(crate) fn read(&self, text: &str) -> Result<T, String> {
+        match &self.reader {
+            Reader::Amount { what, examples, unit, range, of } => {
+                let value = unit.parse(text).filter(|value| range.contains(value));
+                let (min, max) = (unit.show(*range.start()), unit.show(*range.end()));
+                value.map(of).ok_or_else(|| format!("'{text}' is not {what} from {min} to {max}{examples}"))
+            }
+            Reader::Choice { known, refusal } => {
+                let found = known.iter().find(|(name, _)| *name == text);
+                found.map(|(_, value)| value.clone()).ok_or_else(|| {
+                    let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+                    let said = refusal.replace("{known}", &names.join(", ")).replace("{default}", self.info.default);
+                    said.replace("{value}", text)
+                })
+            }
+            Reader::Parsed(read) => read(text),
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use super::HardwareError;
+use super::error::HardwareError;
 
 /// Runs a program; its output without the last line end.
 pub(crate) fn run(program: &str, arguments: &[&str]) -> Result<String, HardwareError> {

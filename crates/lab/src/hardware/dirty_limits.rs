@@ -9,7 +9,7 @@ use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-use super::HardwareError;
+use super::error::HardwareError;
 
 /// The knobs, each with the one that it takes the place of. A limit and its ratio put each other out of force,
 /// and the background is last: it has to be below.

@@ -5,8 +5,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::HardwareError;
 use super::command::{run, run_down};
+use super::error::HardwareError;
 
 /// A mounted debugfs.
 pub struct KernelDebug {

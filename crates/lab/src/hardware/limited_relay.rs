@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::HardwareError;
+use super::error::HardwareError;
 
 /// Connections relayed at once; more are closed.
 const CONNECTIONS_MAX: usize = 16;

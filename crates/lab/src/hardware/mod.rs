@@ -9,6 +9,7 @@
 
 mod command;
 mod dirty_limits;
+mod error;
 mod kernel_debug;
 mod limited_device;
 mod limited_relay;
@@ -16,19 +17,12 @@ mod slow_disk;
 mod slow_network;
 
 pub use dirty_limits::DirtyLimits;
+pub use error::HardwareError;
 pub use kernel_debug::KernelDebug;
 pub use limited_device::LimitedDevice;
 pub use limited_relay::LimitedRelay;
 pub use slow_disk::{DiskRates, SlowDisk, free_bytes};
 pub use slow_network::SlowNetwork;
-
-/// Why hardware could not be had.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct HardwareError {
-    /// What was tried and what the host said.
-    pub what: String,
-}
 
 #[cfg(test)]
 mod tests;

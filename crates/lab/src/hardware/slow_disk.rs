@@ -10,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::HardwareError;
 use super::command::{run, run_down};
+use super::error::HardwareError;
 
 /// Where the block controller of version 1 has its files; at the root they act on everybody,
 /// writeback by kernel threads included.

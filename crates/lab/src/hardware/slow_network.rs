@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::HardwareError;
 use super::command::{run, run_down};
+use super::error::HardwareError;
 
 /// Two network namespaces with a slow link between them.
 pub struct SlowNetwork {

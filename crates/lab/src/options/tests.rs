@@ -1,24 +1,54 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use super::*;
+
+const fn info(default: &'static str) -> OptionInfo {
+    OptionInfo { name: "it", value: "IT", default, doc: "what is tried" }
+}
+
+const COUNT: TypedOption<u64> = number(info("7"), 1..=2000);
+const SOME: TypedOption<u64> = number(info(""), 1..=2);
+const ANY: TypedOption<u64> = number(info(""), 0..=u64::MAX);
+const BYTES: TypedOption<u64> = size(info(""), 4096..=1 << 20);
+const SPEED: TypedOption<u64> = rate(info(""), 100_000..=10_000_000_000);
+const SIDE: TypedOption<bool> =
+    choice(info("left"), &[("left", true), ("right", false)], "'{value}' is none of {known}");
+
+fn given(value: &str) -> Request {
+    Request { given: vec![("it".to_owned(), value.to_owned())], ..Request::default() }
+}
 
 #[test]
 fn the_ends_of_a_range_are_in_it() {
-    assert_eq!([1, 2000].map(|value| number(1, 2000)(&value.to_string())), [Ok(1), Ok(2000)]);
-    assert_eq!(["4KiB", "100 GB"].map(|text| size(4096, 100_000_000_000)(text)), [Ok(4096), Ok(100_000_000_000)]);
-    assert_eq!(["1MB", "50MB/s"].map(|text| rate(1_000_000, 50_000_000)(text)), [Ok(1_000_000), Ok(50_000_000)]);
-    assert_eq!([or_nothing(number(1, 2))(""), or_nothing(number(1, 2))("2")], [Ok(None), Ok(Some(2))]);
+    assert_eq!([1, 2000].map(|value| COUNT.read(&value.to_string())), [Ok(1), Ok(2000)]);
+    assert_eq!(["4KiB", "1 MiB"].map(|text| BYTES.read(text)), [Ok(4096), Ok(1 << 20)]);
+    assert_eq!(["100kB", "10GB/s"].map(|text| SPEED.read(text)), [Ok(100_000), Ok(10_000_000_000)]);
+    assert_eq!(["left", "right"].map(|text| SIDE.read(text)), [Ok(true), Ok(false)]);
+}
+
+#[test]
+fn what_is_not_given_is_the_default_or_nothing() {
+    assert_eq!((COUNT.value(&Request::default()).unwrap(), COUNT.value(&given("8")).unwrap()), (7, 8));
+    assert_eq!(SOME.value_if_given(&Request::default()).unwrap(), None);
+    assert_eq!(SOME.value_if_given(&given("2")).unwrap(), Some(2));
+    assert_eq!(SOME.list_if_given(&given("")).unwrap(), None);
+    assert_eq!(SOME.list_if_given(&given("2, 1")).unwrap(), Some(vec![2, 1]));
+    assert_eq!((SIDE.value(&Request::default()).unwrap(), COUNT.list(&Request::default()).unwrap()), (true, vec![7]));
 }
 
 #[test]
 fn what_is_refused_is_named_with_the_range() {
     for (refused, words) in [
-        (number(1, 2000)("0"), "'0' is not a number from 1 to 2000"),
-        (number(1, 2000)("-5"), "'-5' is not a number from 1 to 2000"),
-        (number(0, u64::MAX)("99999999999999999999"), "is not a number from 0 to 18446744073709551615"),
-        (size(4096, 1 << 20)("1MB or so"), "'1MB or so' is not a size from 4 KiB to 1 MiB, as 65536, 64KiB or 1GB"),
-        (size(4096, 1 << 20)("2MiB"), "'2MiB' is not a size"),
-        (rate(100_000, 10_000_000_000)("5"), "'5' is not a rate from 100 kB/s to 10 GB/s, as 25MB or 5MiB"),
+        (COUNT.read("0").err(), "'0' is not a number from 1 to 2000"),
+        (COUNT.read("-5").err(), "'-5' is not a number from 1 to 2000"),
+        (ANY.read("99999999999999999999").err(), "is not a number from 0 to 18446744073709551615"),
+        (BYTES.read("1MB or so").err(), "'1MB or so' is not a size from 4 KiB to 1 MiB, as 65536, 64KiB or 1GB"),
+        (BYTES.read("2MiB").err(), "'2MiB' is not a size"),
+        (SPEED.read("5").err(), "'5' is not a rate from 100 kB/s to 10 GB/s, as 25MB or 5MiB"),
+        (SIDE.read("up {known}").err(), "'up {known}' is none of left, right"),
+        (SOME.value(&given("3")).err().map(|error| error.to_string()), "--it 3: '3' is not a number from 1 to 2"),
+        (Some(SOME.refused(&given("2"), "too late".to_owned()).to_string()), "--it 2: too late"),
     ] {
-        assert!(refused.as_ref().is_err_and(|why| why.contains(words)), "{refused:?}");
+        assert!(refused.as_ref().is_some_and(|why| why.contains(words)), "{refused:?}");
     }
-    assert!(or_nothing(number(1, 2))("3").is_err());
 }

@@ -1,11 +1,22 @@
 //! What s0 shows and what it does not, in sentences.
 //!
-//! Owns: the sentences. Does not own: the figures.
+//! Owns: the sentences; those that no run changes stand in `conclusions.md`. Does not own: the figures.
 //! Invariants: each claim about figures is made from the runs at hand.
 
+use super::cell::{Cell, PathsOf};
+use super::kernel_reads;
+use super::parts::{self, BASE};
+use super::plan::Case;
 use super::published::{self, SPEEDS};
-use super::tables::{BASE, base_of, gain, of_case};
-use super::{Case, Cell, PathsOf, findings, parts};
+use super::tables::{base_of, gain, of_case};
+use crate::prose::{paragraph, section};
+
+const TEXT: &str = include_str!("conclusions.md");
+const THE_EIGHTH: &str = section(TEXT, "the eighth");
+const THE_JULY_DIFF: &str = section(TEXT, "the July diff");
+const BESIDE_OTHERS: &str = section(TEXT, "beside others");
+const NOT_SIMULATED: &str = section(TEXT, "not simulated");
+const FITTED: &str = section(TEXT, "fitted");
 
 fn named(cell: &Cell, percent: f64) -> String {
     format!("{} at {} MiB ({percent:+.1} %)", cell.variant(), cell.size_mib)
@@ -100,24 +111,13 @@ fn part(cells: &[Cell], says: &mut Vec<String>) {
             (without / with - 1.0) * 100.0
         ));
     }
-    says.push(
-        "The posted diffs keep that eighth. But those of August and September test the device's dirty count before \
-         they assign it, and read the device's counters only if it is not 0. Where it happens to hold 0, the device is \
-         never held against its share, eighth or not, and only the limit of all devices is left, as in the last variant \
-         of the first table. That the kernel as compiled did so is not shown. The merged form always reads them."
-            .to_owned(),
-    );
+    says.push(paragraph(THE_EIGHTH));
     let seed = of_case(cells, Case::Parts).find(|cell| cell.variant() == "s0-seed" && cell.size_mib == 700);
     let seed = seed.map_or_else(String::new, |cell| {
         let waited_s = cell.mean(|run| run.pause_s);
         format!(" Without it (s0-seed, its device not tested) the writer waits {waited_s:.2} s at 700 MiB.")
     });
-    says.push(format!(
-        "Of the July diff, whose table this is, no copy was found: known are the table, that it reads fewer \
-         counters and that the flag is cleared inside of the loop at one of four exits (both from the seed's thread). \
-         s0-july takes the rest from August. If July's had the same slip, it must have had August's test of the limit \
-         of all as well, or nothing would stop the writer.{seed}"
-    ));
+    says.push(paragraph(THE_JULY_DIFF) + &seed);
 }
 
 fn beside_others(cells: &[Cell], says: &mut Vec<String>) {
@@ -128,21 +128,20 @@ fn beside_others(cells: &[Cell], says: &mut Vec<String>) {
         .collect();
     if !gains.is_empty() {
         says.push(format!(
-            "The clip does cost where others have dirty pages: without it (s0-seed) {}. The published gain could \
-             come from that too, if 16 to 32 MiB for another device had stayed dirty through the runs and July's form \
-             did not hold writers to the limit of all; nothing in the seed's thread speaks of another device.",
-            gains.join(", ")
+            "The clip does cost where others have dirty pages: without it (s0-seed) {}. {}",
+            gains.join(", "),
+            paragraph(BESIDE_OTHERS)
         ));
     }
 }
 
 fn reads(paths: &PathsOf, says: &mut Vec<String>) {
     let shown = paths.iter().flat_map(|(variant, paths)| paths.keys().map(|path| (*variant, path)));
-    let shown: Vec<_> = shown.filter(|(_, path)| findings::is_shown(path)).collect();
+    let shown: Vec<_> = shown.filter(|(_, path)| kernel_reads::is_shown(path)).collect();
     if shown.is_empty() {
         return;
     }
-    let wrong = shown.iter().filter(|(variant, path)| findings::expected(variant, path) != Some(path.1)).count();
+    let wrong = shown.iter().filter(|(variant, path)| kernel_reads::expected(variant, path) != Some(path.1)).count();
     says.push(match wrong {
         0 => "Every call that was let through, or wrote one chunk, read exactly as many shared counters as the kernel's \
               code does: let through, 14 of all devices and 4 of one before the patch, 9 and 2 after it; 8 and none in the \
@@ -160,18 +159,7 @@ pub(super) fn conclusions(cells: &[Cell], paths: &PathsOf) -> Vec<String> {
     part(cells, &mut says);
     beside_others(cells, &mut says);
     reads(paths, &mut says);
-    says.push(
-        "What it costs to read a hot counter is not simulated: a decision costs no time here (--measured has that of \
-         this machine). At one call in 1,024 pages the saved reads are about a thousand in a run, against 36.6 million \
-         cache references fewer under perf stat; the seed's elapsed time, from 4.97 to 3.27 s, lies mostly outside \
-         of the storing. Neither is reproduced. Nor are the 2 and 4 % at 400 and 500 MB, where no law makes anybody wait."
-            .to_owned(),
-    );
-    says.push(
-        "Fitted: the page cost to the published 400 MB row, what the page cache has to the 600 MB row before the \
-         patch, the disk's rate as in the first model. Agreement in these proves nothing; the patched column and the \
-         700 to 900 MB rows were not fitted."
-            .to_owned(),
-    );
+    says.push(paragraph(NOT_SIMULATED));
+    says.push(paragraph(FITTED));
     says
 }

@@ -1,38 +1,18 @@
 //! The reads by path beside the kernel's code, the seed's perf stat, the plots; all findings together.
 //!
-//! Owns: the integers that the reads must be, the arrangement. Does not own: the runs, the tables of
-//! speeds (`tables`), the sentences (`conclusions`).
+//! Owns: the arrangement. Does not own: the runs, the integers that the reads must be (`kernel_reads`), the
+//! tables of speeds (`tables`), the sentences (`conclusions`).
 //! Invariants: a figure shown is one of a row.
 
 use report::{Align, Axis, Cell as Text, Figure, Plot, Quantity, Series, Shape, Table};
 
+use super::cell::{Cell, PathsOf};
+use super::kernel_reads::{expected, is_shown};
+use super::parts::BASE;
+use super::plan::Case;
 use super::published::{PERF, SPEEDS};
-use super::reads::Path;
-use super::tables::{self, BASE, of_case};
-use super::{Case, Cell, PathsOf};
+use super::tables::{self, of_case};
 use crate::experiment::Findings;
-
-/// Whether a path is one that kernel-facts counts: let through at once, or after one write of a chunk.
-pub(super) fn is_shown(path: &Path) -> bool {
-    path.0 == "C" || path.0 == "WC"
-}
-
-/// What the kernel's code reads on the path, counted by hand from it.
-pub(super) fn expected(variant: &str, path: &Path) -> Option<[u64; 3]> {
-    match (variant, path.0.as_str()) {
-        // The tail's two are read unless the device's writeback is in progress.
-        (BASE, "C") => Some(if path.1[0] == 12 { [12, 7, 4] } else { [14, 9, 4] }),
-        // Two computations of limits, one test, and the tail.
-        (BASE, "WC") => Some(if path.1[0] == 21 { [21, 11, 8] } else { [23, 13, 8] }),
-        // Having written, August's and September's go round once more.
-        ("s0-august" | "s0-september", "WC") => Some([18, 8, 4]),
-        // Below the half-way mark nothing of the device is looked at.
-        ("s0-merged", "C") if path.1[2] == 0 => Some([8, 3, 0]),
-        ("s0-merged", "C" | "WC") => Some([8, 3, 2]),
-        (_, "C" | "WC") => Some([9, 4, 2]),
-        _ => None,
-    }
-}
 
 fn reads(paths: &PathsOf) -> Table {
     let right = Align::Right;

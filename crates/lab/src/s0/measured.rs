@@ -31,6 +31,12 @@ use report::{Align, Cell as Text, Fields, Row, Source, Table};
 
 use crate::experiment::{Findings, LabError, Watch};
 use crate::machine::rounded;
+use crate::prose::{paragraph, section};
+
+const TEXT: &str = include_str!("measured.md");
+const A_SNAPSHOT: &str = section(TEXT, "a snapshot");
+const A_LINE: &str = section(TEXT, "a line that others write");
+const NOT_SHOWN: &str = section(TEXT, "not shown");
 
 const ROUNDS: usize = 2001;
 /// Rounds made for one that counts, at most.
@@ -336,19 +342,17 @@ pub(super) fn findings(rows: &[Row]) -> Findings {
     let says = vec![
         format!(
             "On this engine the laws' decisions lie within {:.0} % of each other alone, and within {:.0} % beside two \
-             threads: it reads each shared counter once a snapshot, whatever the law asks of that. The device's counters \
-             are not in this snapshot.",
+             threads: {}",
             spread_percent(rows, 0),
-            spread_percent(rows, 2)
+            spread_percent(rows, 2),
+            paragraph(A_SNAPSHOT)
         ),
         format!(
-            "What S0 saved a kernel is the reading of a line that others write: {}. A group that finds the line taken \
-             by another CPU has to wait for it; within a group the further words come with it.",
-            lines.join(", ")
+            "What S0 saved a kernel is the reading of a line that others write: {}. {}",
+            lines.join(", "),
+            paragraph(A_LINE)
         ),
-        "It does not show a machine of 2009, nor counters folded from per-CPU parts, which change less often than \
-         these."
-            .to_owned(),
+        paragraph(NOT_SHOWN),
     ];
     Findings { tables: vec![engine, line], figures: Vec::new(), says }
 }

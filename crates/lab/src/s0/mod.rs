@@ -4,8 +4,10 @@
 //! Does not own: what is run (`plan`), a run (`mapped_writes`), the laws (`linux-policies`).
 //! Invariants: rows come from runs; what was published stands beside them.
 
+mod cell;
 mod conclusions;
 mod findings;
+mod kernel_reads;
 mod mapped_writes;
 mod measured;
 mod parts;
@@ -14,82 +16,20 @@ mod published;
 mod reads;
 mod tables;
 
-use std::collections::BTreeMap;
-
 use report::{Fields, Row};
 use serde_json::json;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::machine::{PAGE_BYTES, rounded, row};
-use crate::statistics::{Estimate, Samples};
+use crate::machine::{rounded, row};
+use cell::{Cell, PathsOf, middle};
 use mapped_writes::{Ran, Rig, Variant, run_many};
-use parts::{AS_IT_IS, Change};
+use parts::AS_IT_IS;
 use plan::{Case, Plan, Planned};
 use published::SPEEDS;
 use reads::Path;
 
 /// The experiment.
 pub(crate) struct S0;
-
-/// One law on one machine at one size.
-struct Cell {
-    case: Case,
-    change: Change,
-    others_mib: u64,
-    size_mib: u64,
-    speed: Estimate,
-    runs: Vec<Ran>,
-}
-
-impl Cell {
-    fn variant(&self) -> &'static str {
-        self.change.variant.name
-    }
-
-    fn is_changed(&self) -> bool {
-        self.change.label != AS_IT_IS
-    }
-
-    /// What it is called where all sizes are shown.
-    fn name(&self) -> &'static str {
-        if self.is_changed() { parts::UNASSIGNED_NAME } else { self.variant() }
-    }
-
-    /// The mean of a figure over the runs.
-    fn mean(&self, of: impl Fn(&Ran) -> f64) -> f64 {
-        self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64
-    }
-
-    /// The mean over the runs that have it.
-    fn mean_of_some(&self, of: impl Fn(&Ran) -> Option<f64>) -> Option<f64> {
-        let some: Vec<f64> = self.runs.iter().filter_map(of).collect();
-        (!some.is_empty()).then(|| some.iter().sum::<f64>() / some.len() as f64)
-    }
-
-    /// MiB of the disk's that were dirty or under writeback when the writer first had to wait.
-    fn first_pause_mib(&self) -> Option<f64> {
-        self.mean_of_some(|run| run.marks.pause_pages.map(|pages| (pages * PAGE_BYTES) as f64 / MIB))
-    }
-
-    /// When background writeback was first asked for, in seconds of a run.
-    fn background_s(&self) -> Option<f64> {
-        self.mean_of_some(|run| run.marks.background_ns.map(|ns| ns as f64 / 1e9))
-    }
-}
-
-const MIB: f64 = (1 << 20) as f64;
-
-/// A path with its reads, and how many calls took it, of each variant.
-type PathsOf = BTreeMap<&'static str, BTreeMap<Path, u64>>;
-
-/// The mean of all but the fastest and the slowest.
-fn middle(runs: &[Ran]) -> Estimate {
-    let mut speeds: Vec<f64> = runs.iter().map(|run| run.mib_per_s).collect();
-    speeds.sort_by(f64::total_cmp);
-    let mut samples = Samples::default();
-    speeds[1..speeds.len() - 1].iter().for_each(|speed| samples.push(*speed));
-    samples.estimate()
-}
 
 fn speed_row(cell: &Cell) -> Row {
     let Cell { size_mib, speed, runs, .. } = cell;
@@ -142,7 +82,7 @@ fn path_row(variant: &str, path: &Path, calls: u64) -> Row {
         .with("dirty_reads_per_call", *dirty)
         .with("device_reads_per_call", *device);
     let params = Fields::new().with("path", decisions.as_str());
-    let published = findings::expected(variant, path).map_or_else(Fields::new, |[global, dirty, device]| {
+    let published = kernel_reads::expected(variant, path).map_or_else(Fields::new, |[global, dirty, device]| {
         Fields::new()
             .with("global_reads_per_call", json!(global))
             .with("dirty_reads_per_call", json!(dirty))
@@ -191,7 +131,7 @@ impl Experiment for S0 {
     }
 
     fn options(&self) -> &'static [OptionInfo] {
-        &[plan::CASE, plan::VARIANT, plan::SIZE_MIB, plan::RUNS, plan::MEMORY]
+        plan::OPTIONS
     }
 
     fn can_measure(&self) -> bool {
@@ -205,7 +145,7 @@ impl Experiment for S0 {
         }
         let (cells, paths) = run_all(&plan, watch)?;
         for (variant, paths) in paths.iter().filter(|_| plan.has(Case::Reads)) {
-            for (path, calls) in paths.iter().filter(|(path, _)| findings::is_shown(path)) {
+            for (path, calls) in paths.iter().filter(|(path, _)| kernel_reads::is_shown(path)) {
                 watch.row(&path_row(variant, path, *calls));
             }
         }

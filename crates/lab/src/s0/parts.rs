@@ -15,6 +15,8 @@ pub(super) struct Change {
     pub(super) variant: Variant,
 }
 
+/// The law before the patch, which all others are compared with.
+pub(super) const BASE: &str = "linux-2.6.31";
 /// What a law is called that has no change.
 pub(super) const AS_IT_IS: &str = "as it is";
 /// The change that leaves a busy writer the whole share.
@@ -23,7 +25,7 @@ pub(super) const NO_EIGHTH: &str = "no eighth off for the writer";
 pub(super) const LIMIT_OF_ALL_ONLY: &str = "device not tested against its share";
 
 const fn base(label: &'static str, parts: &'static [(Part, bool)]) -> Change {
-    Change { label, variant: Variant { name: "linux-2.6.31", parts } }
+    Change { label, variant: Variant { name: BASE, parts } }
 }
 
 const fn august(label: &'static str, parts: &'static [(Part, bool)]) -> Change {

@@ -8,43 +8,62 @@ use super::mapped_writes::{MEMORY_MIB, Rig, Variant};
 use super::parts::{self, AS_IT_IS, Change};
 use super::published::SPEEDS;
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options;
+use crate::options::{self, TypedOption};
 
 /// The base, then the forms of the patch in the order of time.
 pub(super) const VARIANTS: [&str; 6] = ["linux-2.6.31", "s0-july", "s0-seed", "s0-august", "s0-september", "s0-merged"];
 
-pub(super) const VARIANT: OptionInfo = OptionInfo {
-    name: "variant",
-    value: "LIST",
-    default: "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
-    doc: "Which laws, separated by commas",
-};
-pub(super) const SIZE_MIB: OptionInfo = OptionInfo {
-    name: "size-mib",
-    value: "LIST",
-    default: "",
-    doc: "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
-};
-pub(super) const RUNS: OptionInfo = OptionInfo {
-    name: "runs",
-    value: "NUMBER",
-    default: "",
-    doc: "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped",
-};
+const VARIANT: TypedOption<&'static str> = options::parsed(
+    OptionInfo {
+        name: "variant",
+        value: "LIST",
+        default: "linux-2.6.31,s0-july,s0-seed,s0-august,s0-september,s0-merged",
+        doc: "Which laws, separated by commas",
+    },
+    variant,
+);
+const SIZE_MIB: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "size-mib",
+        value: "LIST",
+        default: "",
+        doc: "How much is stored (400,500,600,700,800,900; with --quick 400,600,900), each 1 to 2000",
+    },
+    1..=2000,
+);
+const RUNS: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "runs",
+        value: "NUMBER",
+        default: "",
+        doc: "Of each, 3 to 100 (10; with --quick 3); the fastest and the slowest are dropped",
+    },
+    3..=100,
+);
 
-pub(super) const CASE: OptionInfo = OptionInfo {
-    name: "case",
-    value: "LIST",
-    default: "",
-    doc: "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
+const CASE: TypedOption<Case> = options::choice(
+    OptionInfo {
+        name: "case",
+        value: "LIST",
+        default: "",
+        doc: "speeds: all variants and sizes; parts: one part of the law changed at a time; near: sizes near the limit; \
           others: beside dirty pages for another disk; reads: counter reads by path (all; with --quick speeds,reads)",
-};
-pub(super) const MEMORY: OptionInfo = OptionInfo {
-    name: "memory-mib",
-    value: "NUMBER",
-    default: "",
-    doc: "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty",
-};
+    },
+    &Case::NAMES,
+    "there is no case '{value}'; there are {known}",
+);
+const MEMORY: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "memory-mib",
+        value: "NUMBER",
+        default: "",
+        doc: "What the page cache has (2755), 1300 to 16000; a fifth of it may be dirty",
+    },
+    1300..=16_000,
+);
+
+/// All of them.
+pub(super) const OPTIONS: &[OptionInfo] = &[CASE.info, VARIANT.info, SIZE_MIB.info, RUNS.info, MEMORY.info];
 
 /// What is run, beside what is always.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,14 +83,6 @@ impl Case {
         ("others", Self::Others),
         ("reads", Self::Reads),
     ];
-
-    fn read(text: &str) -> Result<Self, String> {
-        let found = Self::NAMES.into_iter().find(|(name, _)| *name == text);
-        found.map(|(_, case)| case).ok_or_else(|| {
-            let names: Vec<&str> = Self::NAMES.iter().map(|(name, _)| *name).collect();
-            format!("there is no case '{text}'; there are {}", names.join(", "))
-        })
-    }
 }
 
 /// What is run.
@@ -87,32 +98,20 @@ pub(super) struct Plan {
 
 fn variant(text: &str) -> Result<&'static str, String> {
     let found = VARIANTS.into_iter().find(|name| *name == text);
-    found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", VARIANT.default))
+    found.ok_or_else(|| format!("there is no variant '{text}'; there are {}", VARIANT.info.default))
 }
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
         let sizes: &[u64] = if request.quick { &[400, 600, 900] } else { &SPEEDS.map(|line| line.0) };
-        let given = |option| !request.text(option).is_empty();
-        let sizes_mib = match given(&SIZE_MIB) {
-            true => request.list(&SIZE_MIB, options::number(1, 2000))?,
-            false => sizes.to_vec(),
-        };
-        let runs = match given(&RUNS) {
-            true => request.value(&RUNS, options::number(3, 100))?,
-            false if request.quick => 3,
-            false => 10,
-        };
-        let memory_mib = match given(&MEMORY) {
-            true => request.value(&MEMORY, options::number(1300, 16_000))?,
-            false => MEMORY_MIB,
-        };
-        let cases = match given(&CASE) {
-            true => request.list(&CASE, Case::read)?,
-            false if request.quick => vec![Case::Speeds, Case::Reads],
+        let sizes_mib = SIZE_MIB.list_if_given(request)?.unwrap_or_else(|| sizes.to_vec());
+        let runs = RUNS.value_if_given(request)?.unwrap_or(if request.quick { 3 } else { 10 });
+        let memory_mib = MEMORY.value_if_given(request)?.unwrap_or(MEMORY_MIB);
+        let cases = CASE.list_if_given(request)?.unwrap_or_else(|| match request.quick {
+            true => vec![Case::Speeds, Case::Reads],
             false => Case::NAMES.map(|(_, case)| case).to_vec(),
-        };
-        let variants = request.list(&VARIANT, variant)?;
+        });
+        let variants = VARIANT.list(request)?;
         let rig = Rig { memory_mib, ..Rig::WHOLE };
         Ok(Self { cases, variants, sizes_mib, runs, runs_of_change: runs.min(5), rig })
     }

@@ -5,10 +5,10 @@
 
 use report::{Align, Cell as Text, Table};
 
+use super::cell::Cell;
+use super::parts::{self, BASE};
+use super::plan::Case;
 use super::published::{self, SPEEDS};
-use super::{Case, Cell, parts};
-
-pub(super) const BASE: &str = "linux-2.6.31";
 
 /// What a cell is compared with.
 pub(super) fn base_of<'a>(cells: &'a [Cell], cell: &Cell) -> Option<&'a Cell> {

@@ -18,8 +18,8 @@ fn reads_are_the_integers_of_the_code_on_each_path() {
         let mut seen = Vec::new();
         for size_mib in [20, 90] {
             let ran = run_many(Variant::named(variant), size_mib, 1, Rig::SMALL).unwrap().remove(0);
-            for path in ran.paths.keys().filter(|path| findings::is_shown(path)) {
-                assert_eq!(findings::expected(variant, path), Some(path.1), "{variant} {path:?}");
+            for path in ran.paths.keys().filter(|path| kernel_reads::is_shown(path)) {
+                assert_eq!(kernel_reads::expected(variant, path), Some(path.1), "{variant} {path:?}");
                 seen.push(path.0.clone());
             }
             let sums = ran.paths.iter().fold(([0; 3], 0), |(mut sums, calls), ((_, reads), count)| {

@@ -15,7 +15,8 @@ use engine::settings::Knob;
 use engine::{Boxed, DeviceId, Driver, Flush, FlushDriver, Nanos, PutBack, RunEnd};
 use report::{Fields, Row};
 
-use super::{Asked, Variant, submission_costs};
+use super::machines::{Variant, submission_costs};
+use super::options::Asked;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, Queue, Span, queued_model, rounded, row};
 

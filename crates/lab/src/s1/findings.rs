@@ -1,17 +1,20 @@
 //! The tables and plots of s1, and what they show.
 //!
-//! Owns: the arrangement, the sentences. Does not own: the runs.
+//! Owns: the arrangement, the sentences; those that no run changes stand in `findings.md`. Does not own: the runs.
 //! Invariants: a sentence about a figure is made from the figure, or says that nothing was run for it.
 
 use report::{Align, Axis, Figure, Plot, Quantity, Row, Series, Shape, Table};
 use serde_json::Value;
 
-use super::DISK_CACHE_KIB;
-use super::two_writers::Ran;
+use super::machines::DISK_CACHE_KIB;
+use super::two_writers::{PLOTTED, Ran};
 use crate::experiment::Findings;
+use crate::prose::{paragraph, section};
 
-/// Samples between points of a plot: a second.
-pub(super) const PLOTTED: usize = 10;
+const TEXT: &str = include_str!("findings.md");
+const THE_GRAPHS: &str = section(TEXT, "the graphs");
+const TWELVE_DISKS_PUBLISHED: &str = section(TEXT, "twelve disks, published");
+const TWELVE_DISKS_NOT_KNOWN: &str = section(TEXT, "twelve disks, not known");
 
 /// Title of a column, and the metric or parameter in it.
 type Column = (&'static str, &'static str);
@@ -198,11 +201,7 @@ fn of_two_writers(rows: &[Row], says: &mut Vec<String>) {
         }
     }
     if !rows.is_empty() {
-        says.push(
-            "Nothing here shows S1's graphs: how fast the old code was is not stated, and request sizes are an input, \
-             not a result."
-                .to_owned(),
-        );
+        says.push(paragraph(THE_GRAPHS));
     }
 }
 
@@ -269,15 +268,13 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
         ));
     }
     if !seen.is_empty() {
-        says.push(
-            "Published: 460 MB/s, about 400 (-13 %), and 450 (-2 %) with flushers, with fewer merges and more interrupts. \
-             The regression is largest where a queue takes up a disk's whole part of the limit: then what can be written \
-             is less than the share at any time, writers wait instead of writing, and what is there to write is little \
-             by little. With more memory it shrinks. How much memory the machine had the post does not say; disks of \
-             60 MB/s are fitted in the first model, and the MB/s follow from them: it is the differences that can be \
-             compared. Where files lie is assumed."
-                .to_owned(),
-        );
+        says.push(format!(
+            "{} The regression is largest where a queue takes up a disk's whole part of the limit: then what can be \
+             written is less than the share at any time, writers wait instead of writing, and what is there to write \
+             is little by little. With more memory it shrinks. {}",
+            paragraph(TWELVE_DISKS_PUBLISHED),
+            paragraph(TWELVE_DISKS_NOT_KNOWN)
+        ));
     }
 }
 

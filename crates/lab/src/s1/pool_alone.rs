@@ -9,8 +9,9 @@
 use engine::Nanos;
 use report::{Fields, Row};
 
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
 use super::two_superblocks::{Begun, LAST_PAGES, begin};
-use super::{Asked, DISK_CACHE_KIB, Variant, disk, submission_costs};
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
 

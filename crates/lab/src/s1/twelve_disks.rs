@@ -11,7 +11,8 @@
 use engine::Nanos;
 use report::{Fields, Row};
 
-use super::{Asked, DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, row};
 

@@ -11,7 +11,8 @@ use engine::settings::Knob;
 use engine::{File, Nanos};
 use report::{Fields, Row};
 
-use super::{Asked, DISK_CACHE_KIB, Variant, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Span, rounded, row};
 
@@ -79,7 +80,7 @@ pub(super) fn run_one(
         ]
         .map(str::to_owned)
         .to_vec(),
-        disks: vec![super::disk("disk-82", queue, cache_kib)?; 2],
+        disks: vec![disk("disk-82", queue, cache_kib)?; 2],
         queue,
     })?;
     let files = [0, 1].map(|disk| machine.file(disk).0);

@@ -12,8 +12,8 @@ use report::{Fields, Row};
 use simulator::DiskFileId;
 use simulator::OffsetSample;
 
-use super::findings::PLOTTED;
-use super::{Asked, DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
+use super::options::Asked;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, Sample, Span, Tally, row};
 
@@ -25,6 +25,8 @@ const CALL_BYTES: u64 = 64 << 10;
 const READ_BYTES_MAX: u64 = 1_000_000_000;
 /// Between samples.
 const LOOK_NS: u64 = 100 * Nanos::MILLISECOND;
+/// Samples between points of a plot: a second.
+pub(super) const PLOTTED: usize = 10;
 /// Virtual time after which a run is given up, in looks.
 const LOOKS_MAX: u64 = 36_000;
 

@@ -12,7 +12,7 @@ use report::{Fields, Row, Source};
 use crate::experiment::Watch;
 
 /// Most frames of a class, and most drained at a time.
-const FRAMES_MAX: u32 = 1 << 16;
+pub(super) const FRAMES_MAX: u32 = 1 << 16;
 
 /// Frames in the lists: unmovable, reclaimable, movable.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,11 +40,6 @@ impl Contents {
     fn last(self) -> Mobility {
         Mobility::ALL.into_iter().find(|class| self.0[class.index()] > 0).unwrap_or(Mobility::Unmovable)
     }
-}
-
-/// Reads how many frames to drain.
-pub(super) fn read_count(text: &str) -> Result<u32, String> {
-    crate::options::number(1, FRAMES_MAX.into())(text).map(|count| count as u32)
 }
 
 type Drains = fn(Contents, u32) -> Drained;

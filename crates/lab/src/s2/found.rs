@@ -8,9 +8,12 @@ use report::{Align, Bar, Bars, Cell, Quantity, Table};
 use super::drains::{self, Drain};
 use super::loops::Work;
 use super::published::{Line, MACHINES, Said, TABLE, why};
-use super::{Measured, VARIANTS};
+use super::variants::{Measured, VARIANTS};
 use crate::experiment::Findings;
+use crate::prose::{paragraph, section};
 use crate::statistics::Repetition;
+
+const THE_LOOPS: &str = section(include_str!("found.md"), "the loops");
 
 /// Letters of a drain's order that a table has room for.
 const ORDER_SHOWN: usize = 12;
@@ -50,11 +53,7 @@ pub(super) fn findings(
     findings.figures.extend(threads.into_iter().filter_map(|(threads, name)| bars(measured, threads, name)));
     findings.says.push(counted.to_owned());
     findings.says.extend(disagreements(measured));
-    findings.says.push(
-        "The loops ask what S2's benchmarks ask of the allocator, and nothing else of a kernel: a difference here \
-         is that of the allocator alone, so larger than the same difference would be in a whole benchmark."
-            .to_owned(),
-    );
+    findings.says.push(paragraph(THE_LOOPS));
     findings
 }
 
@@ -166,7 +165,7 @@ fn published_table(measured: &[Measured]) -> Table {
 /// A sentence for each benchmark that came out otherwise than on one of the published machines, those with
 /// the same reason together.
 fn disagreements(measured: &[Measured]) -> Vec<String> {
-    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
     for line in &TABLE {
         let Some(work) = line.work else { continue };
         let Some(sentence) = disagreement(measured, line, work) else { continue };

@@ -1,6 +1,6 @@
 //! Instructions of an operation, counted by callgrind.
 //!
-//! Owns: finding valgrind, running this program again under it with `--count`, the difference of two counts.
+//! Owns: its option, finding valgrind, running this program again under it with `--count`, the difference of two counts.
 //! Does not own: the loops. Invariants: a count is the difference of two runs that differ in the number of
 //! operations alone, so starting and stopping are not in it; what cannot be counted is said and left out.
 
@@ -8,7 +8,20 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use super::loops::{Load, Work};
-use super::{COUNT, VARIANTS};
+use super::variants::VARIANTS;
+use crate::experiment::OptionInfo;
+use crate::options::{self, TypedOption};
+
+/// The option that this program is run again with.
+pub(super) const COUNT: TypedOption<(Load, usize)> = options::parsed(
+    OptionInfo {
+        name: "count",
+        value: "LOOP:VARIANT:N",
+        default: "",
+        doc: "Run a loop N times and say nothing: what callgrind looks at",
+    },
+    read_load,
+);
 
 /// Most operations of a counting run.
 const OPERATIONS_MAX: u64 = 10_000_000;
@@ -18,7 +31,7 @@ const FEW: u64 = 40;
 const MANY: u64 = 8;
 
 /// Reads `LOOP:VARIANT:N`; a loop is named as in the tables.
-pub(super) fn read_load(text: &str) -> Result<(Load, usize), String> {
+fn read_load(text: &str) -> Result<(Load, usize), String> {
     let wrong =
         || format!("'{text}' is not LOOP:VARIANT:N with a loop, an allocator and 1 to {OPERATIONS_MAX} operations");
     let parts: Vec<&str> = text.split(':').collect();
@@ -81,7 +94,7 @@ fn count(program: &PathBuf, work: Work, variant: &str, operations: u64) -> Resul
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(program)
-        .args(["lab", "run", "s2", &format!("--{}", COUNT.name), &load])
+        .args(["lab", "run", "s2", &format!("--{}", COUNT.info.name), &load])
         .output()
         .map_err(|error| format!("valgrind could not be started: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);

@@ -1,20 +1,21 @@
 //! The loops: what S2's benchmarks ask of a page allocator, without the rest of a kernel.
 //!
-//! Owns: page_test, brk_test and kernbench's, the memory that is written to, CPU time, how often each is
-//! repeated for one sample.
-//! Does not own: passing buffers between threads (`exchange`), the statistics.
-//! Invariants: the same numbers are drawn for every variant; what a loop took it has given back at its end;
+//! Owns: page_test, brk_test and kernbench's, CPU time, how often each is repeated for one sample.
+//! Does not own: passing buffers between threads (`exchange`), what a thread has (`user`), the statistics.
+//! Invariants: what a loop took it has given back at its end;
 //! the time is the threads' CPU time, so that others on the machine count little.
 
 mod exchange;
+mod user;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, PoisonError};
 
-use frames::{Allocator, Effort, Mobility, Order};
+use frames::{Allocator, Mobility};
 use rustix::time::{ClockId, clock_gettime};
 
 use exchange::{Mailboxes, Ring};
+pub(super) use user::Memory;
+use user::{Random, User};
 
 /// Pages that page_test has at a time, as `sbrk` of 1 MiB.
 const PAGES: usize = 256;
@@ -109,24 +110,6 @@ pub(super) struct Load {
     pub(super) timed: bool,
 }
 
-/// What stands for the frames' memory: 32 MiB, so frames that are far from each other share it.
-pub(super) struct Memory(Box<[AtomicU64]>);
-
-const MEMORY_WORDS: usize = 1 << 22;
-const FRAME_WORDS: usize = frames::FRAME_BYTES / 8;
-
-impl Memory {
-    pub(super) fn new() -> Self {
-        Self((0..MEMORY_WORDS).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn fill(&self, frame: u32, from_bytes: usize, bytes: usize) {
-        let start = (frame as usize * FRAME_WORDS + from_bytes / 8) % MEMORY_WORDS;
-        let end = (start + bytes / 8).min(MEMORY_WORDS);
-        self.0[start..end].iter().for_each(|word| word.store(u64::from(frame), Ordering::Relaxed));
-    }
-}
-
 /// Runs a load; CPU nanoseconds an operation, all threads' summed.
 pub(super) fn run<A: Allocator>(allocator: &A, load: &Load, memory: &Memory) -> Result<f64, String> {
     let each = load.operations / load.threads as u64;
@@ -171,37 +154,6 @@ fn cpu_ns(load: &Load) -> u64 {
     }
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// A thread that takes and gives.
-struct User<'a, A> {
-    allocator: &'a A,
-    memory: &'a Memory,
-    random: Random,
-    failed: u64,
-}
-
-impl<A: Allocator> User<'_, A> {
-    fn take(&mut self, order: u8, class: Mobility) -> Option<u32> {
-        let taken = Order::new(order).and_then(|order| self.allocator.allocate(order, class, Effort::Normal));
-        self.failed += u64::from(taken.is_none());
-        taken
-    }
-
-    fn give(&mut self, first: u32, order: u8) {
-        let given = Order::new(order).is_some_and(|order| self.allocator.free(first, order).is_ok());
-        self.failed += u64::from(!given);
-    }
-}
-
-/// A linear congruential generator: the same numbers for all.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
-        ((self.0 >> 32) * limit) >> 32
-    }
 }
 
 fn page_test<A: Allocator>(user: &mut User<'_, A>, pages: u64) {

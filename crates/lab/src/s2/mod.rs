@@ -1,7 +1,7 @@
 //! Experiment s2: a page allocator whose fast path searches nothing, and its drain.
 //!
-//! Owns: the options, the order of the parts, which variants take part.
-//! Does not own: the allocators (`frames`), how long to repeat (`statistics`).
+//! Owns: the options, the order of the parts.
+//! Does not own: which allocators take part (`variants`), how long to repeat (`statistics`).
 //! Invariants: every variant runs the same loops over the same memory, compiled from one source; a gain
 //! is against the single list, and there is none where the intervals overlap.
 //!
@@ -15,86 +15,59 @@ mod loops;
 mod published;
 #[cfg(test)]
 mod tests;
+mod variants;
 
-use frames::linux::{BatchedDrain, ListPerClass, SingleList, Zone, ZoneTunables};
-use frames::{Allocator, Magazines};
 use report::{Fields, Row, Source};
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::statistics::{Estimate, Repetition, compare};
+use crate::options::{self, TypedOption};
+use crate::statistics::{Repetition, compare};
 use drains::Contents;
+use instructions::COUNT;
 use loops::{Load, Memory, Work};
+use variants::{Measured, VARIANTS};
 
-const CONTENTS: OptionInfo = OptionInfo {
-    name: "contents",
-    value: "U/R/M,...",
-    default: "",
-    doc: "Drain lists of these contents, and nothing else [the published ones, and the loops]",
-};
-const DRAIN: OptionInfo =
-    OptionInfo { name: "drain", value: "N,...", default: "31", doc: "How many frames a drain takes" };
-const LOOPS: OptionInfo = OptionInfo {
-    name: "loops",
-    value: "LIST",
-    default: "all",
-    doc: "page_test, brk_test, netperf, hackbench, kernbench, all or none",
-};
-const THREADS: OptionInfo = OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" };
-const INSTRUCTIONS: OptionInfo = OptionInfo {
-    name: "instructions",
-    value: "auto|on|off",
-    default: "auto",
-    doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
-};
-const COUNT: OptionInfo = OptionInfo {
-    name: "count",
-    value: "LOOP:VARIANT:N",
-    default: "",
-    doc: "Run a loop N times and say nothing: what callgrind looks at",
-};
+const CONTENTS: TypedOption<Contents> = options::parsed(
+    OptionInfo {
+        name: "contents",
+        value: "U/R/M,...",
+        default: "",
+        doc: "Drain lists of these contents, and nothing else [the published ones, and the loops]",
+    },
+    Contents::read,
+);
+const DRAIN: TypedOption<u64> = options::number(
+    OptionInfo { name: "drain", value: "N,...", default: "31", doc: "How many frames a drain takes" },
+    1..=drains::FRAMES_MAX as u64,
+);
+const LOOPS: TypedOption<Vec<Work>> = options::parsed(
+    OptionInfo {
+        name: "loops",
+        value: "LIST",
+        default: "all",
+        doc: "page_test, brk_test, netperf, hackbench, kernbench, all or none",
+    },
+    Work::named,
+);
+const THREADS: TypedOption<usize> = options::choice(
+    OptionInfo { name: "threads", value: "LIST", default: "1,2", doc: "Threads, 1 or 2" },
+    &[("1", 1), ("2", 2)],
+    "1 or 2, or both with a comma",
+);
+const INSTRUCTIONS: TypedOption<Option<bool>> = options::choice(
+    OptionInfo {
+        name: "instructions",
+        value: "auto|on|off",
+        default: "auto",
+        doc: "Count them with callgrind where valgrind is installed; auto: not with --quick",
+    },
+    &[("auto", None), ("on", Some(true)), ("off", Some(false))],
+    "auto, on or off",
+);
+const OPTIONS: &[OptionInfo] = &[CONTENTS.info, DRAIN.info, LOOPS.info, THREADS.info, INSTRUCTIONS.info, COUNT.info];
 
 /// The experiment.
 pub(crate) struct S2;
-
-/// One allocator.
-struct Variant {
-    name: &'static str,
-    run: fn(&Load, &Memory) -> Result<f64, String>,
-}
-
-/// All, the one that gains are against first.
-const VARIANTS: [Variant; 5] = [
-    Variant { name: "SingleList", run: run::<Zone<SingleList>> },
-    Variant { name: "ListPerClass", run: run::<Zone<ListPerClass>> },
-    Variant { name: "BatchedDrain", run: run::<Zone<BatchedDrain>> },
-    Variant { name: "ZoneTunables", run: run::<Zone<ZoneTunables>> },
-    Variant { name: "afflux", run: run::<Magazines> },
-];
-
-/// 512 MiB: from that size on `batch` and `high` are those of the published vectors, 31 and 186.
-const FRAMES: u32 = 1 << 17;
-
-fn run<A: Allocator>(load: &Load, memory: &Memory) -> Result<f64, String> {
-    loops::run(&A::new(FRAMES), load, memory)
-}
-
-/// How a loop went, by variant.
-struct Measured {
-    work: Work,
-    threads: usize,
-    estimates: Vec<Estimate>,
-    /// Whether each interval was within the wanted share of its mean.
-    sure: bool,
-    instructions: Vec<Option<f64>>,
-}
-
-impl Measured {
-    /// By how many percent more a variant does in the same time than the single list, if that is sure.
-    fn gain_percent(&self, variant: usize) -> Option<f64> {
-        let (base, own) = (&self.estimates[0], &self.estimates[variant]);
-        own.differs_from(base).then(|| (base.mean / own.mean - 1.0) * 100.0)
-    }
-}
 
 /// What was asked for, read.
 struct Asked {
@@ -107,22 +80,13 @@ struct Asked {
 
 impl Asked {
     fn read(request: &Request) -> Result<Self, LabError> {
-        let given = |option: &OptionInfo| !request.text(option).is_empty();
-        let contents = given(&CONTENTS).then(|| request.list(&CONTENTS, Contents::read)).transpose()?;
-        let named = request.given.iter().any(|(name, _)| name == LOOPS.name);
-        let works = if contents.is_some() && !named { Vec::new() } else { request.list(&LOOPS, Work::named)?.concat() };
-        let threads = request.list(&THREADS, |text| match text {
-            "1" => Ok(1),
-            "2" => Ok(2),
-            _ => Err("1 or 2, or both with a comma".to_owned()),
-        })?;
-        let count = request.value(&INSTRUCTIONS, |text| match text {
-            "auto" => Ok(!request.quick),
-            "on" => Ok(true),
-            "off" => Ok(false),
-            _ => Err("auto, on or off".to_owned()),
-        })?;
-        Ok(Self { contents, drain: request.list(&DRAIN, drains::read_count)?, works, threads, count })
+        let contents = CONTENTS.list_if_given(request)?;
+        let named = request.given.iter().any(|(name, _)| name == LOOPS.info.name);
+        let works = if contents.is_some() && !named { Vec::new() } else { LOOPS.list(request)?.concat() };
+        let threads = THREADS.list(request)?;
+        let count = INSTRUCTIONS.value(request)?.unwrap_or(!request.quick);
+        let drain = DRAIN.list(request)?.into_iter().map(|frames| frames as u32).collect();
+        Ok(Self { contents, drain, works, threads, count })
     }
 }
 
@@ -136,7 +100,7 @@ impl Experiment for S2 {
     }
 
     fn options(&self) -> &'static [OptionInfo] {
-        &[CONTENTS, DRAIN, LOOPS, THREADS, INSTRUCTIONS, COUNT]
+        OPTIONS
     }
 
     /// It is never anything else.
@@ -146,8 +110,7 @@ impl Experiment for S2 {
 
     fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
         let asked = Asked::read(request)?;
-        if !request.text(&COUNT).is_empty() {
-            let (load, variant) = request.value(&COUNT, instructions::read_load)?;
+        if let Some((load, variant)) = COUNT.value_if_given(request)? {
             (VARIANTS[variant].run)(&load, &Memory::new()).map_err(LabError::Failed)?;
             return Ok(Findings::default());
         }

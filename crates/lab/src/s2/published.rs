@@ -9,6 +9,15 @@ use report::Fields;
 use serde_json::{Value, json};
 
 use super::loops::Work;
+use crate::prose::{paragraph, section};
+
+const WHY: &str = include_str!("why.md");
+const PAGE_TEST: &str = section(WHY, "page_test");
+const BRK_TEST: &str = section(WHY, "brk_test");
+const NETPERF_PAGE: &str = section(WHY, "netperf, up to a page");
+const NETPERF_PAGES: &str = section(WHY, "netperf, several pages");
+const HACKBENCH: &str = section(WHY, "hackbench");
+const KERNBENCH: &str = section(WHY, "kernbench");
 
 /// The machines: Pentium D 3 GHz, Phenom 9950, PPC970MP 2.5 GHz.
 pub(super) const MACHINES: [&str; 3] = ["x86", "x86-64", "ppc64"];
@@ -129,31 +138,13 @@ pub(super) fn fields(work: Work, variant: &str) -> Fields {
 }
 
 /// Why a loop of ours can differ from the benchmark it is like.
-pub(super) fn why(work: Work) -> &'static str {
-    match work {
-        Work::PageTest => {
-            "The loop takes and gives pages of one class, without the system call, the fault and the clearing \
-             around each: the single list is never searched in vain, and what is left is how a drain finds frames."
-        }
-        Work::BrkTest => {
-            "The page table lies in the single list among the heap's pages, so the series saves a search here; \
-             aim9 has a system call and a fault around each page."
-        }
-        Work::Netperf { kib: 1..=4 } => {
-            "Pages of one class pass one way and the single list is never searched in vain; there is no socket, \
-             checksum or wake-up here, and the cache lines that the author suspected are laid out otherwise."
-        }
-        Work::Netperf { .. } => {
-            "A buffer of several frames is taken from the buddy lists, past the lists that the series changed; the \
-             published figures are of the slab and the network above, and their author had not pinned down why."
-        }
-        Work::Hackbench => {
-            "Two classes mix in the lists here and nothing else is done, while hackbench spends its time in the \
-             scheduler and in sockets."
-        }
-        Work::Kernbench => {
-            "Three classes mix at every call here, without the compiler that takes nearly all of kernbench's time: \
-             what the series saves is a search that a compilation cannot show."
-        }
-    }
+pub(super) fn why(work: Work) -> String {
+    paragraph(match work {
+        Work::PageTest => PAGE_TEST,
+        Work::BrkTest => BRK_TEST,
+        Work::Netperf { kib: 1..=4 } => NETPERF_PAGE,
+        Work::Netperf { .. } => NETPERF_PAGES,
+        Work::Hackbench => HACKBENCH,
+        Work::Kernbench => KERNBENCH,
+    })
 }

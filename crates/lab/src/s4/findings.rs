@@ -1,9 +1,10 @@
 //! What s4 found, arranged: tables beside the published one, plots, and what to make of them.
 //!
-//! Owns: the arrangement and the words.
+//! Owns: the arrangement and the words; those that no run changes stand in `findings.md`.
 //! Does not own: the figures; what was measured (`measured`).
 //! Invariants: a sentence that names a figure takes it from the rows.
 
+mod columns;
 mod measured;
 
 use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
@@ -12,7 +13,13 @@ use super::plan::Plan;
 use super::published;
 use super::simulated::{Cell, VARIANTS};
 use crate::experiment::Findings;
+use crate::prose::{paragraph, section};
+use columns::{column_title, table};
 pub(super) use measured::add_measured;
+
+const TEXT: &str = include_str!("findings.md");
+const AFFLUX: &str = section(TEXT, "afflux");
+const NOT_SHOWN: &str = section(TEXT, "not shown");
 
 /// What a mean is taken of.
 type Metric = fn(&Cell) -> f64;
@@ -30,18 +37,6 @@ fn mean(cells: &[Cell], variant: &str, centisecs: u64, metric: Metric) -> Option
     let of_column = |cell: &&Cell| cell.variant == variant && cell.centisecs == centisecs;
     let values: Vec<f64> = cells.iter().filter(of_column).map(metric).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
-}
-
-fn column_title(centisecs: u64) -> String {
-    if centisecs == 0 { "off".to_owned() } else { format!("{centisecs} cs") }
-}
-
-/// A table whose columns are the centiseconds.
-fn table(plan: &Plan, caption: &str, first: &str, align: Align) -> Table {
-    let titles: Vec<String> = plan.centisecs.iter().map(|&centisecs| column_title(centisecs)).collect();
-    let columns: Vec<(&str, Align)> =
-        std::iter::once((first, align)).chain(titles.iter().map(|title| (title.as_str(), Align::Right))).collect();
-    Table::new(caption, &columns)
 }
 
 /// Ours, and by how much it is off.
@@ -193,19 +188,7 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
             kept.0, kept.1, fresh.0, fresh.1
         ));
     }
-    says.push(
-        "'afflux' is the engine's default law with this knob: its estimate counts only time with a write under way and \
-         is known within the first writes; its ordinary threshold is 10 percent of the device's part of the dirty limit, \
-         and that part is half of the memory, so it begins earlier without the knob, too. A turn of its flusher does \
-         not stop at the threshold but after 64 MiB, or when nothing is left: what a COMMIT meets is anything between \
-         nothing and the threshold, depending on where in that cycle it comes."
-            .to_owned(),
-    );
-    says.push(
-        "Not shown: scatter between sizes of record. The client gathers records into WRITEs of one size, so rows of a \
-         column differ by chance alone; the published rows scatter by a few percent without order. Nor the CPU of the \
-         seed's boards, the file system's own writes, or any client but a single one that writes one stream."
-            .to_owned(),
-    );
+    says.push(paragraph(AFFLUX));
+    says.push(paragraph(NOT_SHOWN));
     says
 }

@@ -9,63 +9,103 @@ use simulator::LinkOptions;
 use simulator::catalogue::{DeviceChoice, Model};
 
 use crate::experiment::{LabError, OptionInfo, Request};
-use crate::options;
+use crate::options::{self, TypedOption};
 
-const LINK: OptionInfo = OptionInfo {
-    name: "link",
-    value: "RATE",
-    default: "100Mbit",
-    doc: "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
-};
-const DISK_RATE: OptionInfo =
-    OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" };
-const SIZE: OptionInfo = OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" };
-const WINDOW: OptionInfo = OptionInfo {
-    name: "client-window",
-    value: "SIZE",
-    default: "100MB",
-    doc: "what the client keeps dirty before it commits",
-};
-const CENTISECS: OptionInfo = OptionInfo {
-    name: "centisecs",
-    value: "LIST",
-    default: "0,300,200,100",
-    doc: "values of dirty_background_centisecs",
-};
-const RECORD: OptionInfo = OptionInfo {
-    name: "record",
-    value: "LIST",
-    default: "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
-    doc: "bytes of one write of the client's program",
-};
-const WRITE_SIZE: OptionInfo = OptionInfo {
-    name: "write-size",
-    value: "SIZE",
-    default: "32KiB",
-    doc: "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
-};
-const MEMORY: OptionInfo = OptionInfo {
-    name: "memory",
-    value: "SIZE",
-    default: "900MB",
-    doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
-};
+const LINK: TypedOption<LinkOptions> = options::parsed(
+    OptionInfo {
+        name: "link",
+        value: "RATE",
+        default: "100Mbit",
+        doc: "rate of the network, Ethernet's overhead included; delay=, loss= and others behind a comma",
+    },
+    link,
+);
+const DISK_RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" },
+    1_000_000..=50_000_000,
+);
+const SIZE: TypedOption<u64> = options::size(
+    OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" },
+    4_096..=100_000_000_000,
+);
+const WINDOW: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "client-window",
+        value: "SIZE",
+        default: "100MB",
+        doc: "what the client keeps dirty before it commits",
+    },
+    1_000_000..=100_000_000_000,
+);
+const CENTISECS: TypedOption<u64> = options::parsed(
+    OptionInfo {
+        name: "centisecs",
+        value: "LIST",
+        default: "0,300,200,100",
+        doc: "values of dirty_background_centisecs",
+    },
+    centisecs,
+);
+const RECORD: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "record",
+        value: "LIST",
+        default: "10485760,1048576,524288,262144,131072,65536,32768,16384,8192,4096",
+        doc: "bytes of one write of the client's program",
+    },
+    512..=1 << 30,
+);
+const WRITE_SIZE: TypedOption<Option<u32>> = options::parsed(
+    OptionInfo {
+        name: "write-size",
+        value: "SIZE",
+        default: "32KiB",
+        doc: "bytes of one WRITE on the wire, or 'record': no gathering, a record a WRITE, up to 1 MiB",
+    },
+    write_size,
+);
+const MEMORY: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "memory",
+        value: "SIZE",
+        default: "900MB",
+        doc: "memory of the server that may become dirty: its thresholds are 20 and 10 percent of it",
+    },
+    16_000_000..=64_000_000_000,
+);
 
-const SAMPLES: OptionInfo = OptionInfo {
-    name: "samples",
-    value: "NUMBER",
-    default: "3",
-    doc: "measured copies of each server; one with --quick",
-};
-const LIMITERS: OptionInfo = OptionInfo {
-    name: "limiters",
-    value: "auto|kernel|process",
-    default: "auto",
-    doc: "who slows disk and network down where it is measured: the kernel (needs root) or this process",
-};
+const SAMPLES: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "samples",
+        value: "NUMBER",
+        default: "3",
+        doc: "measured copies of each server; one with --quick",
+    },
+    1..=20,
+);
+const LIMITERS: TypedOption<Limiters> = options::choice(
+    OptionInfo {
+        name: "limiters",
+        value: "auto|kernel|process",
+        default: "auto",
+        doc: "who slows disk and network down where it is measured: the kernel (needs root) or this process",
+    },
+    &[("auto", Limiters::Auto), ("kernel", Limiters::Kernel), ("process", Limiters::Process)],
+    "'{value}' is none of {known}",
+);
 
-pub(super) const OPTIONS: &[OptionInfo] =
-    &[LINK, DISK_RATE, SIZE, WINDOW, CENTISECS, RECORD, WRITE_SIZE, MEMORY, SAMPLES, LIMITERS];
+pub(super) const OPTIONS: &[OptionInfo] = &[
+    LINK.info,
+    DISK_RATE.info,
+    SIZE.info,
+    WINDOW.info,
+    CENTISECS.info,
+    RECORD.info,
+    WRITE_SIZE.info,
+    MEMORY.info,
+    SAMPLES.info,
+    LIMITERS.info,
+];
 
 /// Who slows disk and network down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -100,7 +140,7 @@ pub(super) struct Plan {
 }
 
 /// A quick run writes less, with one size of record.
-const QUICK: [(&OptionInfo, &str); 3] = [(&SIZE, "300MB"), (&RECORD, "32768"), (&SAMPLES, "1")];
+const QUICK: [(OptionInfo, &str); 3] = [(SIZE.info, "300MB"), (RECORD.info, "32768"), (SAMPLES.info, "1")];
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
@@ -110,31 +150,22 @@ impl Plan {
             // What was given stands behind it, and counts.
             request.given.splice(0..0, quick);
         }
-        let centisecs = Knob::BackgroundCentisecs.info();
-        let disk_bytes_per_s = request.value(&DISK_RATE, options::rate(1_000_000, 50_000_000))?;
-        let disk = request.value(&DISK_RATE, |_| disk_of(disk_bytes_per_s))?;
+        let disk_bytes_per_s = DISK_RATE.value(&request)?;
+        let disk = disk_of(disk_bytes_per_s).map_err(|why| DISK_RATE.refused(&request, why))?;
+        // In whole frames.
+        let frame = frames::FRAME_BYTES as u64;
         let plan = Self {
-            link: request.value(&LINK, link)?,
+            link: LINK.value(&request)?,
             disk,
             disk_bytes_per_s,
-            file_bytes: request.value(&SIZE, options::size(4_096, 100_000_000_000))?,
-            window_bytes: request.value(&WINDOW, options::size(1_000_000, 100_000_000_000))?,
-            centisecs: request.list(&CENTISECS, options::number(centisecs.min, centisecs.max))?,
-            records: request.list(&RECORD, |text| options::size(512, 1 << 30)(text).map(|bytes| bytes as u32))?,
-            write_bytes: request.value(&WRITE_SIZE, |text| match text {
-                "record" => Ok(None),
-                text => {
-                    let bytes = options::size(4_096, 1 << 20)(text).map_err(|why| why + ", or 'record'")?;
-                    Ok(Some(bytes as u32))
-                }
-            })?,
-            memory_bytes: request.value(&MEMORY, |text| {
-                // In whole frames.
-                let frame = frames::FRAME_BYTES as u64;
-                options::size(16_000_000, 64_000_000_000)(text).map(|bytes| bytes / frame * frame)
-            })?,
-            samples: request.value(&SAMPLES, options::number(1, 20))?,
-            limiters: request.value(&LIMITERS, limiters)?,
+            file_bytes: SIZE.value(&request)?,
+            window_bytes: WINDOW.value(&request)?,
+            centisecs: CENTISECS.list(&request)?,
+            records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
+            write_bytes: WRITE_SIZE.value(&request)?,
+            memory_bytes: MEMORY.value(&request)? / frame * frame,
+            samples: SAMPLES.value(&request)?,
+            limiters: LIMITERS.value(&request)?,
             is_published: false,
         };
         plan.check(&request)?;
@@ -148,12 +179,12 @@ impl Plan {
     fn check(&self, request: &Request) -> Result<(), LabError> {
         if self.window_bytes > self.file_bytes {
             let (window, file) = (report::units::data(self.window_bytes), report::units::data(self.file_bytes));
-            let why = format!("a window of {window} is more than the file has ({file}, --{})", SIZE.name);
-            return request.value(&WINDOW, |_| Err(why.clone()));
+            let why = format!("a window of {window} is more than the file has ({file}, --{})", SIZE.info.name);
+            return Err(WINDOW.refused(request, why));
         }
         let rate_alone = LinkOptions { bits_per_second: self.link.bits_per_second, ..LinkOptions::default() };
         if request.measured && self.link != rate_alone {
-            return request.value(&LINK, |_| Err("where it is measured a link has a rate and nothing else".to_owned()));
+            return Err(LINK.refused(request, "where it is measured a link has a rate and nothing else".to_owned()));
         }
         Ok(())
     }
@@ -169,12 +200,20 @@ fn link(text: &str) -> Result<LinkOptions, String> {
     LinkOptions::parse(&format!("rate={text}")).map_err(|error| error.to_string().replacen("link: ", "", 1))
 }
 
-fn limiters(text: &str) -> Result<Limiters, String> {
+/// The range is the knob's own.
+fn centisecs(text: &str) -> Result<u64, String> {
+    let knob = Knob::BackgroundCentisecs.info();
+    options::number(CENTISECS.info, knob.min..=knob.max).read(text)
+}
+
+/// `None`: as large as the record.
+fn write_size(text: &str) -> Result<Option<u32>, String> {
     match text {
-        "auto" => Ok(Limiters::Auto),
-        "kernel" => Ok(Limiters::Kernel),
-        "process" => Ok(Limiters::Process),
-        _ => Err(format!("'{text}' is none of auto, kernel, process")),
+        "record" => Ok(None),
+        text => {
+            let bytes = options::size(WRITE_SIZE.info, 4_096..=1 << 20).read(text);
+            bytes.map(|bytes| Some(bytes as u32)).map_err(|why| why + ", or 'record'")
+        }
     }
 }
 

@@ -11,6 +11,14 @@ use super::plan::{Group, Plan, Rate, plan};
 use super::{real, simulated};
 use crate::experiment::{Findings, LabError, Request, Watch};
 use crate::hardware::{DiskRates, SlowDisk};
+use crate::prose::{paragraph, section};
+
+const TEXT: &str = include_str!("jobs.md");
+const BOTH_SIDES: &str = section(TEXT, "both sides");
+const MEASURED: &str = section(TEXT, "measured");
+const FOUND: &str = section(TEXT, "found by comparing");
+const LATENCY: &str = section(TEXT, "latency");
+const NOTHING_MEASURED: &str = section(TEXT, "nothing measured");
 
 /// Bytes of the slow disk's image.
 const IMAGE_BYTES: u64 = 2 << 30;
@@ -185,32 +193,13 @@ fn plots(findings: &mut Findings, group: &Group, rate: &Rate, simulated: &Side, 
 }
 
 fn says(measured: bool) -> Vec<String> {
-    let mut says = vec![
-        "The jobs are the same operations in the same order on both sides: one planner and one runner, one seed. \
-         The simulated disk is the catalogue's throttled at the rate given; the engine is the same code."
-            .to_owned(),
-    ];
+    let mut says = vec![paragraph(BOTH_SIDES)];
     if measured {
-        says.push(
-            "Measured: the engine over ext4 on a loop device behind the kernel's blkio throttle, with O_DIRECT. \
-             Latencies of less than a millisecond are the host's and other people's on it, and not compared."
-                .to_owned(),
-        );
-        says.push(
-            "Found by comparing, and now in the model: the kernel's throttle lets what a slice of 100 ms allows pass \
-             in one burst, so syncs of a MiB take either a millisecond or more than a hundred; a sync of a file that \
-             grew writes 24 KiB of ext4's journal in two steps, each behind the writes that wait; a direct write \
-             that makes the file longer is alone, so a queue of 16 is one of 1 then."
-                .to_owned(),
-        );
-        says.push(
-            "How long a request takes below the throttle is measured before each job and given to the simulated \
-             disk: on a machine that is busy otherwise it is milliseconds, since the threads of the loop device wait \
-             for a CPU. Its mean alone is given; the real one varies from request to request."
-                .to_owned(),
-        );
+        says.push(paragraph(MEASURED));
+        says.push(paragraph(FOUND));
+        says.push(paragraph(LATENCY));
     } else {
-        says.push("Nothing was measured: --measured needs root, a loop device and the blkio throttle.".to_owned());
+        says.push(paragraph(NOTHING_MEASURED));
     }
     says
 }

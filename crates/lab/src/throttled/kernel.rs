@@ -4,9 +4,9 @@
 //! forms: tuned for the device (`strict_limit`, `max_bytes`), with the machine's limits in bytes, and as the
 //! kernel comes.
 //!
-//! Owns: the simulated machine that stands for this one, what is compared.
+//! Owns: the simulated machine that stands for this one.
 //! Does not own: the writer on the kernel's side (`plain_writer`), what of the machine is taken from there
-//! (`surroundings`), rows, tables and plots (`kernel_page`), the policy.
+//! (`surroundings`), what is compared (`written`), rows, tables and plots (`kernel_page`), the policy.
 //! Invariants: measured, the simulated machine differs from this one in nothing that is known but the law and
 //! the disk, which are what is compared.
 
@@ -18,23 +18,14 @@ use workloads::{BlockSizes, Job, Workload};
 
 use super::compare::Look;
 use super::kernel_page::{self, Compared};
+use super::options::{DIRTYABLE, FORMS, FormKind, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS};
 use super::plain_writer;
 use super::plan::{Rate, directory, model, rates};
+use super::simulated;
 use super::surroundings::{BEFORE_S, PIECE, Surroundings};
-use super::{DIRTYABLE, FORMS, LIMIT_BYTES, MAX_BYTES, OTHERS_RATE, TICKS, WRITER_SECONDS, simulated};
+use super::written::{BLOCK_BYTES, Form, Written};
 use crate::experiment::{Findings, LabError, Request, Watch};
-use crate::options;
 
-/// How far apart the two may be.
-pub(super) const GOAL: f64 = 0.15;
-/// Least limit in bytes: what a writer dirties between two decisions is small beside it.
-const LIMIT_BYTES_MIN: u64 = 16 << 20;
-/// Most that a limit or a memory may have.
-const BYTES_MAX: u64 = 1_000_000_000_000;
-/// Seconds that do not count: memory fills.
-pub(super) const FILLING_S: u64 = 10;
-/// Bytes of a write.
-pub(super) const BLOCK_BYTES: u64 = 64 << 10;
 /// Where their disk is in the simulation.
 const OTHERS: &str = "/others";
 /// What of dirtyable memory may be dirty: `vm.dirty_ratio` of 20 %, rounded as the kernel does.
@@ -44,35 +35,8 @@ const OTHERS_SYNC_EVERY: u64 = 16;
 /// Memory of the simulated machine where its limits do not follow from it.
 const MEMORY_BYTES: u64 = 22 << 30;
 
-/// One way to set the machine up.
-#[derive(Clone, Copy)]
-pub(super) struct Form {
-    pub(super) name: &'static str,
-    /// `max_bytes`, with `strict_limit`; 0: as the kernel comes.
-    pub(super) max_bytes: u64,
-    /// `vm.dirty_bytes` and `vm.dirty_background_bytes`; `None`: as the machine has them.
-    pub(super) limit_bytes: Option<(u64, u64)>,
-}
-
-/// A side's run.
-pub(super) struct Written {
-    pub(super) looks: Vec<Look>,
-    /// Of the writes once memory had filled.
-    pub(super) p99_ns: u64,
-    pub(super) max_ns: u64,
-    pub(super) sync_ns: u64,
-}
-
-/// What is compared of a side.
-pub(super) struct Figures {
-    pub(super) accepted_mb_per_s: f64,
-    pub(super) plateau_mb: f64,
-    pub(super) p99_ms: f64,
-    pub(super) sync_s: f64,
-}
-
 pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
-    let seconds = request.value(&WRITER_SECONDS, options::number(11, 600))?;
+    let seconds = WRITER_SECONDS.value(request)?;
     let seconds = if request.quick { seconds.min(20) } else { seconds };
     let forms = forms(request)?;
     let given = given(request, seconds)?;
@@ -97,23 +61,24 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
 }
 
 fn forms(request: &Request) -> Result<Vec<Form>, LabError> {
-    let max_bytes = request.value(&MAX_BYTES, options::size(0, BYTES_MAX))?;
-    let limit_bytes = request.value(&LIMIT_BYTES, options::size(LIMIT_BYTES_MIN, BYTES_MAX))?;
-    let forms = request.list(&FORMS, |name| match name {
-        "tuned" => Ok(Form { name: "kernel-tuned", max_bytes, limit_bytes: None }),
-        "bytes" => Ok(Form { name: "kernel-bytes", max_bytes: 0, limit_bytes: Some((limit_bytes, limit_bytes / 2)) }),
-        "default" => Ok(Form { name: "kernel-default", max_bytes: 0, limit_bytes: None }),
-        _ => Err("none of 'tuned', 'bytes' and 'default'".to_owned()),
-    })?;
+    let max_bytes = MAX_BYTES.value(request)?;
+    let limit_bytes = LIMIT_BYTES.value(request)?;
+    let form = |kind| match kind {
+        FormKind::Tuned => Form { name: "kernel-tuned", max_bytes, limit_bytes: None },
+        FormKind::Bytes => {
+            Form { name: "kernel-bytes", max_bytes: 0, limit_bytes: Some((limit_bytes, limit_bytes / 2)) }
+        }
+        FormKind::Default => Form { name: "kernel-default", max_bytes: 0, limit_bytes: None },
+    };
+    let forms: Vec<Form> = FORMS.list(request)?.into_iter().map(form).collect();
     Ok(if request.quick { forms.into_iter().take(1).collect() } else { forms })
 }
 
 /// The machine of a run that is only simulated.
 fn given(request: &Request, seconds: u64) -> Result<Surroundings, LabError> {
-    let dirtyable = options::or_nothing(options::size(0, BYTES_MAX));
-    let dirtyable = request.value(&DIRTYABLE, dirtyable)?.unwrap_or(MEMORY_BYTES);
-    let others = request.value(&OTHERS_RATE, options::rate(0, 10_000_000_000))?;
-    let hz = request.value(&TICKS, options::number(1, 1_000_000))?;
+    let dirtyable = DIRTYABLE.value_if_given(request)?.unwrap_or(MEMORY_BYTES);
+    let others = OTHERS_RATE.value(request)?;
+    let hz = TICKS.value(request)?;
     Ok(Surroundings {
         dirty_limit_bytes: dirtyable / 4096 * DIRTY_OF_4096,
         hz,
@@ -220,41 +185,6 @@ fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings)
 fn since(looks: Vec<Look>, start_s: f64) -> Vec<Look> {
     let late = looks.into_iter().filter(|look| look.at_s >= start_s);
     late.map(|look| Look { at_s: look.at_s - start_s, ..look }).collect()
-}
-
-fn accepted_at(looks: &[Look], at_s: f64) -> f64 {
-    let after = looks.partition_point(|look| look.at_s <= at_s);
-    after.checked_sub(1).map_or(0.0, |at| looks[at].accepted_bytes as f64)
-}
-
-/// Megabytes accepted in each second.
-pub(super) fn by_second(written: &Written, seconds: u64) -> Vec<f64> {
-    let each = |second: u64| {
-        let (from, until) = (second as f64, (second + 1) as f64);
-        (accepted_at(&written.looks, until) - accepted_at(&written.looks, from)) / 1e6
-    };
-    (0..seconds).map(each).collect()
-}
-
-pub(super) fn figures(written: &Written, seconds: u64) -> Figures {
-    let settled = by_second(written, seconds).split_off(FILLING_S as usize);
-    let within = |look: &&Look| look.at_s >= FILLING_S as f64 && look.at_s <= seconds as f64;
-    let dirty: Vec<f64> = written.looks.iter().filter(within).map(|look| look.dirty_bytes as f64).collect();
-    Figures {
-        accepted_mb_per_s: settled.iter().sum::<f64>() / settled.len().max(1) as f64,
-        plateau_mb: dirty.iter().sum::<f64>() / dirty.len().max(1) as f64 / 1e6,
-        p99_ms: written.p99_ns as f64 / 1e6,
-        sync_s: written.sync_ns as f64 / 1e9,
-    }
-}
-
-/// How far apart what was accepted in each second is, once memory has filled: the mean of the distances, as a
-/// share of the mean of the measured side.
-pub(super) fn apart_by_second(ours: &Written, theirs: &Written, seconds: u64) -> f64 {
-    let settled = |written| by_second(written, seconds).split_off(FILLING_S as usize);
-    let (ours, theirs) = (settled(ours), settled(theirs));
-    let apart: f64 = ours.iter().zip(&theirs).map(|(ours, theirs)| (ours - theirs).abs()).sum();
-    apart / theirs.iter().sum::<f64>().max(1e-9)
 }
 
 #[cfg(test)]

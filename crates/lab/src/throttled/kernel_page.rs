@@ -1,16 +1,27 @@
 //! Rows, table and plots of the case `kernel`.
 //!
 //! Owns: how the two sides are shown beside each other, what is said of them.
-//! Does not own: the runs, the figures (`kernel`).
+//! Does not own: the runs, the figures (`written`).
 //! Invariants: what is more than the goal apart carries a mark.
 
 use report::{Align, Axis, Cell, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
 use super::compare::{Look, deviation};
-use super::kernel::{FILLING_S, Figures, Form, GOAL, Written, apart_by_second, by_second, figures};
 use super::plan::Rate;
 use super::surroundings::{BEFORE_S, Surroundings};
+use super::written::{FILLING_S, Figures, Form, GOAL, Written, apart_by_second, by_second, figures};
 use crate::experiment::{Findings, Watch};
+use crate::prose::{paragraph, section};
+
+const TEXT: &str = include_str!("kernel_page.md");
+/// What is said of every run.
+const SAYS: [&str; 5] = [
+    section(TEXT, "the writer"),
+    section(TEXT, "a device not seen before"),
+    section(TEXT, "ticks"),
+    section(TEXT, "late sleepers"),
+    section(TEXT, "the running kernel"),
+];
 
 /// Both sides of a form.
 pub(super) struct Compared<'a> {
@@ -66,7 +77,7 @@ impl<'a> Page<'a> {
             self.seconds
         ));
         self.findings.tables.push(self.table);
-        self.findings.says = says();
+        self.findings.says = SAYS.map(paragraph).to_vec();
         self.findings
     }
 
@@ -179,29 +190,4 @@ impl<'a> Page<'a> {
         self.findings.figures.push(dirty.into());
         self.findings.figures.push(accepted.into());
     }
-}
-
-fn says() -> Vec<String> {
-    [
-        "The writer is alone on the device and writes 64 KiB at a time as fast as it may. The simulated side takes \
-         from the measured one what is no part of the law: what the machine lets be dirty, the kernel's ticks, how \
-         fast writes go while nobody is throttled, and what others write to other disks in each second, because a \
-         device's share of the limit is its part of all that was written lately.",
-        "The device is one that the kernel has not seen before. What it learns of a device, its bandwidth, its rate \
-         limit and its share, stays with the device's number, and a rate limit below the setpoint moves only when \
-         all that it follows lies above it: a loop device that was throttled before starts with the limit that it \
-         had then, and takes half a minute more to fill the same memory.",
-        "Pauses are whole ticks, cut down, so a writer gets through more than the rate that the law computes, the more \
-         the fewer ticks and the fewer pages at a time: a tenth more in a trace with 250 ticks a second and 208 pages, \
-         45 % more with 48 pages, as on a device that was throttled before.",
-        "A sleeper of the simulated machine has a CPU when it wakes. On a machine with more to do than CPUs it waits \
-         for one, which is in the 99th percentile of a write: how late sleepers ran is said above.",
-        "The running kernel is not 6.1. Known to differ: the device's limits in bytes, since 6.2, which the simulated \
-         law has; a small share is raised to a hundredth of what is left of the limit under strict_limit, and to an \
-         eighth otherwise, where 6.1 does only the latter and only for the position (since 6.14, from the patch); \
-         ext4 writes in large folios (since 6.16, from memory), so a writer's account is settled in steps of up to a \
-         write. The writer is no loop device's thread, so the local throttle of these plays no part.",
-    ]
-    .map(str::to_owned)
-    .to_vec()
 }

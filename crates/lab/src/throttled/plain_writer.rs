@@ -13,9 +13,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::compare::Look;
-use super::kernel::{BLOCK_BYTES, Form, Written};
 use super::plan::Rate;
 use super::surroundings::{Around, BEFORE_S, Surroundings, field, limit_and_written, tick_rate, warm_memory};
+use super::written::{BLOCK_BYTES, Form, Written};
 use crate::experiment::LabError;
 use crate::hardware::{DirtyLimits, DiskRates, KernelDebug, SlowDisk, free_bytes};
 

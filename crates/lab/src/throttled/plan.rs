@@ -10,21 +10,14 @@ use simulator::catalogue::{DeviceChoice, Model};
 use workloads::Job;
 use workloads::fio::{self, Surroundings};
 
-use super::{DIRECTORY, JOB, MEMORY, RATES};
+use super::options::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
-use crate::options;
 
 /// A stream that syncs each MiB, random writes, four that read and write mixed, and a stream for 45 s that
 /// is synced at its end. In each the throttle is slower than all else on a machine that is busy otherwise.
 const JOBS: &str = include_str!("jobs.fio");
 /// The same for seconds only.
 const QUICK: &str = include_str!("quick.fio");
-/// What fits a slow disk's image in these experiments.
-const MEMORY_MIN: u64 = 16 << 20;
-const MEMORY_MAX: u64 = 8 << 30;
-const RATE_MIN: u64 = 100_000;
-const RATE_MAX: u64 = 10_000_000_000;
-
 /// Bytes a second, and how they were written.
 #[derive(Clone, Debug)]
 pub(super) struct Rate {
@@ -78,17 +71,11 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
             None => groups.push(Group { name: job.name.clone(), jobs: vec![job] }),
         }
     }
-    Ok(Plan {
-        groups,
-        rates: rates(request)?,
-        memory_bytes: request.value(&MEMORY, options::size(MEMORY_MIN, MEMORY_MAX))?,
-        directory: directory(request),
-    })
+    Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request) })
 }
 
 pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {
-    let rate = options::rate(RATE_MIN, RATE_MAX);
-    request.list(&RATES, |text| Ok(Rate { text: text.to_owned(), bytes_per_s: rate(text)? }))
+    request.list(&RATES.info, |text| Ok(Rate { text: text.to_owned(), bytes_per_s: RATES.read(text)? }))
 }
 
 pub(super) fn directory(request: &Request) -> PathBuf {

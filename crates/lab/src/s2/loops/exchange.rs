@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use frames::{Allocator, Mobility};
 
-use super::User;
+use super::user::User;
 
 /// Buffers on the way from a sender to its receiver.
 const RING: u64 = 128;

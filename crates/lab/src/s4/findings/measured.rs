@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use report::{Align, Axis, Plot, Quantity, Series, Shape, Table};
 
-use super::column_title;
+use super::columns::column_title;
 use crate::experiment::Findings;
+use crate::prose::{filled, section};
 use crate::s4::measured::{Measured, Outcome};
 use crate::s4::plan::Plan;
 use crate::s4::published;
 use crate::statistics::{Estimate, Samples};
+
+const HOW: &str = section(include_str!("measured.md"), "how it was measured");
 
 /// All copies of one server.
 struct Server<'a> {
@@ -140,15 +143,11 @@ fn says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
         Some("process") => "this process, which a machine that is busy makes slower",
         _ => "the kernel, so that these figures hardly depend on what else the machine does",
     };
-    let mut says = vec![format!(
-        "Measured: {} of link and {} of disk, both limited by {by}. The client is ours: it sends {} of WRITEs, then \
-         COMMITs and waits. Servers are measured in turn, every other time in the reverse order; each copy has a server \
-         that was just started. Ours is given a tenth of the memory as its ordinary threshold, as a kernel has, but where \
-         it has no settings.",
-        report::units::rate(plan.link.bits_per_second / 8, second),
-        report::units::rate(plan.disk_bytes_per_s, second),
-        report::units::data(plan.window_bytes),
-    )];
+    let link = report::units::rate(plan.link.bits_per_second / 8, second);
+    let disk = report::units::rate(plan.disk_bytes_per_s, second);
+    let window = report::units::data(plan.window_bytes);
+    let values = [("link", link.as_str()), ("disk", &disk), ("limiters", by), ("window", &window)];
+    let mut says = vec![filled(HOW, &values)];
     let at = |centisecs| servers.iter().find(|server| server.first().centisecs() == Some(centisecs));
     let ganesha = servers.iter().find(|server| server.first().is_ganesha());
     if let (Some(knob), Some(ganesha), Some(seed)) = (at(100), ganesha, published_gain(plan, 100)) {

@@ -1,0 +1,60 @@
+//! Fixed prose of the pages: what is said whatever a run comes to.
+//!
+//! The text stands in a Markdown file beside the module that says it, one paragraph under each heading.
+//!
+//! Owns: finding a paragraph, filling in what depends on the run.
+//! Does not own: the texts, and which of them a page has (the experiments).
+//! Invariants: a paragraph that is asked for is there, or the crate does not build; what a run shows is
+//! said by code, from its rows.
+
+/// What a heading's line begins with.
+const HEADING: &[u8] = b"\n## ";
+
+/// The paragraph under `## heading`; to be evaluated when the crate is built.
+pub(crate) const fn section(text: &'static str, heading: &str) -> &'static str {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while !begins(bytes, at, HEADING)
+        || !begins(bytes, at + HEADING.len(), heading.as_bytes())
+        || !begins(bytes, at + HEADING.len() + heading.len(), b"\n")
+    {
+        assert!(at < bytes.len(), "the text has no such heading");
+        at += 1;
+    }
+    let from = at + HEADING.len() + heading.len();
+    let mut until = from;
+    while until < bytes.len() && !begins(bytes, until, HEADING) {
+        until += 1;
+    }
+    let (text, _) = text.split_at(until);
+    let (_, paragraph) = text.split_at(from);
+    paragraph.trim_ascii()
+}
+
+const fn begins(bytes: &[u8], at: usize, with: &[u8]) -> bool {
+    let mut index = 0;
+    while index < with.len() {
+        if at + index >= bytes.len() || bytes[at + index] != with[index] {
+            return false;
+        }
+        index += 1;
+    }
+    true
+}
+
+/// A paragraph as it stands in the file, its lines joined.
+pub(crate) fn paragraph(section: &str) -> String {
+    section.lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
+
+/// A paragraph with each `{name}` replaced by its value.
+pub(crate) fn filled(section: &str, values: &[(&str, &str)]) -> String {
+    values.iter().fold(paragraph(section), |text, (name, value)| {
+        let place = format!("{{{name}}}");
+        debug_assert!(text.contains(&place), "nothing to fill in for {name}");
+        text.replace(&place, value)
+    })
+}
+
+#[cfg(test)]
+mod tests;

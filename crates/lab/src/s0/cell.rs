@@ -1,0 +1,74 @@
+//! What the runs of s0 come to: a cell for each law, machine and size, and the paths that calls took.
+//!
+//! Owns: a cell's figures over its runs.
+//! Does not own: the runs (`mapped_writes`), how figures are shown (`tables`, `findings`).
+//! Invariants: a cell has at least three runs, of which the fastest and the slowest do not count for its speed.
+
+use std::collections::BTreeMap;
+
+use super::mapped_writes::Ran;
+use super::parts::{self, AS_IT_IS, Change};
+use super::plan::Case;
+use super::reads::Path;
+use crate::machine::PAGE_BYTES;
+use crate::statistics::{Estimate, Samples};
+
+/// One law on one machine at one size.
+pub(super) struct Cell {
+    pub(super) case: Case,
+    pub(super) change: Change,
+    pub(super) others_mib: u64,
+    pub(super) size_mib: u64,
+    pub(super) speed: Estimate,
+    pub(super) runs: Vec<Ran>,
+}
+
+impl Cell {
+    pub(super) fn variant(&self) -> &'static str {
+        self.change.variant.name
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.change.label != AS_IT_IS
+    }
+
+    /// What it is called where all sizes are shown.
+    pub(super) fn name(&self) -> &'static str {
+        if self.is_changed() { parts::UNASSIGNED_NAME } else { self.variant() }
+    }
+
+    /// The mean of a figure over the runs.
+    pub(super) fn mean(&self, of: impl Fn(&Ran) -> f64) -> f64 {
+        self.runs.iter().map(of).sum::<f64>() / self.runs.len() as f64
+    }
+
+    /// The mean over the runs that have it.
+    fn mean_of_some(&self, of: impl Fn(&Ran) -> Option<f64>) -> Option<f64> {
+        let some: Vec<f64> = self.runs.iter().filter_map(of).collect();
+        (!some.is_empty()).then(|| some.iter().sum::<f64>() / some.len() as f64)
+    }
+
+    /// MiB of the disk's that were dirty or under writeback when the writer first had to wait.
+    pub(super) fn first_pause_mib(&self) -> Option<f64> {
+        self.mean_of_some(|run| run.marks.pause_pages.map(|pages| (pages * PAGE_BYTES) as f64 / MIB))
+    }
+
+    /// When background writeback was first asked for, in seconds of a run.
+    pub(super) fn background_s(&self) -> Option<f64> {
+        self.mean_of_some(|run| run.marks.background_ns.map(|ns| ns as f64 / 1e9))
+    }
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// A path with its reads, and how many calls took it, of each variant.
+pub(super) type PathsOf = BTreeMap<&'static str, BTreeMap<Path, u64>>;
+
+/// The mean of all but the fastest and the slowest.
+pub(super) fn middle(runs: &[Ran]) -> Estimate {
+    let mut speeds: Vec<f64> = runs.iter().map(|run| run.mib_per_s).collect();
+    speeds.sort_by(f64::total_cmp);
+    let mut samples = Samples::default();
+    speeds[1..speeds.len() - 1].iter().for_each(|speed| samples.push(*speed));
+    samples.estimate()
+}

@@ -1,0 +1,29 @@
+//! How many shared counters the kernel's code reads on a path through a call.
+//!
+//! Owns: the integers, counted by hand from the code. Does not own: what ours read (`reads`).
+//! Invariants: none for a path that nobody counted.
+
+use super::parts::BASE;
+use super::reads::Path;
+
+/// Whether a path is one that kernel-facts counts: let through at once, or after one write of a chunk.
+pub(super) fn is_shown(path: &Path) -> bool {
+    path.0 == "C" || path.0 == "WC"
+}
+
+/// What the kernel's code reads on the path, counted by hand from it.
+pub(super) fn expected(variant: &str, path: &Path) -> Option<[u64; 3]> {
+    match (variant, path.0.as_str()) {
+        // The tail's two are read unless the device's writeback is in progress.
+        (BASE, "C") => Some(if path.1[0] == 12 { [12, 7, 4] } else { [14, 9, 4] }),
+        // Two computations of limits, one test, and the tail.
+        (BASE, "WC") => Some(if path.1[0] == 21 { [21, 11, 8] } else { [23, 13, 8] }),
+        // Having written, August's and September's go round once more.
+        ("s0-august" | "s0-september", "WC") => Some([18, 8, 4]),
+        // Below the half-way mark nothing of the device is looked at.
+        ("s0-merged", "C") if path.1[2] == 0 => Some([8, 3, 0]),
+        ("s0-merged", "C" | "WC") => Some([8, 3, 2]),
+        (_, "C" | "WC") => Some([9, 4, 2]),
+        _ => None,
+    }
+}

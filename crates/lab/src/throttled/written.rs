@@ -1,0 +1,79 @@
+//! A run of the case `kernel`, on either side, and the figures that are compared of it.
+//!
+//! Owns: the forms, the figures of a run, how far apart two are.
+//! Does not own: the runs (`kernel`, `plain_writer`).
+//! Invariants: figures are of the seconds after memory has filled.
+
+use super::compare::Look;
+
+/// How far apart the two may be.
+pub(super) const GOAL: f64 = 0.15;
+/// Seconds that do not count: memory fills.
+pub(super) const FILLING_S: u64 = 10;
+/// Bytes of a write.
+pub(super) const BLOCK_BYTES: u64 = 64 << 10;
+
+/// One way to set the machine up.
+#[derive(Clone, Copy)]
+pub(super) struct Form {
+    pub(super) name: &'static str,
+    /// `max_bytes`, with `strict_limit`; 0: as the kernel comes.
+    pub(super) max_bytes: u64,
+    /// `vm.dirty_bytes` and `vm.dirty_background_bytes`; `None`: as the machine has them.
+    pub(super) limit_bytes: Option<(u64, u64)>,
+}
+
+/// A side's run.
+pub(super) struct Written {
+    pub(super) looks: Vec<Look>,
+    /// Of the writes once memory had filled.
+    pub(super) p99_ns: u64,
+    pub(super) max_ns: u64,
+    pub(super) sync_ns: u64,
+}
+
+/// What is compared of a side.
+pub(super) struct Figures {
+    pub(super) accepted_mb_per_s: f64,
+    pub(super) plateau_mb: f64,
+    pub(super) p99_ms: f64,
+    pub(super) sync_s: f64,
+}
+
+fn accepted_at(looks: &[Look], at_s: f64) -> f64 {
+    let after = looks.partition_point(|look| look.at_s <= at_s);
+    after.checked_sub(1).map_or(0.0, |at| looks[at].accepted_bytes as f64)
+}
+
+/// Megabytes accepted in each second.
+pub(super) fn by_second(written: &Written, seconds: u64) -> Vec<f64> {
+    let each = |second: u64| {
+        let (from, until) = (second as f64, (second + 1) as f64);
+        (accepted_at(&written.looks, until) - accepted_at(&written.looks, from)) / 1e6
+    };
+    (0..seconds).map(each).collect()
+}
+
+pub(super) fn figures(written: &Written, seconds: u64) -> Figures {
+    let settled = by_second(written, seconds).split_off(FILLING_S as usize);
+    let within = |look: &&Look| look.at_s >= FILLING_S as f64 && look.at_s <= seconds as f64;
+    let dirty: Vec<f64> = written.looks.iter().filter(within).map(|look| look.dirty_bytes as f64).collect();
+    Figures {
+        accepted_mb_per_s: settled.iter().sum::<f64>() / settled.len().max(1) as f64,
+        plateau_mb: dirty.iter().sum::<f64>() / dirty.len().max(1) as f64 / 1e6,
+        p99_ms: written.p99_ns as f64 / 1e6,
+        sync_s: written.sync_ns as f64 / 1e9,
+    }
+}
+
+/// How far apart what was accepted in each second is, once memory has filled: the mean of the distances, as a
+/// share of the mean of the measured side.
+pub(super) fn apart_by_second(ours: &Written, theirs: &Written, seconds: u64) -> f64 {
+    let settled = |written| by_second(written, seconds).split_off(FILLING_S as usize);
+    let (ours, theirs) = (settled(ours), settled(theirs));
+    let apart: f64 = ours.iter().zip(&theirs).map(|(ours, theirs)| (ours - theirs).abs()).sum();
+    apart / theirs.iter().sum::<f64>().max(1e-9)
+}
+
+#[cfg(test)]
+mod tests;
