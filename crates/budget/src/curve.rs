@@ -1,0 +1,81 @@
+//! The curve: how long those wait who add to a backlog.
+//!
+//! Owns: the band, how the number of payers stretches it, what a unit of cost waits, the guard of memory.
+//! Does not own: what a payer owes (`payer`), what a backlog costs (`prices`).
+//! Invariants: the properties 1, 2 and 12 of the crate's page.
+
+use crate::{Cost, MILLISECOND, ONE};
+
+/// Most that a unit of cost waits, in units.
+const FACTOR_MAX: u64 = 16 * ONE;
+
+/// The band that a backlog is steered into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Band {
+    /// T: the budget in force. At or above it nobody enters.
+    pub end_ns: Cost,
+}
+
+/// What a backlog means to those who want to add to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// Each unit of new cost waits for so many 1,024ths of a unit; 0 is not at all.
+    Factor(u64),
+    /// Nobody enters, but for light payers and by what completes.
+    Stopped,
+}
+
+impl Band {
+    /// The budget that was asked for, stretched where as many payers as wait on average need it to have runs of a
+    /// length that is worth a seek: `clamp(8 r N, H, max(8 H, 3 r N))`.
+    pub fn stretched(budget_ns: Cost, run_ns: u64, payers: u64) -> Self {
+        let runs = u128::from(run_ns) * u128::from(payers);
+        let most = (8 * u128::from(budget_ns)).max(runs.saturating_mul(3));
+        let end = runs.saturating_mul(8).clamp(u128::from(budget_ns), most);
+        Self { end_ns: end.min(u128::from(Cost::MAX)) as Cost }
+    }
+
+    /// F: up to here nobody waits.
+    pub const fn free_ns(self) -> Cost {
+        self.end_ns / 4
+    }
+
+    /// Up to here light payers enter although the band is used up.
+    pub const fn light_end_ns(self) -> Cost {
+        self.end_ns.saturating_add(self.end_ns / 8)
+    }
+
+    /// What a backlog means.
+    pub fn entry(self, backlog_ns: Cost) -> Entry {
+        let over = backlog_ns.saturating_sub(self.free_ns());
+        match self.end_ns.checked_sub(backlog_ns) {
+            None | Some(0) => Entry::Stopped,
+            Some(left) => {
+                let factor = u128::from(ONE) * u128::from(over) / u128::from(left);
+                Entry::Factor(factor.min(u128::from(FACTOR_MAX)) as u64)
+            }
+        }
+    }
+
+    /// Most credit of one of so many payers: (T - F) / 4N.
+    pub fn credit_ns_max(self, payers: u64) -> Cost {
+        (self.end_ns - self.free_ns()) / (4 * payers.max(1))
+    }
+}
+
+/// Unpaid debt at which a payer is asked about: less where the band is nearly used up or many wait.
+pub fn snapshot_debt_ns(band: Band, backlog_ns: Cost, payers: u64) -> Cost {
+    let left = band.end_ns.saturating_sub(backlog_ns) / 8;
+    (left.min(4 * MILLISECOND) / payers.max(1)).clamp(MILLISECOND / 50, MILLISECOND)
+}
+
+/// The backlog as it counts where memory gets short: a device with `dirty_bytes` of all devices' `total_bytes`, of
+/// which there may be `bytes_max`, is at the end of its band when it has twice what is left.
+pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_bytes: u64, total_bytes: u64, bytes_max: u64) -> Cost {
+    let left = u128::from(bytes_max.saturating_sub(total_bytes));
+    let by_memory = u128::from(band.end_ns) * u128::from(dirty_bytes) / (2 * left + 1);
+    backlog_ns.max(by_memory.min(u128::from(Cost::MAX)) as Cost)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! The flush budget: each device owes at most a stated amount of its own time.
+//!
+//! What is dirty is counted in the **device time that it will take to write it**: a price for each run (a seek, a
+//! flash block, a call) and a price for its bytes, both learned from completions. Ten thousand scattered pages then
+//! weigh more than one extent of the same size, and a limit of one second means a second on a USB stick and on an
+//! NVMe drive. The backlog `D` is steered into a band by pausing those who add to it:
+//!
+//! ```text
+//! pause per ns of new cost, for one writer
+//!    ^                                           |
+//! 16 +                                         __|  nobody enters at D >= T, but light payers below 9T/8
+//!    |                                       _/  |  and a trickle: 1/16 of what completes
+//!    |                                    __/    |
+//!  4 +                                ___/       |
+//!    |                          _____/           |
+//!  1 +              ___________x                 |  x: the middle of the band; each of N payers who wait gets
+//!    |_____________/           .                 |     exactly 1/N of the device
+//!    +------------+------------+-----------------+--------> D
+//!    0            F = T/4      (F+T)/2           T
+//! ```
+//!
+//! Properties, each a test here or of the engine that runs the law:
+//!
+//! 1. *Ends.* `D <= F`: no pause. `D >= T`: nobody enters but by 8 and 9. In the middle of the band with N payers each
+//!    gets 1/N of the device.
+//! 2. *Monotonic* in the backlog, in the debt and in N.
+//! 3. *Smooth.* One request that completes moves a pause by 15 % at most in the middle of the band.
+//! 4. *One pause* is 100 ms at most, then a fresh decision; under 1 ms the debt is carried instead.
+//! 5. *Backlog* stays below T and an allowance a payer and T/8 for light payers.
+//! 6. *Isolation.* A decision reads its own device and the total of dirty bytes.
+//! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes.
+//! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `(T-F)/4N` at most.
+//! 9. *No starvation.* At `D >= T` those who wait are admitted in their order by 1/16 of each completion's time.
+//! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
+//! 11. *Unknown device*: the first backlog is bounded, whatever the device turns out to be.
+//! 12. *Burst.* T/4 of device time enters unpaused.
+//! 13. *Hang.* Only its own payers wait.
+//! 14. *Readers* beside a writer move the prices of writes by 10 % at most, and the reverse.
+//! 15. *The promise is in wall time*, beside readers too.
+//! 16. *A late reaper* does not make a device look slow.
+//! 17. *An idle device never waits* for a token, a timer or a batch.
+//!
+//! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
+//! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
+//!
+//! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, the sizes of requests. It is not in
+//! force anywhere yet: what asks it is the policy that will stand behind the engine's seam.
+//! Does not own: clocks, lists, tasks, pages; what is written next.
+//! Invariants: integers only, in ns; divisions truncate toward zero. Pure: the same calls give the same answers.
+
+#![forbid(unsafe_code)]
+
+mod curve;
+mod estimator;
+mod flight;
+mod payer;
+mod prices;
+
+pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
+pub use estimator::{Completion, Estimator, Side};
+pub use flight::{in_flight_ns, request_bytes};
+pub use payer::{Payer, Verdict};
+pub use prices::{Cost, Prices};
+
+/// Bytes of a MiB: prices of bytes are for so many.
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// One, in the ratios of this law.
+pub const ONE: u64 = 1024;
+
+/// A millisecond in ns.
+pub(crate) const MILLISECOND: u64 = 1_000_000;

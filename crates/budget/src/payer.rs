@@ -1,0 +1,102 @@
+//! A payer: what it owes for the pages it dirtied, and how long it waits for that.
+//!
+//! Owns: debt and credit of one open file, or of one client's file.
+//! Does not own: the curve; the queue of those who are stopped.
+//! Invariants: a debt is paid by waiting, never by a refund. Below F it is forgiven. One pause is
+//! [`PAUSE_NS_MAX`] at most, and what would be shorter than [`PAUSE_NS_MIN`] is carried.
+
+use crate::curve::{Band, Entry};
+use crate::{Cost, MILLISECOND, ONE};
+
+/// The longest pause before a fresh decision.
+pub(crate) const PAUSE_NS_MAX: u64 = 100 * MILLISECOND;
+/// The shortest pause: a timer costs more than it is worth below it.
+pub(crate) const PAUSE_NS_MIN: u64 = MILLISECOND;
+
+/// What a payer owes; negative is credit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Payer {
+    debt_ns: i64,
+    /// Which prices the debt was made at.
+    generation: u64,
+}
+
+/// What becomes of a payer that was asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on; what it owes is carried.
+    Continue,
+    /// It waits so long of a wait of `of_ns`, and is asked about again.
+    Pause {
+        /// How long.
+        ns: u64,
+        /// The whole wait for its debt at the present price of waiting.
+        of_ns: u64,
+    },
+    /// It waits in the queue until it is let in.
+    Queue,
+}
+
+impl Payer {
+    /// What it owes in device time; negative is credit.
+    pub fn debt_ns(&self) -> i64 {
+        self.debt_ns
+    }
+
+    /// It dirtied pages of so much cost.
+    pub fn charge(&mut self, cost_ns: Cost) {
+        self.debt_ns = self.debt_ns.saturating_add_unsigned(cost_ns);
+    }
+
+    /// Prices moved so far since the debt was made that it says nothing any more.
+    pub fn repriced(&mut self, generation: u64) {
+        if self.generation != generation {
+            self.generation = generation;
+            self.debt_ns = self.debt_ns.min(0);
+        }
+    }
+
+    /// It did nothing for so long while the entry was `entry`: its share becomes credit.
+    pub fn idled(&mut self, idle_ns: u64, band: Band, entry: Entry, payers: u64) {
+        let factor = if let Entry::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
+        let share = u128::from(idle_ns) * u128::from(ONE) / (u128::from(factor) * u128::from(payers.max(1)));
+        let most = band.credit_ns_max(payers);
+        let earned = share.min(u128::from(most)) as i64;
+        let least = -(most as i64);
+        self.debt_ns = self.debt_ns.saturating_sub(earned).max(least.min(self.debt_ns));
+    }
+
+    /// What it does, with so many payers who wait.
+    pub fn verdict(&mut self, band: Band, backlog_ns: Cost, payers: u64) -> Verdict {
+        if backlog_ns <= band.free_ns() {
+            self.debt_ns = self.debt_ns.min(0);
+            return Verdict::Continue;
+        }
+        if self.debt_ns < 0 && backlog_ns < band.light_end_ns() {
+            return Verdict::Continue;
+        }
+        let Entry::Factor(factor) = band.entry(backlog_ns) else { return Verdict::Queue };
+        let of_ns = Self::wait_ns(self.debt_ns.max(0) as u64, factor, payers);
+        if of_ns < PAUSE_NS_MIN {
+            return Verdict::Continue;
+        }
+        Verdict::Pause { ns: of_ns.min(PAUSE_NS_MAX), of_ns }
+    }
+
+    /// How long a debt waits.
+    fn wait_ns(debt_ns: u64, factor: u64, payers: u64) -> u64 {
+        let weighted = (u128::from(debt_ns) * u128::from(factor)).saturating_mul(u128::from(payers.max(1)));
+        let wait = weighted / u128::from(ONE);
+        wait.min(u128::from(u64::MAX)) as u64
+    }
+
+    /// It waited for `slept_ns` of a wait of `of_ns`: so much of its debt is paid.
+    pub fn slept(&mut self, slept_ns: u64, of_ns: u64) {
+        let debt = u128::from(self.debt_ns.max(0) as u64);
+        let paid = (debt * u128::from(slept_ns)).checked_div(u128::from(of_ns)).unwrap_or(debt);
+        self.debt_ns -= paid.min(debt) as i64;
+    }
+}
+
+#[cfg(test)]
+mod tests;

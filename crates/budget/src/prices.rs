@@ -1,0 +1,82 @@
+//! What a device's work costs in its own time, and how a measured time corrects it.
+//!
+//! Owns: the two prices, their bounds, the step of learning.
+//! Does not own: which times are believed (`estimator`).
+//! Invariants: prices stay within their bounds. Blame for a wrong estimate goes by squared share of the modelled
+//! cost, so that streams never touch the price of a run, nor scattered pages that of bytes.
+
+use crate::{MIB, ONE};
+
+/// Bounds of the price of a run: 1 µs to 10 s.
+const RUN_NS: (u64, u64) = (1_000, 10_000_000_000);
+/// Bounds of the price of a MiB: 10 µs (100 GB/s) to 10 s.
+const MIB_NS: (u64, u64) = (10_000, 10_000_000_000);
+/// What is known of a device before anything is: 10 ms a run and 25 MB/s.
+const PRIOR: Prices = Prices { run_ns: 10_000_000, mib_ns: 41_943_040 };
+
+/// Above this the products of a step are scaled down before they are multiplied.
+const EXACT_MAX: u128 = 1 << 40;
+
+/// Device time.
+pub type Cost = u64;
+
+/// Prices of one direction of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prices {
+    /// Device time a run, in ns: a maximal contiguous range; in flight, a request that does not continue the last.
+    pub run_ns: u64,
+    /// Device time a MiB, in ns.
+    pub mib_ns: u64,
+}
+
+impl Default for Prices {
+    fn default() -> Self {
+        PRIOR
+    }
+}
+
+impl Prices {
+    /// Device time of so many runs of so many bytes in all; stops at the end of time.
+    pub fn cost_ns(&self, runs: u64, bytes: u64) -> Cost {
+        let runs = u128::from(runs) * u128::from(self.run_ns);
+        runs.saturating_add(self.byte_ns(bytes)).min(u128::from(Cost::MAX)) as Cost
+    }
+
+    fn byte_ns(&self, bytes: u64) -> u128 {
+        u128::from(bytes) * u128::from(self.mib_ns) / u128::from(MIB)
+    }
+
+    /// `measured_ns` over the modelled cost in 1,024ths, between 64 and 16,384; 1,024 where nothing was modelled.
+    pub fn ratio(&self, runs: u64, bytes: u64, measured_ns: u64) -> u64 {
+        let cost = u128::from(self.cost_ns(runs, bytes));
+        let ratio = (u128::from(ONE) * u128::from(measured_ns)).checked_div(cost).unwrap_or(u128::from(ONE));
+        ratio.clamp(64, 16 * u128::from(ONE)) as u64
+    }
+
+    /// Moves the prices towards explaining `ratio` for so many runs and bytes; the more `damping`, the less.
+    pub fn learn(&mut self, runs: u64, bytes: u64, ratio: u64, damping: u64) {
+        let (mut of_runs, mut of_bytes) = (u128::from(runs) * u128::from(self.run_ns), self.byte_ns(bytes));
+        while of_runs.max(of_bytes) > EXACT_MAX {
+            (of_runs, of_bytes) = (of_runs >> 8, of_bytes >> 8);
+        }
+        let squares = (of_runs * of_runs + of_bytes * of_bytes) as i128;
+        if squares == 0 {
+            return;
+        }
+        let error = (of_runs + of_bytes) as i128 * (ratio as i128 - i128::from(ONE)) / i128::from(ONE);
+        let step = |share: u128, price: u64| {
+            let moved = error * share as i128 * i128::from(price) / (squares * i128::from(damping.max(1)));
+            (i128::from(price) + moved).clamp(0, i128::from(u64::MAX)) as u64
+        };
+        self.run_ns = step(of_runs, self.run_ns).clamp(RUN_NS.0, RUN_NS.1);
+        self.mib_ns = step(of_bytes, self.mib_ns).clamp(MIB_NS.0, MIB_NS.1);
+    }
+
+    /// How strongly a whole window's ratio moves prices: by a half where it is far off, by a quarter otherwise.
+    pub fn window_damping(ratio: u64) -> u64 {
+        if ratio >= 1536 || ratio <= 683 { 2 } else { 4 }
+    }
+}
+
+#[cfg(test)]
+mod tests;
