@@ -10,8 +10,7 @@ use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-
-use crate::read::SharedPages;
+use engine::PinnedPages;
 
 /// Who is at the other end of a connection, as far as the world that accepted it knows. What callers
 /// claim to be is in their calls.
@@ -36,7 +35,7 @@ pub enum Segment {
     /// Protocol bytes.
     Bytes(Bytes),
     /// File bytes, straight from the page frames, held stable until dropped.
-    Pages(SharedPages),
+    Pages(PinnedPages),
 }
 
 impl Segment {
