@@ -2,7 +2,7 @@
 //!
 //! Owns: what a front end sees of the files: identity, attributes coherent with unwritten data, names.
 //! Does not own: pages and writing back (the engine), protocols (front ends), the host's calls (the
-//! world's [`Directory`]), connections (`machine`).
+//! world's [`Directory`]), connections and callers (`frontend`).
 //! Invariants: imports run one way: `tree`, the seam below; `objects`, what is kept; `volume`, which puts the parts
 //! together; then the operations in `handles`, `names`, `data` and `coherence`. Nothing outside the
 //! exported directories is reachable; a handle names one object for as long as that lives, and nothing
@@ -14,7 +14,6 @@ mod data;
 mod error;
 mod handles;
 mod lock;
-pub mod machine;
 mod names;
 mod objects;
 mod task;
@@ -24,7 +23,6 @@ mod volume;
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use engine::{PinnedPages, Platform};
 pub use error::VolumeError;
-pub use machine::{Machine, Peer, ProtocolError, Segment};
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
 pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey};

@@ -169,6 +169,11 @@ impl<P: Platform> Volume<P> {
         self.devices.get_or_add(&self.engine, key, node)
     }
 
+    /// Has the world carry `work` to its end, for a front end whose connection ends before its calls.
+    pub fn run_to_the_end(&self, name: &'static str, work: impl Future<Output = ()> + Send + 'static) {
+        self.engine.platform().spawn(name, work);
+    }
+
     /// Carries `work` through even if the caller is dropped.
     pub(crate) async fn carried_through<T, F>(&self, name: &'static str, work: impl FnOnce(Arc<Self>) -> F) -> Option<T>
     where
