@@ -5,6 +5,7 @@
 //! Invariants: rules are pure functions from text to violations, so that each is tested against an
 //! example that breaks it; only this module reads the repository.
 
+mod circles;
 mod documents;
 mod imports;
 mod lexer;
@@ -50,9 +51,9 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn check() -> Result<Vec<Violation>> {
     let paths = repository::paths()?;
     let mut violations = imports::check(&metadata()?)?;
-    for file in repository::files(&paths, "rs")? {
-        violations.extend(sources::check(&file));
-    }
+    let files = repository::files(&paths, "rs")?;
+    files.iter().for_each(|file| violations.extend(sources::check(file)));
+    violations.extend(circles::check(&files));
     for file in repository::files(&paths, "md")? {
         violations.extend(documents::missing_paths(&file, &paths));
     }

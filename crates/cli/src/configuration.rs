@@ -15,7 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use engine::settings::{KNOBS, Settings, Shares};
+use engine::settings::{BackgroundShare, KNOBS, Settings, Shares};
 
 use crate::args;
 use crate::cache_size::HostMemory;
@@ -233,7 +233,7 @@ impl Layers {
             settings.set_text(&assignment).map_err(|error| Failure::wrong_use(format!("{origin}: {error}")))?;
             knobs.push(assignment);
         }
-        let shares = Shares { memory_bytes: cache_bytes, by_law: false };
+        let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
         Ok(Configuration { listen, cache_bytes, control, io, prefault, knobs, warnings })
     }

@@ -64,12 +64,12 @@ counters! {
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
     ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
-    BalanceCalls "balance_calls" "events" "Calls that a law of throttling answered: the allowance of a writer was used up.";
+    BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";
     BalancePasses "balance_passes" "events" "Snapshots taken for such calls.";
-    BalanceGlobalReads "balance_global_reads" "reads" "Reads of counters shared by all devices that the law made in such calls.";
+    BalanceGlobalReads "balance_global_reads" "reads" "Reads of counters shared by all devices that the policy made in such calls.";
     BalanceDirtyReads "balance_dirty_reads" "reads" "Of these, reads of what is dirty, under writeback, or written and unstable.";
-    BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the law made in such calls.";
-    BalanceWrittenPages "balance_written_pages" "pages" "Pages that writers wrote themselves because a law said so.";
+    BalanceDeviceReads "balance_device_reads" "reads" "Reads of one device's counters that the policy made in such calls.";
+    BalanceWrittenPages "balance_written_pages" "pages" "Pages that writers wrote themselves because the policy said so.";
     SyncCalls "sync_calls" "events" "Calls of sync.";
     SyncNs "sync_ns" "ns" "Time that callers of sync waited.";
     FlusherTurns "flusher_turns" "events" "Turns that flushers gave to files.";
@@ -118,7 +118,7 @@ impl Counters {
 /// What a thread has to itself. A platform makes one a thread (or virtual CPU) and keeps it.
 pub struct Local {
     block: Arc<CounterBlock>,
-    /// Pages dirtied here since a law of throttling was last asked.
+    /// Pages dirtied here since the policy was last asked.
     unpaid_pages: Cell<u64>,
     /// One writer a block is what makes counting a plain store.
     not_sync: PhantomData<Cell<()>>,

@@ -1,41 +1,45 @@
-//! The engine: its public surface and its lifecycle.
+//! The engine: its public surface, and how its mechanisms are put together.
 //!
-//! Owns: the world, the cache, the devices' flushers (as tasks of the world).
+//! Owns: one of each mechanism, in the order in which they stand on each other.
 //! Does not own: any policy or mechanism: each has a module of its own.
 //! Invariants: cheap calls (`try_…`, status, knobs) never wait; everything else may.
 
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::Poll;
 
 use frames::Frames;
 
-use crate::FILE_BYTES_MAX;
-use crate::cache::file::{FileInner, FileState};
-use crate::cache::memory::FrameMemory;
-use crate::cache::wait::{Answer, lock};
-use crate::cache::{Cache, PAGE_BYTES};
-use crate::counters::{Counter, Local};
-use crate::dirty::{apply_limits, failing};
+use crate::base::Base;
+use crate::cache::{Cache, Census, PinnedPages};
+use crate::devices::Devices;
+use crate::devices::file::FileInner;
+use crate::devices::state::{DeviceId, DeviceState, DeviceStatus};
+use crate::dirty;
 use crate::error::{DeviceError, Error};
-use crate::platform::{Backing, Device, Nanos, Platform};
-use crate::request::{Completion, Operation, Request};
+use crate::platform::{Device, Platform};
+use crate::policy::{AnyPolicy, EqualParts, InForce};
+use crate::rare::Rare;
+use crate::reading::{self, Reading};
+use crate::reclaim::Reclaim;
+use crate::request::Backing;
+use crate::reshape::Reshaping;
 use crate::settings::{Knob, KnobError, Settings, Shares};
-use crate::throttle::{Driver, Kept, LimitPages, Policies, Ruling, Throttle};
-use crate::writeback::device::{DeviceId, DeviceState, DeviceStatus};
-use crate::writeback::driver::FlushOf;
-use crate::writeback::flusher::flush_device;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+use crate::writeback::Writeback;
+use crate::writeback::driver::Driver;
+use crate::writing::{self, Writing};
 
-/// Files that are flushed at the same time.
+/// Files that are flushed at the same time by a drain.
 const DRAIN_TOGETHER: usize = 64;
 
 /// A page cache with writeback, in the world `P`.
 pub struct Engine<P: Platform> {
-    platform: Arc<P>,
-    cache: Arc<Cache>,
-    pub(crate) driver: Driver,
+    base: Base<P>,
+    writeback: Arc<Writeback<P>>,
+    reading: Arc<Reading<P>>,
+    writing: Arc<Writing<P>>,
+    reshaping: Arc<Reshaping<P>>,
 }
 
 /// A file of the cache. A clone is the same file.
@@ -55,7 +59,7 @@ impl File {
     /// one whose caller went away. Takes no lock; a write that is running may or may not count. Only a
     /// clean file that was synced since may be dropped and opened anew: a flush may be owed to it.
     pub fn is_clean(&self) -> bool {
-        !self.0.unclean.load(Ordering::Acquire) && self.0.reshapes.load(Ordering::Acquire) == 0
+        self.0.is_settled()
     }
 
     /// The largest size it can have: a device may keep less than 2^63 - 1 bytes in a file.
@@ -96,6 +100,29 @@ impl File {
     }
 }
 
+/// What an engine is made with; for one engine only, since a driver keeps state.
+#[derive(Clone)]
+pub struct Policies {
+    /// How writers are throttled, and what is written in the background.
+    pub policy: Arc<dyn AnyPolicy>,
+    /// Who does background writeback.
+    pub driver: Driver,
+}
+
+impl Policies {
+    /// What ratios are shares of, with so much memory.
+    pub fn shares(&self, memory_bytes: u64) -> Shares {
+        Shares { memory_bytes, background: self.policy.needs().background_share }
+    }
+}
+
+impl Default for Policies {
+    /// Each device has an equal part of the dirty limit, and a flusher.
+    fn default() -> Self {
+        Self { policy: Arc::new(EqualParts), driver: Driver::default() }
+    }
+}
+
 /// How the engine is doing.
 #[derive(Clone, Debug)]
 pub struct EngineStatus {
@@ -132,63 +159,150 @@ impl<P: Platform> Engine<P> {
     /// As [`Engine::new`].
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
         assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
-        let ruling = match policies.throttle {
-            Throttle::EqualParts => None,
-            Throttle::Law(law) => Some(Ruling::new(law)),
-        };
-        let cache = Arc::new(Cache::new(frames, settings, ruling));
-        let engine = Arc::new(Self { platform, cache, driver: policies.driver });
-        if let Driver::Own(driver) = &engine.driver {
-            driver.start(Arc::new(FlushOf(Arc::clone(&engine))));
-        }
-        engine
+        let cache = Arc::new(Cache::new(frames));
+        let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, InForce::new(policies.policy)));
+        let base = Base { platform, cache, devices };
+        let reclaim = Reclaim::new(base.clone());
+        let writeback = Writeback::new(base.clone(), policies.driver);
+        let reading = Reading::new(base.clone(), Arc::clone(&reclaim));
+        let writing = Writing::new(base.clone(), reclaim, Arc::clone(&reading), Arc::clone(&writeback));
+        let reshaping = Reshaping::new(base.clone(), Arc::clone(&writeback), Arc::clone(&writing));
+        Arc::new(Self { base, writeback, reading, writing, reshaping })
     }
 
     /// The world.
     pub fn platform(&self) -> &Arc<P> {
-        &self.platform
+        &self.base.platform
     }
 
     /// The knobs in force.
     pub fn settings(&self) -> &Settings {
-        &self.cache.settings
+        self.base.settings()
     }
 
-    pub(crate) fn cache(&self) -> &Arc<Cache> {
-        &self.cache
+    /// The memory of its pages: to put it behind the frames ahead of use, and to say what was got.
+    pub fn frames(&self) -> &Frames {
+        &self.base.cache.frames
     }
 
-    pub(crate) fn local(&self) -> &Local {
-        self.platform.local()
+    fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
+        self.base.devices.get(id)
+    }
+}
+
+/// Reading and writing.
+impl<P: Platform> Engine<P> {
+    /// Copies bytes if all of them are in the cache: how many (fewer than asked only at the file's
+    /// end), or nothing if it would have to wait; `into` may then hold some of them. Takes no lock,
+    /// makes no system call, allocates nothing.
+    #[inline]
+    pub fn try_read(&self, file: &File, offset: u64, into: &mut [u8]) -> Option<usize> {
+        let want = reading::available(&file.0, offset, into.len());
+        if reading::copy_hits(&self.base, &file.0, offset, &mut into[..want]) != want {
+            return None;
+        }
+        let end = offset + want as u64;
+        if reading::wants_more_ahead(&file.0, end) {
+            self.reading.read_ahead(&file.0, offset..end);
+        }
+        Some(want)
     }
 
-    pub(crate) fn devices(&self) -> Vec<Arc<DeviceState>> {
-        self.cache.devices().clone()
+    /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
+    /// Waits for those that are not in the cache.
+    pub async fn read(&self, file: &File, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
+        self.reading.read(&file.0, offset, into).await
     }
 
-    pub(crate) fn device(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
-        self.cache.devices().get(id.0 as usize).cloned()
+    /// As [`Engine::try_read`], without the copy. Nothing also when guards hold too much already.
+    pub fn try_read_pinned(&self, file: &File, offset: u64, len: usize) -> Option<PinnedPages> {
+        self.reading.try_read_pinned(&file.0, offset, len)
     }
 
+    /// As [`Engine::read`], without the copy. Nothing when guards hold too much already, or the cache
+    /// is too small to hold the range at once: read it then.
+    pub async fn read_pinned(&self, file: &File, offset: u64, len: usize) -> Result<Option<PinnedPages>, Error> {
+        self.reading.read_pinned(&file.0, offset, len).await
+    }
+
+    /// Overwrites bytes if all of them are in pages that are dirty already, and says so; if not, it
+    /// may have overwritten some of them, which writing all of them again makes good. Takes no lock,
+    /// makes no system call, allocates nothing.
+    #[inline]
+    pub fn try_write(&self, file: &File, offset: u64, from: &[u8]) -> Option<()> {
+        (self.overwrite(file, offset, from) == from.len()).then_some(())
+    }
+
+    /// As [`Engine::try_write`]; says how many bytes, from the first on, were overwritten. That is all of
+    /// them or none, unless one of several pages was taken by a flusher or a reader in this very moment:
+    /// then the caller has changed bytes, and whoever keeps times of the file has to note that.
+    #[inline]
+    pub fn overwrite(&self, file: &File, offset: u64, from: &[u8]) -> usize {
+        writing::overwrite(&self.base, &file.0, offset, from)
+    }
+
+    /// Writes bytes at `offset`; the file grows as needed. Waits for room in the device's dirty
+    /// budget, for frames, and for the rest of a sector that is covered in part. The bytes are in the
+    /// cache on return, and durable after a [`Engine::sync`] that succeeds.
+    ///
+    /// An error means that a prefix may have been written: no space, a device that keeps failing, a
+    /// read that failed, a range past the largest offset.
+    pub async fn write(&self, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
+        self.writing.write(&file.0, offset, from).await
+    }
+
+    /// Makes every byte of `range` that was written before the call durable, with the file's size.
+    /// `0..u64::MAX` is the whole file.
+    ///
+    /// Waits for the device. An error means that something written to the file, in the range or not,
+    /// is not durable yet; it stays dirty and is tried again, and every sync says so until it is.
+    pub async fn sync(&self, file: &File, range: Range<u64>) -> Result<(), Error> {
+        self.writeback.sync(&file.0, range).await
+    }
+
+    /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
+    /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
+    /// file. On an error nothing has changed.
+    pub async fn set_size(&self, file: &File, size: u64) -> Result<(), Error> {
+        self.reshaping.set_size(&file.0, size).await
+    }
+
+    /// Makes a range read as zeros, giving its whole pages' space back where the device can. The
+    /// size stays. Waits as [`Engine::set_size`] does.
+    pub async fn punch(&self, file: &File, range: Range<u64>) -> Result<(), Error> {
+        self.reshaping.punch(&file.0, range).await
+    }
+
+    /// Forgets the file: its last name is gone. Dirty pages are dropped; requests in flight end.
+    /// Later writes fail, later syncs have nothing to do. Does not wait.
+    pub fn discard(&self, file: &File) {
+        self.reshaping.discard(&file.0);
+    }
+
+    /// The host's file was changed by somebody else, to this size: forgets the clean pages. Dirty
+    /// ones stay and will overwrite what is there; while there are any, only a larger size is taken.
+    /// `seen` is the file's [`File::change_count`] from before the host was asked for the size. If it
+    /// has moved, the size may be from before a change of ours: then it is not taken, and the answer is
+    /// false. Waits for what is in flight of the file.
+    pub async fn invalidate(&self, file: &File, size: u64, seen: u64) -> bool {
+        self.reshaping.invalidate(&file.0, size, seen).await
+    }
+}
+
+/// Devices, knobs and how it is doing.
+impl<P: Platform> Engine<P> {
     /// Adds a device at any time and starts its flusher. The dirty limit is divided anew.
-    pub fn add_device(self: &Arc<Self>, name: &str, device: Arc<dyn Device>) -> DeviceId {
-        let added = {
-            let mut devices = self.cache.devices();
-            let id = DeviceId(devices.len() as u32);
-            let memory: Kept = self.cache.ruling.as_ref().map_or(Box::new(()), |ruling| ruling.law.new_device());
-            let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.cache.dirty), memory));
-            devices.push(Arc::clone(&added));
-            added
-        };
-        apply_limits(&self.cache);
+    pub fn add_device(&self, name: &str, device: Arc<dyn Device>) -> DeviceId {
+        let added = self.base.devices.add(name, device);
         let id = added.id;
-        self.platform.spawn("flusher", flush_device(Arc::clone(self), added));
+        dirty::divide(&self.base.devices, self.base.moment());
+        self.writeback.start(added);
         id
     }
 
     /// Sets a knob for all devices; acts at once.
     pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
-        let settings = &self.cache.settings;
+        let settings = self.settings();
         Settings::would_fit(knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
         self.knobs_changed();
@@ -200,7 +314,7 @@ impl<P: Platform> Engine<P> {
         let Some(device) = self.device(device) else {
             return Ok(());
         };
-        let settings = &self.cache.settings;
+        let settings = self.settings();
         Settings::would_fit(knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
         self.knobs_changed();
@@ -208,8 +322,8 @@ impl<P: Platform> Engine<P> {
     }
 
     fn shares(&self) -> Shares {
-        let memory_bytes = u64::from(self.cache.frames.total()) * PAGE_BYTES;
-        Shares { memory_bytes, by_law: self.cache.ruling.is_some() }
+        let memory_bytes = self.base.cache.total_pages() * PAGE_BYTES;
+        Shares { memory_bytes, background: self.base.devices.policy.needs().background_share }
     }
 
     /// The knobs that have a value of their own for the device.
@@ -218,8 +332,7 @@ impl<P: Platform> Engine<P> {
     }
 
     fn knobs_changed(&self) {
-        apply_limits(&self.cache);
-        for device in self.devices() {
+        for device in dirty::divide(&self.base.devices, self.base.moment()) {
             device.flusher.raise();
         }
     }
@@ -228,25 +341,24 @@ impl<P: Platform> Engine<P> {
     ///
     /// # Panics
     /// When the engine has no such device.
-    pub fn open(self: &Arc<Self>, device: DeviceId, backing: Backing, size: u64) -> File {
+    pub fn open(&self, device: DeviceId, backing: Backing, size: u64) -> File {
         let device = self.device(device).unwrap_or_else(|| panic!("no device {}", device.0));
-        File(self.cache.add_file(|slot| FileInner::new(slot, Arc::clone(&self.cache), device, backing, size)))
+        File(self.base.devices.open(device, backing, size))
     }
 
     /// Writes everything that is dirty on the device and flushes it. Returns the files for which
     /// that failed; their pages stay dirty.
-    pub async fn drain(self: &Arc<Self>, device: DeviceId) -> Vec<(File, Error)> {
+    pub async fn drain(&self, device: DeviceId) -> Vec<(File, Error)> {
         let Some(device) = self.device(device) else {
             return Vec::new();
         };
-        device.draining.fetch_add(1, Ordering::Relaxed);
-        let _ends = Draining(&device);
-        device.flusher.raise();
+        let _ends = device.drain();
         let mut failed = Vec::new();
         let files: Vec<File> = device.files_to_drain().into_iter().map(File).collect();
         for some in files.chunks(DRAIN_TOGETHER) {
             // Asked for together, so that the host can join their flushes.
-            let rounds: Vec<_> = some.iter().map(|file| (file, self.join_round(&file.0, 0..u64::MAX))).collect();
+            let rounds: Vec<_> =
+                some.iter().map(|file| (file, self.writeback.join_round(&file.0, 0..u64::MAX))).collect();
             for (file, round) in rounds {
                 let Some(round) = round else { continue };
                 if let Err(error) = round.wait().await {
@@ -257,18 +369,6 @@ impl<P: Platform> Engine<P> {
         failed
     }
 
-    /// Flushes clean files that nobody has synced for as long as dirty data may wait, so that what is
-    /// written becomes durable by itself and the files need not be kept.
-    /// Returns whether there may be more.
-    pub(crate) fn flush_forgotten(self: &Arc<Self>, device: &DeviceState, before: Nanos) -> bool {
-        let files = device.take_unflushed(before, DRAIN_TOGETHER);
-        for file in &files {
-            // Its outcome is the file's error, for whoever syncs next.
-            drop(self.join_round(file, 0..0));
-        }
-        files.len() == DRAIN_TOGETHER
-    }
-
     /// Files of the device with something not yet written, and how many bytes of each.
     pub fn dirty_files(&self, device: DeviceId) -> Vec<(File, u64)> {
         let files = self.device(device).map(|device| device.unclean_files()).unwrap_or_default();
@@ -277,145 +377,70 @@ impl<P: Platform> Engine<P> {
 
     /// The largest size that a file on the device can have.
     pub fn file_bytes_max(&self, device: DeviceId) -> Option<u64> {
-        self.device(device).map(|device| device.device.limits().file_bytes_max.min(FILE_BYTES_MAX))
-    }
-
-    /// The memory of its pages: to put it behind the frames ahead of use, and to say what was got.
-    pub fn frames(&self) -> &Frames {
-        &self.cache.frames
+        self.device(device).map(|device| device.file_bytes_max())
     }
 
     /// How it is doing.
     pub fn status(&self) -> EngineStatus {
-        let now = self.platform.now();
+        let Base { cache, devices, .. } = &self.base;
+        let now = self.base.now();
         let status = |device: &Arc<DeviceState>| {
-            let mut status = device.status(&self.cache, now);
-            if let Some(limits) = self.law_limits(device) {
-                let LimitPages { dirty, background, bandwidth } = limits;
-                let bytes = |pages: u64| pages.saturating_mul(PAGE_BYTES);
-                status.dirty_limit_bytes = bytes(dirty);
-                status.background_threshold_bytes = bytes(background);
-                status.write_bandwidth_bytes_per_s = bandwidth.map(bytes).or(status.write_bandwidth_bytes_per_s);
-            }
-            status
+            let limits =
+                self.base.ask(device, |policy, view, own, shared| policy.limits(view, &mut **own, &mut **shared));
+            device.status(limits, now)
         };
-        let devices: Vec<_> = self.devices().iter().map(status).collect();
+        let statuses: Vec<_> = devices.all().iter().map(status).collect();
         EngineStatus {
-            cache_bytes: u64::from(self.cache.frames.total()) * PAGE_BYTES,
-            free_bytes: u64::from(self.cache.frames.free_count()) * PAGE_BYTES,
-            dirty_bytes: devices.iter().map(|device| device.dirty_bytes).sum(),
-            writeback_bytes: devices.iter().map(|device| device.writeback_bytes).sum(),
-            pinned_bytes: self.cache.pinned_bytes(),
-            metadata_bytes: self.cache.metadata_bytes(),
-            files: self.cache.file_count(),
-            devices,
+            cache_bytes: cache.total_pages() * PAGE_BYTES,
+            free_bytes: u64::from(cache.frames.free_count()) * PAGE_BYTES,
+            dirty_bytes: statuses.iter().map(|device| device.dirty_bytes).sum(),
+            writeback_bytes: statuses.iter().map(|device| device.writeback_bytes).sum(),
+            pinned_bytes: cache.pinned_bytes(),
+            metadata_bytes: cache.metadata_bytes(),
+            files: devices.files.count(),
+            devices: statuses,
         }
     }
 
     /// Changes whenever data that was accepted and not synced may have been lost while running: a
     /// flush failed, and pages that it covered had been let go.
     pub fn lost_epoch(&self) -> u64 {
-        self.cache.lost_epoch.load(Ordering::Acquire)
-    }
-
-    /// Carries out an operation without data and waits for it.
-    pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
-        let answer = Answer::new();
-        let ends = CallEnds { engine: Arc::clone(self), file: Arc::clone(file), answer: Arc::clone(&answer) };
-        file.device.request_begins(self.platform.now());
-        file.device.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, None));
-        answer.wait().await
-    }
-
-    /// A page of the file has become dirty; it was charged. With the file's lock held.
-    pub(crate) fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        self.local().count(Counter::PagesDirtied, 1);
-        state.dirty_pages += 1;
-        if state.dirty_pages == 1 {
-            state.dirtied_at = self.platform.now();
-            file.unclean.store(true, Ordering::Release);
-            file.device.keep(file);
-        }
-        if !state.queued && state.holds == 0 {
-            state.queued = true;
-            // The flusher had its turn: what was dirty before is on its way, or to be tried again.
-            state.dirtied_at = self.platform.now();
-            file.device.queue_dirty(file, state.dirtied_at);
-        }
-    }
-
-    /// Forgets what a clean file need not remember. The returned reference is dropped after the lock.
-    pub(crate) fn settle(&self, file: &FileInner, state: &mut FileState) -> Option<Arc<FileInner>> {
-        if !state.is_clean() {
-            return None;
-        }
-        if state.error.is_some() && state.failed_pages == 0 && !state.flush_failed {
-            state.error = None;
-            file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
-        }
-        failing::note(file, state);
-        file.unclean.store(false, Ordering::Release);
-        file.device.let_be(file)
-    }
-
-    /// Wakes the flusher if what is dirty has passed its threshold. A law says so itself when it is asked.
-    pub(crate) fn wake_flusher_if_over(&self, device: &DeviceState) {
-        if self.cache.ruling.is_some() {
-            return;
-        }
-        let time = device.background_time_pages(&self.cache.settings);
-        let over_time = time.is_some_and(|pages| device.reclaimable_pages() > pages);
-        if over_time || device.budget.used() > device.background_pages(&self.cache) {
-            device.flusher.raise();
-        }
-    }
-
-    /// Whether the law in force wants background writeback of the device.
-    pub(crate) fn is_over_background(&self, device: &DeviceState) -> bool {
-        self.ask_law(device, |law, view, own, shared| law.over_background(view, &mut **own, &mut **shared))
-            .unwrap_or_else(|| device.reclaimable_pages() > device.background_pages(&self.cache))
+        self.base.devices.lost_epoch()
     }
 }
 
-impl<P: Platform> Drop for Engine<P> {
-    /// Dirty files hold their device and are held by it: cut here, or their frames would never come
-    /// back. What is dirty then is lost: drain first.
-    fn drop(&mut self) {
-        for device in self.devices() {
-            device.let_all_be();
-        }
+/// For checks, and for runs in the simulator.
+impl<P: Platform> Engine<P> {
+    /// Counts all frames, in time proportional to their number.
+    pub fn census(&self) -> Census {
+        self.base.devices.census()
     }
-}
 
-struct Draining<'a>(&'a DeviceState);
-
-impl Drop for Draining<'_> {
-    fn drop(&mut self) {
-        self.0.draining.fetch_sub(1, Ordering::Relaxed);
+    /// Has the path taken in `per_mille` of 1,000 cases where it could be; 0 is as usual. False if
+    /// that was asked of a build without the feature `rare-paths`.
+    pub fn force_rare(&self, path: Rare, per_mille: u64) -> bool {
+        self.base.cache.rare.set(path, per_mille)
     }
-}
 
-struct CallEnds<P: Platform> {
-    engine: Arc<Engine<P>>,
-    file: Arc<FileInner>,
-    answer: Arc<Answer<Result<(), DeviceError>>>,
-}
-
-impl<P: Platform> Completion for CallEnds<P> {
-    fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        self.file.device.request_ends(self.engine.platform.now());
-        self.answer.give(result);
+    /// What the forced paths are drawn from.
+    pub fn seed_rare(&self, seed: u64) {
+        self.base.cache.rare.seed(seed);
     }
-}
 
-/// Waits for whichever ends first; drops the other.
-pub(crate) async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    poll_fn(|cx| {
-        if one.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(());
-        }
-        other.as_mut().poll(cx)
-    })
-    .await;
+    /// Has request number `number` for frames, counted from 1 and from the engine's start, find none;
+    /// 0 is never. False if that was asked of a build without the feature `rare-paths`.
+    pub fn fail_allocation(&self, number: u64) -> bool {
+        self.base.cache.rare.fail_allocation(number)
+    }
+
+    /// Requests for frames so far; 0 in a build without the feature `rare-paths`.
+    pub fn allocations(&self) -> u64 {
+        self.base.cache.rare.allocations()
+    }
+
+    /// How often what all devices share was looked at so far: the list of devices, the sums of what they
+    /// have, a policy's memory of all of them; 0 in a build without the feature `rare-paths`.
+    pub fn shared_looks(&self) -> u64 {
+        self.base.devices.shared_looks()
+    }
 }

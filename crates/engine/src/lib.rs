@@ -6,32 +6,41 @@
 //! Invariants: never touches `std::{time, fs, net, thread, env}`. Nothing accepted is dropped: a page
 //! that failed to write stays dirty and says so. Every wait has an owner that ends it.
 
+mod base;
 mod cache;
 pub mod counters;
+mod devices;
 mod dirty;
 mod engine;
 pub mod error;
+mod eviction;
+mod memory;
 mod page;
 pub mod platform;
+pub mod policy;
 pub mod rare;
-mod read;
 mod readahead;
+mod reading;
 mod reclaim;
 mod request;
 mod reshape;
 pub mod settings;
 mod sync;
-pub mod throttle;
-mod write;
+mod throttle;
+mod units;
+mod wait;
 mod writeback;
+mod writing;
 
 pub use cache::{Census, PinnedPages};
-pub use engine::{Engine, EngineStatus, File};
+pub use devices::file::PutBack;
+pub use devices::state::{DeviceId, DeviceStatus};
+pub use engine::{Engine, EngineStatus, File, Policies};
 pub use error::{DeviceError, Error};
-pub use platform::{Backing, Device, Limits, Nanos, Platform, WallNanos};
-pub use request::{Operation, Request};
-pub use writeback::device::{DeviceId, DeviceStatus};
-pub use writeback::driver::{Boxed, Flush, FlushDriver, PutBack, RunEnd, Taken};
+pub use platform::{Device, Limits, Nanos, Platform, WallNanos};
+pub use request::{Backing, Operation, Request};
+pub use writeback::Taken;
+pub use writeback::driver::{Boxed, Driver, Flush, FlushDriver, RunEnd};
 
 /// The largest size a file can have: 2^63 - 1, what a host's signed offsets can name.
 pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;

@@ -1,14 +1,13 @@
-//! The seam between the engine and the world it runs in: traits only, no default bodies.
+//! The seam between the engine and the world it runs in: traits, and what they are asked with.
 //!
 //! Owns: what a world must offer (`Platform`) and what a place to keep file data must do (`Device`).
 //! Does not own: any implementation; requests (`request`), which carry the answer back.
 //! Invariants: the engine asks nothing of the world but what stands here. A platform never calls
 //! into the engine from inside `spawn` or `sleep_until`; a device may complete inside `submit`.
 
-use std::any::Any;
 use std::future::Future;
-use std::sync::Arc;
 
+use crate::FILE_BYTES_MAX;
 use crate::counters::{Counters, Local};
 use crate::request::Request;
 
@@ -21,6 +20,8 @@ impl Nanos {
     pub const MILLISECOND: u64 = 1_000_000;
     /// One second.
     pub const SECOND: u64 = 1_000_000_000;
+    /// The end of time.
+    pub const NEVER: Self = Self(u64::MAX);
 
     /// This instant moved `ns` later; stops at the end of time.
     #[must_use]
@@ -91,6 +92,27 @@ pub struct Limits {
     pub file_bytes_max: u64,
     /// Completed writes are lost with power unless [`Operation::Sync`](crate::Operation) follows.
     pub volatile_cache: bool,
+    /// What was written can be read back at once. Where it can only after an [`Operation::Sync`](crate::Operation),
+    /// as where a file's bytes become an object then, the engine keeps the pages until one has followed.
+    pub readable_before_flush: bool,
+    /// Bytes of a request that suit it best, if it has a preference: a multiple of 4096, at most
+    /// `request_bytes_max`. For policies to go by.
+    pub request_bytes_preferred: Option<u32>,
+}
+
+impl Default for Limits {
+    /// A disk with a volatile cache that takes one request of a page at a time.
+    fn default() -> Self {
+        Self {
+            block_bytes: 4096,
+            request_bytes_max: 4096,
+            depth: 1,
+            file_bytes_max: FILE_BYTES_MAX,
+            volatile_cache: true,
+            readable_before_flush: true,
+            request_bytes_preferred: None,
+        }
+    }
 }
 
 /// A place where file data is kept: a disk with files on it.
@@ -107,21 +129,4 @@ pub trait Device: Send + Sync + 'static {
     /// Bytes that can still be allocated to files, as far as is known now without blocking. The
     /// engine asks writers for a real reservation once this gets small.
     fn free_bytes_hint(&self) -> u64;
-}
-
-/// What a device knows a file by: its descriptors, or its place in a simulated disk. Opaque to the
-/// engine; every request for the file holds a reference, so it outlives the last completion.
-#[derive(Clone)]
-pub struct Backing(Arc<dyn Any + Send + Sync>);
-
-impl Backing {
-    /// Wraps what the device will get back from [`Request::backing`].
-    pub fn new(backing: Arc<dyn Any + Send + Sync>) -> Self {
-        Self(backing)
-    }
-
-    /// What was wrapped, if it was a `T`.
-    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.downcast_ref()
-    }
 }

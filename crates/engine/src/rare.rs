@@ -7,9 +7,6 @@
 //! by itself. Without the feature `rare-paths` every question is answered no at compile time. Hits
 //! ask nothing. Draws come from the seed that was given, in the order of asking.
 
-use crate::engine::Engine;
-use crate::platform::Platform;
-
 macro_rules! paths {
     ($($variant:ident $name:literal $doc:literal;)*) => {
         /// A path that can be forced.
@@ -68,7 +65,7 @@ mod on {
             self.0.fetch_add(1, Ordering::Relaxed);
         }
 
-        pub(super) fn count(&self) -> u64 {
+        pub(crate) fn count(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
         }
     }
@@ -99,21 +96,21 @@ mod on {
             number == self.fail_allocation.load(Ordering::Relaxed) || self.strikes(path)
         }
 
-        pub(super) fn set(&self, path: Rare, per_mille: u64) -> bool {
+        pub(crate) fn set(&self, path: Rare, per_mille: u64) -> bool {
             self.per_mille[path as usize].store(per_mille, Ordering::Relaxed);
             true
         }
 
-        pub(super) fn seed(&self, seed: u64) {
+        pub(crate) fn seed(&self, seed: u64) {
             self.draws.store(seed, Ordering::Relaxed);
         }
 
-        pub(super) fn fail_allocation(&self, number: u64) -> bool {
+        pub(crate) fn fail_allocation(&self, number: u64) -> bool {
             self.fail_allocation.store(number, Ordering::Relaxed);
             true
         }
 
-        pub(super) fn allocations(&self) -> u64 {
+        pub(crate) fn allocations(&self) -> u64 {
             self.allocations.load(Ordering::Relaxed)
         }
 
@@ -144,7 +141,7 @@ mod off {
         #[inline(always)]
         pub(crate) const fn note(&self) {}
 
-        pub(super) const fn count(&self) -> u64 {
+        pub(crate) const fn count(&self) -> u64 {
             0
         }
     }
@@ -167,17 +164,17 @@ mod off {
             false
         }
 
-        pub(super) const fn set(&self, _: Rare, per_mille: u64) -> bool {
+        pub(crate) const fn set(&self, _: Rare, per_mille: u64) -> bool {
             per_mille == 0
         }
 
-        pub(super) const fn seed(&self, _: u64) {}
+        pub(crate) const fn seed(&self, _: u64) {}
 
-        pub(super) const fn fail_allocation(&self, number: u64) -> bool {
+        pub(crate) const fn fail_allocation(&self, number: u64) -> bool {
             number == 0
         }
 
-        pub(super) const fn allocations(&self) -> u64 {
+        pub(crate) const fn allocations(&self) -> u64 {
             0
         }
     }
@@ -187,41 +184,3 @@ mod off {
 pub(crate) use off::{Looks, Switches};
 #[cfg(feature = "rare-paths")]
 pub(crate) use on::{Looks, Switches};
-
-impl<P: Platform> Engine<P> {
-    /// Has the path taken in `per_mille` of 1,000 cases where it could be; 0 is as usual. False if
-    /// that was asked of a build without the feature `rare-paths`.
-    pub fn force_rare(&self, path: Rare, per_mille: u64) -> bool {
-        self.cache().rare.set(path, per_mille)
-    }
-
-    /// What the forced paths are drawn from.
-    pub fn seed_rare(&self, seed: u64) {
-        self.cache().rare.seed(seed);
-    }
-
-    /// Has request number `number` for frames, counted from 1 and from the engine's start, find none;
-    /// 0 is never. False if that was asked of a build without the feature `rare-paths`.
-    pub fn fail_allocation(&self, number: u64) -> bool {
-        self.cache().rare.fail_allocation(number)
-    }
-
-    /// Requests for frames so far; 0 in a build without the feature `rare-paths`.
-    pub fn allocations(&self) -> u64 {
-        self.cache().rare.allocations()
-    }
-
-    /// How often what all devices share was looked at so far: the list of devices, the sums of what they
-    /// have, a law's memory of all of them; 0 in a build without the feature `rare-paths`.
-    pub fn shared_looks(&self) -> u64 {
-        let ruling = self.cache().ruling.as_ref().map_or(0, |ruling| ruling.looks.count());
-        self.cache().dirty.looks.count() + ruling
-    }
-
-    /// Lets others run, if that is forced.
-    pub(crate) async fn rare_yield(&self) {
-        if self.cache().rare.strikes(Rare::Yield) {
-            self.platform().preemption_point().await;
-        }
-    }
-}

@@ -1,18 +1,35 @@
 //! Requests: what the engine asks of a device, and the way the answer comes back.
 //!
-//! Owns: the operation, the frames it reads into or writes from, the obligation to answer once.
+//! Owns: the operation, the file as its device knows it, the frames it reads into or writes from, the obligation to answer once.
 //! Does not own: page states; the engine changes them when it is told the outcome.
 //! Invariants: a request is completed exactly once; dropping it completes it as lost. Its memory
 //! stays valid and, for a write, unchanged until then.
 
+use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
 use frames::Frames;
 
-use crate::cache::memory::FrameMemory;
 use crate::error::DeviceError;
-use crate::platform::Backing;
+use crate::memory::FrameMemory;
+
+/// What a device knows a file by: its descriptors, or its place in a simulated disk. Opaque to the
+/// engine; every request for the file holds a reference, so it outlives the last completion.
+#[derive(Clone)]
+pub struct Backing(Arc<dyn Any + Send + Sync>);
+
+impl Backing {
+    /// Wraps what the device will get back from [`Request::backing`].
+    pub fn new(backing: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(backing)
+    }
+
+    /// What was wrapped, if it was a `T`.
+    pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.0.downcast_ref()
+    }
+}
 
 /// What a request asks for. Offsets and lengths are bytes in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

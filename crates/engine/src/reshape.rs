@@ -14,21 +14,22 @@ use std::sync::atomic::Ordering;
 
 use frames::{Effort, FRAME_BYTES, FrameId};
 
-use crate::cache::PAGE_BYTES;
-use crate::cache::file::{FileInner, FileState};
+use crate::base::Base;
 use crate::cache::hit::InPage;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
 use crate::dirty::uncharge;
-use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
-use crate::page::{DIRTY, FAILED, Identity, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
+use crate::page::{DIRTY, FAILED, PRESENT, SECTOR_BYTES, Sectors, UPTODATE, WRITER};
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::reclaim::evict::Spare;
+use crate::reclaim::Spare;
 use crate::request::Operation;
-use crate::writeback::complete::owe_flush;
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, lock};
+use crate::writeback::Writeback;
+use crate::writing::Writing;
 
 /// When to look again whether a copy into a page has ended.
 const COPY_NS: u64 = 50_000;
@@ -41,25 +42,36 @@ enum Shape {
     Hole(Range<u64>),
 }
 
-impl<P: Platform> Engine<P> {
+/// The mechanism.
+pub(crate) struct Reshaping<P: Platform> {
+    base: Base<P>,
+    writeback: Arc<Writeback<P>>,
+    writing: Arc<Writing<P>>,
+}
+
+impl<P: Platform> Reshaping<P> {
+    pub(crate) fn new(base: Base<P>, writeback: Arc<Writeback<P>>, writing: Arc<Writing<P>>) -> Arc<Self> {
+        Arc::new(Self { base, writeback, writing })
+    }
+
     /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
     /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
     /// file. On an error nothing has changed.
-    pub async fn set_size(self: &Arc<Self>, file: &File, size: u64) -> Result<(), Error> {
-        let max = file.0.bytes_max;
+    pub(crate) async fn set_size(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> Result<(), Error> {
+        let max = file.bytes_max;
         // A file that is larger already, as the host has it, may shrink.
         if size > max && size > file.size() {
             return Err(Error::OutOfRange { offset: size, len: 0, max });
         }
-        if self.has_shape(&file.0, size) {
+        if self.has_shape(file, size) {
             return Ok(());
         }
         self.reshape(file, Shape::Size(size)).await
     }
 
     /// Makes a range read as zeros, giving its whole pages' space back where the device can. The
-    /// size stays. Waits as [`Engine::set_size`] does.
-    pub async fn punch(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
+    /// size stays. Waits as [`Reshaping::set_size`] does.
+    pub(crate) async fn punch(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
         if range.start >= range.end.min(file.size()) {
             return Ok(());
         }
@@ -71,39 +83,38 @@ impl<P: Platform> Engine<P> {
     async fn punch_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
         let range = range.start..range.end.min(file.size());
         let whole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
-        let shared = File(Arc::clone(file));
         if whole.start >= whole.end {
-            return self.write_zeros(&shared, range).await;
+            return self.write_zeros(file, range).await;
         }
-        self.write_zeros(&shared, range.start..whole.start).await?;
-        self.write_zeros(&shared, whole.end..range.end).await?;
+        self.write_zeros(file, range.start..whole.start).await?;
+        self.write_zeros(file, whole.end..range.end).await?;
         match self.punch_pages(file, whole.clone()).await {
-            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(&shared, whole).await,
+            Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(file, whole).await,
             other => other,
         }
     }
 
     async fn punch_pages(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
-        let _hold = self.hold(file).await;
+        let _hold = self.writeback.hold(file).await;
         if lock(&file.state).discarded {
             return Err(Error::Discarded);
         }
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
-        self.call(file, operation).await?;
-        owe_flush(file, &mut lock(&file.state), self.platform().now());
+        self.writeback.call(file, operation).await?;
+        file.owe_flush(&mut lock(&file.state), self.base.now());
         self.drop_pages(file, FileInner::pages_of(&range));
-        let kept = self.settle(file, &mut lock(&file.state));
+        let kept = file.settle(&mut lock(&file.state));
         drop(kept);
         Ok(())
     }
 
-    async fn write_zeros(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
+    async fn write_zeros(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
         static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
         let mut from = range.start;
         while from < range.end {
             let len = (range.end - from).min(ZEROS.len() as u64);
-            self.write(file, from, &ZEROS[..len as usize]).await?;
+            self.writing.write(file, from, &ZEROS[..len as usize]).await?;
             from += len;
         }
         Ok(())
@@ -114,29 +125,29 @@ impl<P: Platform> Engine<P> {
         file.size() == size && state.host_size == size && state.is_clean() && state.holds == 0
     }
 
-    async fn reshape(self: &Arc<Self>, file: &File, shape: Shape) -> Result<(), Error> {
+    async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
         let answer = Answer::new();
-        let (engine, inner, told) = (Arc::clone(self), Arc::clone(&file.0), Arc::clone(&answer));
-        inner.reshapes.fetch_add(1, Ordering::AcqRel);
-        self.platform().spawn("reshape", async move {
-            let result = engine.reshape_in_turn(&inner, shape).await;
-            inner.reshapes.fetch_sub(1, Ordering::AcqRel);
+        let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
+        inner.reshape_begins();
+        self.base.platform.spawn("reshape", async move {
+            let result = reshaping.reshape_in_turn(&inner, shape).await;
+            inner.reshape_ends();
             told.give(result);
         });
         answer.wait().await
     }
 
     async fn reshape_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
-        file.reshaping.take(1).await?;
+        file.reshaping.take(1).await;
         let _turn = Turn(file);
         match shape {
             Shape::Size(size) => {
-                let _hold = self.hold(file).await;
+                let _hold = self.writeback.hold(file).await;
                 if lock(&file.state).discarded {
                     return Err(Error::Discarded);
                 }
-                self.call(file, Operation::SetSize { size }).await?;
-                self.rare_yield().await;
+                self.writeback.call(file, Operation::SetSize { size }).await?;
+                self.base.rare_yield().await;
                 self.cut(file, size).await;
                 Ok(())
             }
@@ -149,11 +160,11 @@ impl<P: Platform> Engine<P> {
     async fn extend_device(self: &Arc<Self>, file: &Arc<FileInner>) -> Result<(), Error> {
         let size = file.size();
         if size > lock(&file.state).host_size {
-            self.call(file, Operation::SetSize { size }).await?;
+            self.writeback.call(file, Operation::SetSize { size }).await?;
             let mut state = lock(&file.state);
             state.host_size = state.host_size.max(size);
             state.host_changes += 1;
-            owe_flush(file, &mut state, self.platform().now());
+            file.owe_flush(&mut state, self.base.now());
         }
         Ok(())
     }
@@ -167,27 +178,27 @@ impl<P: Platform> Engine<P> {
             state.cutting = true;
             state.host_changes += 1;
             state.host_size = size;
-            owe_flush(file, &mut state, self.platform().now());
-            file.size.swap(size, Ordering::AcqRel)
+            file.owe_flush(&mut state, self.base.now());
+            file.pages.size.swap(size, Ordering::AcqRel)
         };
         while size < before && !self.try_cut(file, size) {
             // Somebody is in the middle of a copy into the last page.
-            self.platform().sleep_until(self.platform().now().after(COPY_NS)).await;
+            self.base.sleep_until(self.base.now().after(COPY_NS)).await;
         }
         let kept = {
             let mut state = lock(&file.state);
             state.cutting = false;
-            self.settle(file, &mut state)
+            file.settle(&mut state)
         };
         file.queue.wake_all();
         drop(kept);
     }
 
     fn try_cut(self: &Arc<Self>, file: &Arc<FileInner>, size: u64) -> bool {
-        if self.cache().rare.strikes(Rare::CopyUnderWay) {
+        if self.base.cache.rare.strikes(Rare::CopyUnderWay) {
             return false;
         }
-        let mut spare = Spare::none(self.cache());
+        let mut spare = Spare::none(&self.base.cache);
         spare.grow(1, Effort::Reserve);
         let tail = InPage::first(size, FRAME_BYTES);
         let cut = tail.start == 0 || self.try_zero_tail(file, &mut lock(&file.state), tail, &mut spare);
@@ -200,8 +211,8 @@ impl<P: Platform> Engine<P> {
     /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page
     /// does not get dirty by it, and may get clean.
     fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare) -> bool {
-        let cache = self.cache();
-        let Some(frame) = cache.frame_at(file, tail.page) else {
+        let cache = &self.base.cache;
+        let Some(frame) = cache.frame_at(&file.pages, tail.page) else {
             return true;
         };
         let Some(frame) = self.hold_to_change(file, tail.page, frame, spare) else {
@@ -214,7 +225,7 @@ impl<P: Platform> Engine<P> {
         if valid == Sectors::ALL {
             cache.pages.change(frame, 0, UPTODATE);
         }
-        if file.device.device.limits().block_bytes as usize == SECTOR_BYTES {
+        if file.device.limits().block_bytes as usize == SECTOR_BYTES {
             cache.pages.set_dirty(frame, cache.pages.dirty(frame).without(past));
         }
         if cache.pages.dirty(frame).is_empty() && cache.pages.word(frame).any(DIRTY) {
@@ -228,7 +239,7 @@ impl<P: Platform> Engine<P> {
     /// writer: who overwrites it from now on sees the size stored before, and nobody guards it. Nothing
     /// if somebody is in the middle of a copy, or no frame is left.
     fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare) -> Option<FrameId> {
-        let word = self.cache().pages.hold(found, WRITER);
+        let word = self.base.cache.pages.hold(found, WRITER);
         if !word.being_written_to() && !word.stable() {
             return Some(found);
         }
@@ -239,15 +250,15 @@ impl<P: Platform> Engine<P> {
     }
 
     fn end_writing(&self, frame: FrameId) {
-        if self.cache().pages.unhold(frame, WRITER) {
-            self.cache().release(frame);
+        if self.base.cache.pages.unhold(frame, WRITER) {
+            self.base.cache.release(frame);
         }
     }
 
     /// Puts a copy of a page that is shown to somebody in its place, with the caller as its writer;
     /// nothing of it is in flight. Nothing if somebody is in the middle of a copy into it.
     fn replace(&self, file: &FileInner, page: u64, old: FrameId, new: FrameId) -> Option<FrameId> {
-        let cache = self.cache();
+        let cache = &self.base.cache;
         if !cache.pages.freeze(old) {
             cache.unguard(old);
             cache.free_frame(new);
@@ -258,10 +269,10 @@ impl<P: Platform> Engine<P> {
         cache.pages.set_valid(new, cache.pages.valid(old));
         cache.pages.set_dirty(new, cache.pages.dirty(old));
         let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
-        cache.pages.occupy(new, Identity { file: file.slot, index: page }, flags);
-        file.index.insert(&cache.nodes, page, new);
+        cache.pages.occupy(new, file.pages.identity(page), flags);
+        file.pages.index.insert(&cache.nodes, page, new);
         if flags & DIRTY == 0 {
-            cache.lru.insert(&cache.pages, new);
+            cache.note_clean(new);
         }
         cache.let_go(old);
         cache.unguard(old);
@@ -270,19 +281,18 @@ impl<P: Platform> Engine<P> {
 
     /// A dirty page's last dirty sector was cut off: it is clean.
     fn forget_dirty(&self, file: &FileInner, state: &mut FileState, page: u64, frame: FrameId) {
-        let cache = self.cache();
+        let cache = &self.base.cache;
         let before = cache.pages.change(frame, DIRTY | FAILED, 0);
-        file.index.set_tag(&cache.nodes, page, Tag::Dirty, false);
-        file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
-        cache.lru.insert(&cache.pages, frame);
+        file.untag(state, page);
+        cache.note_clean(frame);
         self.count_cut(file, state, u64::from(before.has(FAILED)));
     }
 
     fn count_cut(&self, file: &FileInner, state: &mut FileState, failed: u64) {
         state.dirty_pages -= 1;
         state.failed_pages -= failed;
-        uncharge(&file.cache, &file.device, 1);
-        self.local().count(Counter::PagesTruncated, 1);
+        uncharge(&self.base.devices, &file.device, 1, self.base.moment());
+        self.base.local().count(Counter::PagesTruncated, 1);
     }
 
     /// Takes pages out of the cache, dirty or not. Those being written go when that ends. Lets others
@@ -294,43 +304,44 @@ impl<P: Platform> Engine<P> {
     }
 
     fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: &mut Range<u64>) {
-        let cache = self.cache();
+        let cache = &self.base.cache;
         for _ in 0..DROP_PAGES {
-            let Some(page) = file.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
+            let Some(page) =
+                file.pages.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
             else {
                 pages.start = pages.end;
                 return;
             };
             pages.start = page + 1;
-            let Some(frame) = cache.frame_at(file, page) else {
+            let Some(frame) = cache.frame_at(&file.pages, page) else {
                 continue;
             };
             let word = cache.pages.word(frame);
             if word.any(DIRTY) {
                 cache.pages.set_dirty(frame, Sectors::NONE);
+                file.untag(state, page);
                 self.count_cut(file, state, u64::from(word.has(FAILED)));
             } else if word.has(FAILED) {
                 state.failed_pages -= 1;
             }
-            cache.drop_page(file, page, frame);
+            cache.drop_page(&file.pages, page, frame);
             cache.page_queue(frame).wake_all();
         }
     }
 
     /// Forgets the file: its last name is gone. Dirty pages are dropped; requests in flight end.
     /// Later writes fail, later syncs have nothing to do. Does not wait.
-    pub fn discard(self: &Arc<Self>, file: &File) {
-        let file = &file.0;
+    pub(crate) fn discard(&self, file: &Arc<FileInner>) {
         lock(&file.state).discarded = true;
         self.drop_pages(file, 0..u64::MAX);
         let kept = {
             let mut state = lock(&file.state);
             if state.error.take().is_some() {
-                file.device.files_failed.fetch_sub(1, Ordering::Relaxed);
+                file.device.file_recovers();
             }
             state.flush_failed = false;
             file.device.forget_unflushed(file);
-            self.settle(file, &mut state)
+            file.settle(&mut state)
         };
         file.queue.wake_all();
         drop(kept);
@@ -341,24 +352,21 @@ impl<P: Platform> Engine<P> {
     /// `seen` is the file's [`File::change_count`] from before the host was asked for the size. If it
     /// has moved, the size may be from before a change of ours: then it is not taken, and the answer is
     /// false. Waits for what is in flight of the file.
-    pub async fn invalidate(self: &Arc<Self>, file: &File, size: u64, seen: u64) -> bool {
-        let file = &file.0;
-        if file.reshaping.take(1).await.is_err() {
-            return false;
-        }
+    pub(crate) async fn invalidate(&self, file: &Arc<FileInner>, size: u64, seen: u64) -> bool {
+        file.reshaping.take(1).await;
         let _turn = Turn(file);
-        let _hold = self.hold(file).await;
+        let _hold = self.writeback.hold(file).await;
         let mut state = lock(&file.state);
-        let cache = self.cache();
+        let cache = &self.base.cache;
         let mut from = 0;
-        while let Some(page) = file.index.next_present(&cache.nodes, from) {
+        while let Some(page) = file.pages.index.next_present(&cache.nodes, from) {
             from = page + 1;
-            let Some(frame) = cache.frame_at(file, page) else {
+            let Some(frame) = cache.frame_at(&file.pages, page) else {
                 continue;
             };
             if !cache.pages.word(frame).any(DIRTY) {
-                state.unflushed_evicted |= file.index.has_tag(&cache.nodes, page, Tag::Unflushed);
-                cache.drop_page(file, page, frame);
+                state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+                cache.drop_page(&file.pages, page, frame);
             }
         }
         let current = state.host_changes == seen;
@@ -373,10 +381,10 @@ impl<P: Platform> Engine<P> {
 fn take_size(file: &FileInner, state: &mut FileState, size: u64) {
     if state.is_clean() {
         state.host_size = size;
-        file.size.store(size, Ordering::Release);
+        file.pages.size.store(size, Ordering::Release);
     } else {
         state.host_size = state.host_size.max(size);
-        file.size.fetch_max(size, Ordering::AcqRel);
+        file.pages.size.fetch_max(size, Ordering::AcqRel);
     }
 }
 

@@ -226,9 +226,17 @@ fn range(unit: &str, min: u64, max: u64) -> String {
 pub struct Shares {
     /// Of all memory for pages.
     pub memory_bytes: u64,
-    /// By a kernel's law both ratios are shares of it; by the engine's own the background ratio is a
-    /// share of the limit, and below it whatever its value.
-    pub by_law: bool,
+    /// What the background ratio is a share of.
+    pub background: BackgroundShare,
+}
+
+/// What `dirty_background_ratio` is a share of: the policy in force says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackgroundShare {
+    /// The dirty limit: below it whatever its value.
+    OfLimit,
+    /// Memory, as `dirty_ratio`.
+    OfMemory,
 }
 
 impl Knob {
@@ -397,7 +405,7 @@ fn below_limit(shares: Option<Shares>, get: &dyn Fn(Knob) -> u64) -> Result<(), 
     let limit = threshold(Knob::DirtyBytes, Knob::DirtyRatio);
     let compared = match (background.knob, limit.knob) {
         (Knob::BackgroundBytes, _) => true,
-        (_, Knob::DirtyRatio) => shares.is_some_and(|shares| shares.by_law),
+        (_, Knob::DirtyRatio) => shares.is_some_and(|shares| shares.background == BackgroundShare::OfMemory),
         _ => false,
     };
     let below = background.bytes.zip(limit.bytes).is_none_or(|(background, limit)| background < limit);

@@ -10,6 +10,7 @@ mod balance;
 mod control;
 mod jiffies;
 mod limits;
+mod needs;
 mod pdflush;
 mod proportions;
 mod registry;

@@ -5,9 +5,9 @@
 //! it without a word. (Here knobs that ask for that are refused with both values before they get so
 //! far.)
 
-use engine::throttle::{Global, KnobValues, View};
+use engine::policy::{Global, KnobValues, View};
 
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Limits of all devices together, in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

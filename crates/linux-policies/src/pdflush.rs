@@ -18,7 +18,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::throttle::Global;
+use engine::policy::Global;
 use engine::{DeviceId, Flush, FlushDriver, Nanos, PutBack, RunEnd, Taken};
 
 use crate::balance::SLICE_PAGES;

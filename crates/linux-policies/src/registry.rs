@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
+use engine::policy::{AnyPolicy, WokenBy};
 use engine::settings::{Knob, KnobError, Settings};
-use engine::throttle::{Driver, Policies, Throttle, WokenBy};
+use engine::{Driver, Policies};
 
 use crate::balance::{Balance, Form, Part};
 use crate::control::{Control, Era};
@@ -114,10 +115,10 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
     let woken_by = if woken_on_clear { WokenBy::CongestionClears } else { WokenBy::Time };
     let balance = |form| Balance::new(form, woken_by).changed(parts);
     let pool = |form| Policies {
-        throttle: Throttle::Law(Arc::new(balance(form))),
+        policy: Arc::new(balance(form)),
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
     };
-    let flushers = |law| Policies { throttle: Throttle::Law(law), driver: Driver::FlusherEach };
+    let flushers = |policy: Arc<dyn AnyPolicy>| Policies { policy, driver: Driver::FlusherEach };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let (base, ticks) = match name.split_once('@') {
         Some((base, hz)) => (base, Some(hz.parse().ok().and_then(TickRate::built).ok_or_else(unknown)?)),

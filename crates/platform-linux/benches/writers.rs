@@ -10,9 +10,12 @@
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
+use engine::policy::{
+    Admission, AnyPolicy, Asked, Completed, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room, View,
+};
+use engine::settings::BackgroundShare;
 use engine::settings::Settings;
-use engine::throttle::{Decision, Law, LimitPages, Memory, Pace, Policies, Throttle, View};
-use engine::{Backing, Device, Engine, File, Limits, Request};
+use engine::{Backing, Device, Engine, File, Limits, Policies, Request};
 use frames::Frames;
 use platform_linux::{IoChoice, LinuxPlatform, Reactors};
 
@@ -40,8 +43,8 @@ impl Device for AtOnce {
 /// Lets everybody through; asked every so many pages.
 struct Every(u64);
 
-impl Law for Every {
-    type Task = ();
+impl DevicePolicy for Every {
+    type Payer = ();
     type Device = ();
     type Shared = u64;
 
@@ -54,25 +57,38 @@ impl Law for Every {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        Pace { task_pages: self.0, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: self.0, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
     }
 
-    fn decide(&self, _: &View, memory: Memory<'_, Self>) -> Decision {
+    fn needs(&self) -> Needs {
+        Needs {
+            asked: Asked::After,
+            shared_counters: true,
+            memory_guard: true,
+            background_share: BackgroundShare::OfMemory,
+        }
+    }
+
+    fn room(&self, _: &View, (): &mut ()) -> Room {
+        Room::UNLIMITED
+    }
+
+    fn admit(&self, _: &View, memory: Memory<'_, Self>) -> Admission {
         *memory.shared += memory.pace.unpaid_pages;
         memory.pace.unpaid_pages = 0;
-        Decision::Continue
+        Admission::Enter
     }
 
-    fn wrote(&self, _: &View, pages: u64, _: &mut (), shared: &mut u64) {
-        *shared += pages;
+    fn completed(&self, _: &View, done: &Completed, _: &mut (), shared: &mut u64) {
+        *shared += done.pages;
     }
 
     fn over_background(&self, _: &View, _: &mut (), _: &mut u64) -> bool {
         false
     }
 
-    fn slice_pages(&self, _: &View, _: &mut (), _: &mut u64) -> u64 {
-        1024
+    fn slice_bytes(&self, _: &View, _: &mut (), _: &mut u64) -> u64 {
+        4 << 20
     }
 
     fn limits(&self, _: &View, _: &mut (), _: &mut u64) -> LimitPages {
@@ -105,20 +121,21 @@ struct Rig {
 
 impl Rig {
     fn new(platform: &LinuxPlatform, case: &Case) -> Self {
-        let throttle = if case.every == 0 { Throttle::EqualParts } else { Throttle::Law(Arc::new(Every(case.every))) };
+        let policy: Arc<dyn AnyPolicy> =
+            if case.every == 0 { Arc::new(EqualParts) } else { Arc::new(Every(case.every)) };
         let mut settings = Settings::new();
         for knob in ["dirty_ratio=90", "dirty_background_ratio=89", "dirty_expire_centisecs=360000"] {
             settings.set_text(knob).unwrap();
         }
         let frames = Frames::new(512 << 20).unwrap();
-        let policies = Policies { throttle, ..Policies::default() };
+        let policies = Policies { policy, ..Policies::default() };
         let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
         let limits = Limits {
             block_bytes: 4096,
             request_bytes_max: 1 << 20,
             depth: 64,
-            file_bytes_max: engine::FILE_BYTES_MAX,
             volatile_cache: false,
+            ..Limits::default()
         };
         let files = [0; 2].map(|_| {
             let device = engine.add_device("at once", Arc::new(AtOnce(limits.clone())));

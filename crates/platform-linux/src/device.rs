@@ -84,6 +84,7 @@ impl HostDevice {
             depth: DEPTH,
             file_bytes_max: probe::file_bytes_max(directory.as_fd()),
             volatile_cache: true,
+            ..Limits::default()
         };
         let core = Core {
             platform: platform.clone(),

@@ -31,8 +31,8 @@ impl MemoryDisk {
             block_bytes: 512,
             request_bytes_max: 8 * PAGE as u32,
             depth: 8,
-            file_bytes_max: engine::FILE_BYTES_MAX,
             volatile_cache: true,
+            ..Limits::default()
         };
         let (queue, requests) = mpsc::channel();
         let files = Bytes::default();

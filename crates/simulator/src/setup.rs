@@ -4,8 +4,8 @@
 //! Does not own: the policies (`engine`, `linux-policies`).
 //! Invariants: each engine has policies of its own, so that estimates begin afresh; the user's knobs come last.
 
+use engine::Policies;
 use engine::settings::{KnobError, Settings, Shares};
-use engine::throttle::{Policies, Throttle};
 use linux_policies::{Policy, WITH_TICKS};
 
 /// The name of the engine's own policies.
@@ -79,7 +79,7 @@ impl Setup {
 
     /// What the ratios among the knobs are shares of, on a machine with so much memory.
     pub fn shares(&self, memory_bytes: u64) -> Shares {
-        Shares { memory_bytes, by_law: matches!(self.policies.throttle, Throttle::Law(_)) }
+        self.policies.shares(memory_bytes)
     }
 }
 

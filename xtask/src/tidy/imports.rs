@@ -62,7 +62,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "checker",
         ours: &["engine", "linux-policies", "reference", "simulator"],
-        ours_in_tests: &[],
+        ours_in_tests: &["workloads"],
         others: Some(&[]),
     },
     Row {

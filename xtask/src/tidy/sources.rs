@@ -58,7 +58,8 @@ const BANS: &[Bans] = &[
 ];
 
 /// Where `unsafe` may stand.
-const UNSAFE_PLACES: &[&str] = &["crates/frames/", "crates/engine/src/cache/", "crates/platform-linux/"];
+const UNSAFE_PLACES: &[&str] =
+    &["crates/frames/", "crates/engine/src/cache/", "crates/engine/src/memory/", "crates/platform-linux/"];
 
 /// Crates with `unsafe` somewhere, whose root cannot forbid it.
 const UNSAFE_CRATES: &[&str] = &["crates/frames/", "crates/engine/", "crates/platform-linux/"];
@@ -82,7 +83,7 @@ pub(crate) fn check(file: &TextFile) -> Vec<Violation> {
 }
 
 /// Whether a file is a test, a benchmark or an example by where it stands.
-fn is_test(path: &str) -> bool {
+pub(super) fn is_test(path: &str) -> bool {
     let mut parts = path.split('/').rev();
     let name = parts.next().unwrap_or_default();
     name == "tests.rs" || parts.any(|part| ["tests", "benches", "examples"].contains(&part))

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Violation, check, documents, imports, lexer, sources};
+use super::{Violation, check, circles, documents, imports, lexer, sources};
 use crate::repository::TextFile;
 
 const HEADER: &str = "//! Purpose.\n//!\n//! Owns: a.\n//! Does not own: b.\n//! Invariants: c.\n";
@@ -94,7 +94,7 @@ fn unsafe_stands_in_its_places_alone() {
     assert_eq!(rules("crates/volume/src/a.rs", text), [("unsafe", "crates/volume/src/a.rs:6".to_owned())]);
     assert_eq!(engine(text), ["unsafe"]);
     assert_eq!(rules("crates/cli/tests/a.rs", text).len(), 1);
-    assert!(rules("crates/engine/src/cache/copy.rs", text).is_empty());
+    assert!(rules("crates/engine/src/memory/copy.rs", text).is_empty());
     assert!(rules("crates/frames/src/arena.rs", text).is_empty());
     assert!(rules("crates/volume/src/a.rs", "// unsafe\n#![forbid(unsafe_code)]").is_empty());
 }
@@ -239,4 +239,46 @@ fn tokens_keep_their_lines_and_leave_out_text() {
         .map(|token| (token.text, token.line))
         .collect();
     assert_eq!(found, [("a", 1), ("c", 2), ("f", 4), ("::", 4), ("g", 4), ("'", 4), ("i", 4)]);
+}
+
+/// The circles of a crate `x` whose modules are these texts, but for those that are kept.
+fn circles_of(modules: &[(&str, &str)], kept: &[circles::Kept]) -> Vec<String> {
+    let file =
+        |(path, text): &(&str, &str)| TextFile { path: format!("crates/x/src/{path}"), text: (*text).to_owned() };
+    let files: Vec<TextFile> = modules.iter().map(file).collect();
+    circles::check_with(&files, kept).into_iter().map(|violation| violation.text).collect()
+}
+
+#[test]
+fn a_circle_between_modules_is_found_however_it_is_spelled() {
+    let found = ["a, b import each other: let imports run one way"];
+    for (a, b) in [
+        ("use crate::b::B;", "use crate::a::A;"),
+        ("use super::b::B;", "fn f() { crate::a::f() }"),
+        ("use crate::{b::{B, C}, c};", "use crate::a;"),
+    ] {
+        assert_eq!(circles_of(&[("a.rs", a), ("b/mod.rs", b), ("c.rs", "")], &[]), found, "{a} {b}");
+    }
+    let inside = [("a/mod.rs", "mod x;"), ("a/x.rs", "use super::super::b::B;"), ("b.rs", "use crate::a::A;")];
+    assert_eq!(circles_of(&inside, &[]), found);
+    let three = [("a.rs", "use crate::b;"), ("b.rs", "use crate::c;"), ("c.rs", "use crate::a;")];
+    assert_eq!(circles_of(&three, &[]), ["a, b, c import each other: let imports run one way"]);
+}
+
+#[test]
+fn what_runs_one_way_is_no_circle() {
+    let one_way = [("lib.rs", "mod a; mod b; pub use a::A;"), ("a.rs", "use crate::b::B; use crate::A;"), ("b.rs", "")];
+    assert!(circles_of(&one_way, &[]).is_empty());
+    let inside = [("a/mod.rs", "use self::x::X;"), ("a/x.rs", "use super::y::Y;"), ("a/y.rs", "use super::x::X;")];
+    assert!(circles_of(&inside, &[]).is_empty(), "within a module it may turn");
+    let tested = [("a.rs", "use crate::b::B;"), ("b.rs", "// crate::a::A"), ("b/tests.rs", "use crate::a::A;")];
+    assert!(circles_of(&tested, &[]).is_empty());
+}
+
+#[test]
+fn a_circle_that_is_kept_has_a_row_and_a_row_its_circle() {
+    let kept = || circles::Kept { name: "x", modules: &["a", "b"], reason: "they are one" };
+    let circle = [("a.rs", "use crate::b::B;"), ("b.rs", "use crate::a::A;")];
+    assert!(circles_of(&circle, &[kept()]).is_empty());
+    assert_eq!(circles_of(&circle[..1], &[kept()]).len(), 1);
 }

@@ -27,9 +27,15 @@ struct NullDevice {
 impl NullDevice {
     fn new(request_bytes_max: usize) -> Arc<Self> {
         let request_bytes_max = request_bytes_max as u32;
-        let file_bytes_max = engine::FILE_BYTES_MAX;
-        let limits = Limits { block_bytes: 4096, request_bytes_max, depth: 64, file_bytes_max, volatile_cache: true };
-        Arc::new(Self { limits })
+        Arc::new(Self {
+            limits: Limits {
+                block_bytes: 4096,
+                request_bytes_max,
+                depth: 64,
+                volatile_cache: true,
+                ..Limits::default()
+            },
+        })
     }
 }
 

@@ -5,10 +5,8 @@
 
 use frames::FrameId;
 
-use super::{Cache, PAGE_BYTES};
-use crate::engine::Engine;
+use super::Cache;
 use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
-use crate::platform::Platform;
 
 /// How many frames are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +35,8 @@ impl Census {
 }
 
 impl Cache {
-    fn count_frames(&self) -> Census {
+    /// Counts all frames, in time proportional to their number. `unwritten` is the files' to say.
+    pub(crate) fn census(&self) -> Census {
         let mut census =
             Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };
         for frame in (0..self.frames.total()).map(FrameId::new) {
@@ -46,18 +45,6 @@ impl Cache {
             census.leaving += u64::from(word.has(DETACHED));
             census.dirty += u64::from(word.has(DIRTY));
             census.writeback += u64::from(word.has(WRITEBACK));
-        }
-        census
-    }
-}
-
-impl<P: Platform> Engine<P> {
-    /// Counts all frames, in time proportional to their number.
-    pub fn census(&self) -> Census {
-        let mut census = self.cache().count_frames();
-        for device in self.devices() {
-            let files = device.unclean_files().into_iter();
-            census.unwritten += files.map(|file| crate::engine::File(file).dirty_bytes() / PAGE_BYTES).sum::<u64>();
         }
         census
     }

@@ -8,14 +8,14 @@
 //! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
 
 use frames::{FRAME_BYTES, FrameId};
 
-use super::file::FileInner;
-use super::{Cache, PAGE_BYTES, copy};
-use crate::page::{Identity, PIN, Sectors, WRITER};
+use super::{Cache, FilePages};
+use crate::memory::copy;
+use crate::page::{PIN, Sectors, WRITER};
 use crate::platform::Platform;
+use crate::units::PAGE_BYTES;
 
 /// What a range of bytes is within one page. Its end is inside the page, as it is made.
 #[derive(Clone, Copy)]
@@ -54,7 +54,7 @@ impl Cache {
     /// # Panics
     /// When `into` is shorter than the range.
     #[inline]
-    pub(crate) fn read_hit<P: Platform>(&self, file: &FileInner, at: InPage, into: &mut [u8]) -> bool {
+    pub(crate) fn read_hit<P: Platform>(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
         let len = at.copied(into.len());
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
@@ -63,7 +63,7 @@ impl Cache {
             return false;
         }
         copy::prefetch(self.address_in::<P>(frame).wrapping_add(at.start));
-        let found = self.pages.enter_reader(frame, Identity { file: file.slot, index: at.page });
+        let found = self.pages.enter_reader(frame, file.identity(at.page));
         if found {
             self.pages.touch(frame);
             if self.keeps::<P>(at) {
@@ -85,7 +85,7 @@ impl Cache {
     /// # Panics
     /// When `from` is shorter than the range.
     #[inline]
-    pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FileInner, at: InPage, from: &[u8]) -> bool {
+    pub(crate) fn overwrite_hit<P: Platform>(&self, file: &FilePages, at: InPage, from: &[u8]) -> bool {
         let len = at.copied(from.len());
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
@@ -93,9 +93,9 @@ impl Cache {
         if !self.pages.contains(frame) {
             return false;
         }
-        let identity = Identity { file: file.slot, index: at.page };
+        let identity = file.identity(at.page);
         let found = self.pages.enter_overwriter(frame, identity, || {
-            at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire)
+            at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
                 && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
         });
         if found {
@@ -116,14 +116,14 @@ impl Cache {
     /// Whether [`Cache::overwrite_hit`] would overwrite the bytes now. Holds nothing, so it may be
     /// otherwise a moment later.
     #[inline]
-    pub(crate) fn could_overwrite(&self, file: &FileInner, at: InPage) -> bool {
+    pub(crate) fn could_overwrite(&self, file: &FilePages, at: InPage) -> bool {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
-        let identity = Identity { file: file.slot, index: at.page };
+        let identity = file.identity(at.page);
         self.pages.contains(frame)
             && self.pages.takes_overwrites(frame, identity)
-            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size.load(Ordering::Acquire)
+            && at.page * PAGE_BYTES + (at.start + at.len) as u64 <= file.size()
             && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
     }
 

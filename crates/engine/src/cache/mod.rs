@@ -1,117 +1,76 @@
 //! The cache: which page of which file is in which frame.
 //!
-//! Owns: the arena's frames while they hold pages, the frame table, the indexes' nodes, the files.
-//! Does not own: devices and flushers (`writeback`), limits (`dirty`), what to evict (`reclaim`).
+//! Owns: the arena's frames while they hold pages, the frame table, the indexes' nodes, the guards on frames, who
+//! waits for a page or for a frame, the eviction policy in force.
+//! Does not own: files but for their pages (`devices`), what is dirty, when a page is read, written or evicted.
 //! Invariants: a page is in its file's index exactly while its frame is `PRESENT`; index and states
 //! change with the file's lock held; hits take no lock.
 
 mod census;
-pub(crate) mod copy;
-pub(crate) mod file;
+mod file_pages;
 pub(crate) mod hit;
 pub(crate) mod index;
-pub(crate) mod memory;
 pub(crate) mod nodes;
 mod pins;
-pub(crate) mod wait;
 #[cfg(all(test, loom))]
 pub(crate) mod witness;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
-use frames::{FRAME_BYTES, FrameId, Frames, Order};
+use frames::{FrameId, Frames, Order};
 
-use crate::dirty::DirtyTotals;
+use crate::eviction::{Admitted, Eviction, TwoLists};
 use crate::page::{GUARD, Identity, PageTable};
 use crate::rare::{Rare, Switches};
-use crate::reclaim::lru::Lru;
-use crate::settings::{Knob, Settings};
-use crate::throttle::Ruling;
-use crate::writeback::device::DeviceState;
+use crate::units::PAGE_BYTES;
+use crate::wait::WaitQueue;
 pub use census::Census;
-use file::FileInner;
+pub(crate) use file_pages::FilePages;
 use nodes::Nodes;
 pub use pins::PinnedPages;
-use wait::{WaitQueue, lock};
-
-/// Bytes in a page, as file offsets count.
-pub(crate) const PAGE_BYTES: u64 = FRAME_BYTES as u64;
 
 /// How many queues the waiters for pages are spread over.
 const PAGE_QUEUES: usize = 256;
 
-/// Everything of an engine that does not depend on its world.
+/// Everything of an engine's pages that does not depend on its world.
 pub(crate) struct Cache {
     pub(crate) frames: Arc<Frames>,
     pub(crate) pages: PageTable,
     pub(crate) nodes: Nodes,
-    pub(crate) lru: Lru,
-    pub(crate) settings: Settings,
-    devices: Mutex<Vec<Arc<DeviceState>>>,
-    files: Mutex<FileTable>,
+    pub(crate) eviction: Box<dyn Eviction>,
     page_queues: Box<[WaitQueue]>,
     /// Those who found no frame to take.
     pub(crate) memory_queue: WaitQueue,
     pinned_pages: AtomicU64,
-    pub(crate) lost_epoch: AtomicU64,
+    files_numbered: AtomicU64,
     pub(crate) rare: Switches,
-    /// What all devices have dirty.
-    pub(crate) dirty: Arc<DirtyTotals>,
-    /// The law of throttling, if it is not equal parts.
-    pub(crate) ruling: Option<Ruling>,
-    /// `min_ratio` of all devices together.
-    pub(crate) min_ratio_sum: AtomicU64,
-    /// How often a congested queue has cleared.
-    congestion_ends: AtomicU64,
-    congestion_queue: WaitQueue,
-}
-
-#[derive(Default)]
-struct FileTable {
-    slots: Vec<Weak<FileInner>>,
-    free: Vec<u32>,
 }
 
 impl Cache {
-    pub(crate) fn new(frames: Frames, settings: Settings, ruling: Option<Ruling>) -> Self {
+    pub(crate) fn new(frames: Frames) -> Self {
         let pages = PageTable::new(frames.total());
         Self {
             frames: Arc::new(frames),
             pages,
             nodes: Nodes::new(),
-            lru: Lru::new(),
-            settings,
-            devices: Mutex::default(),
-            files: Mutex::default(),
+            eviction: Box::new(TwoLists::new()),
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
             memory_queue: WaitQueue::new(),
             pinned_pages: AtomicU64::new(0),
-            lost_epoch: AtomicU64::new(0),
+            files_numbered: AtomicU64::new(0),
             rare: Switches::new(),
-            dirty: Arc::default(),
-            ruling,
-            min_ratio_sum: AtomicU64::new(0),
-            congestion_ends: AtomicU64::new(0),
-            congestion_queue: WaitQueue::new(),
         }
     }
 
-    /// The devices. No hot path takes this lock.
-    pub(crate) fn devices(&self) -> MutexGuard<'_, Vec<Arc<DeviceState>>> {
-        self.dirty.looks.note();
-        lock(&self.devices)
+    /// All frames.
+    pub(crate) fn total_pages(&self) -> u64 {
+        u64::from(self.frames.total())
     }
 
-    /// Waits until the next time that a device's queue stops being congested.
-    pub(crate) async fn congestion_clears(&self) {
-        let ends = self.congestion_ends.load(Ordering::Acquire);
-        self.congestion_queue.until(|| (self.congestion_ends.load(Ordering::Acquire) != ends).then_some(())).await;
-    }
-
-    pub(crate) fn congestion_cleared(&self) {
-        self.congestion_ends.fetch_add(1, Ordering::AcqRel);
-        self.congestion_queue.wake_all();
+    /// A number for a file, which no other file gets.
+    fn number_file(&self) -> u64 {
+        self.files_numbered.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Where those wait who wait for a change of this frame's state.
@@ -127,56 +86,39 @@ impl Cache {
         }
     }
 
-    /// Makes a file and gives it a slot. Slot numbers are not reused while the file lives.
-    pub(crate) fn add_file(&self, make: impl FnOnce(u32) -> FileInner) -> Arc<FileInner> {
-        let mut table = lock(&self.files);
-        let slot = table.free.pop().unwrap_or_else(|| {
-            table.slots.push(Weak::new());
-            (table.slots.len() - 1) as u32
-        });
-        let file = Arc::new(make(slot));
-        table.slots[slot as usize] = Arc::downgrade(&file);
-        file
-    }
-
-    pub(crate) fn remove_file(&self, slot: u32) {
-        let mut table = lock(&self.files);
-        table.slots[slot as usize] = Weak::new();
-        table.free.push(slot);
-    }
-
-    pub(crate) fn file(&self, slot: u32) -> Option<Arc<FileInner>> {
-        lock(&self.files).slots.get(slot as usize)?.upgrade()
-    }
-
-    pub(crate) fn file_count(&self) -> u64 {
-        let table = lock(&self.files);
-        (table.slots.len() - table.free.len()) as u64
-    }
-
     /// The frame in the index at this page, with the file's lock held by the caller.
-    pub(crate) fn frame_at(&self, file: &FileInner, page: u64) -> Option<FrameId> {
+    pub(crate) fn frame_at(&self, file: &FilePages, page: u64) -> Option<FrameId> {
         let frame = file.index.frame(&self.nodes, page)?;
         debug_assert_eq!(self.pages.identity(frame), Identity { file: file.slot, index: page });
         Some(frame)
     }
 
+    /// Tells the eviction policy of a page that has come.
+    pub(crate) fn admit(&self, file: &FilePages, page: u64, frame: FrameId, why: Admitted) {
+        self.eviction.admitted(&self.pages, frame, file.key(page), why);
+    }
+
+    /// Tells the eviction policy of a page that may be clean now.
+    pub(crate) fn note_clean(&self, frame: FrameId) {
+        self.eviction.cleaned(&self.pages, &mut std::iter::once(frame));
+    }
+
     /// Takes a frame out of the index and lets it go once nobody holds it.
-    pub(crate) fn drop_page(&self, file: &FileInner, page: u64, frame: FrameId) {
+    pub(crate) fn drop_page(&self, file: &FilePages, page: u64, frame: FrameId) {
         file.index.remove(&self.nodes, page);
         self.let_go(frame);
     }
 
     /// Lets go of a frame that is no longer in the index.
     pub(crate) fn let_go(&self, frame: FrameId) {
-        self.lru.remove(&self.pages, frame);
+        self.eviction.removed(&self.pages, &[frame]);
         self.pages.detach(frame);
         self.release(frame);
     }
 
     /// As [`Cache::let_go`], for many.
-    pub(crate) fn let_all_go(&self, frames: &mut Vec<FrameId>) {
-        self.lru.remove_all(&self.pages, frames);
+    fn let_all_go(&self, frames: &mut Vec<FrameId>) {
+        self.eviction.removed(&self.pages, frames);
         for frame in frames.drain(..) {
             self.pages.detach(frame);
             self.release_silently(frame);
@@ -191,7 +133,7 @@ impl Cache {
         }
     }
 
-    /// As [`Cache::release`], but the caller wakes who waits for memory if it was freed.
+    /// As [`Cache::release`], but the caller wakes those who wait for memory if it was freed.
     pub(crate) fn release_silently(&self, frame: FrameId) -> bool {
         let released = self.pages.release(frame);
         if released {
@@ -206,10 +148,9 @@ impl Cache {
         self.memory_queue.wake_all();
     }
 
-    /// Notes guards taken; false (and none taken) when guards hold too much already.
-    pub(crate) fn admit_guards(&self, count: u64) -> bool {
-        let limit = u64::from(self.frames.total()) * self.settings.get(Knob::PinnedRatio) / 100;
-        let fits = self.pinned_pages.fetch_add(count, Ordering::Relaxed) + count <= limit;
+    /// Notes guards taken; false (and none taken) when guards would hold more than `pages_max`.
+    fn admit_guards(&self, count: u64, pages_max: u64) -> bool {
+        let fits = self.pinned_pages.fetch_add(count, Ordering::Relaxed) + count <= pages_max;
         if !fits {
             self.pinned_pages.fetch_sub(count, Ordering::Relaxed);
         }
@@ -223,8 +164,9 @@ impl Cache {
         }
     }
 
-    pub(crate) fn forget_guards(&self, count: u64) {
-        self.pinned_pages.fetch_sub(count, Ordering::Relaxed);
+    fn forget_guards(&self, count: u64) {
+        let before = self.pinned_pages.fetch_sub(count, Ordering::Relaxed);
+        debug_assert!(before >= count, "guards were given back that nobody took");
         self.memory_queue.wake_all();
     }
 

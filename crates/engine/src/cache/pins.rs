@@ -1,7 +1,7 @@
 //! Pages shown to user code without a copy.
 //!
 //! Owns: guards on frames, and the slices that they make safe.
-//! Does not own: waiting for pages (`engine`), the limit on how much may be guarded (the knob).
+//! Does not own: waiting for pages (`reading`), the limit on how much may be guarded (the knob).
 //! Invariants: a guarded frame's bytes do not change and the frame is not reused until the guard is
 //! dropped: writers go to another frame.
 
@@ -9,10 +9,8 @@ use std::sync::Arc;
 
 use frames::{FRAME_BYTES, FrameId};
 
-use super::Cache;
-use super::file::FileInner;
 use super::hit::InPage;
-use crate::page::Identity;
+use super::{Cache, FilePages};
 
 /// What a stamped arena did not keep.
 static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
@@ -27,11 +25,16 @@ pub struct PinnedPages {
 
 impl PinnedPages {
     /// Guards the pages of a range if all of them are there and may be shown; the range lies inside
-    /// the file.
-    pub(crate) fn take(cache: &Arc<Cache>, file: &FileInner, offset: u64, len: usize) -> Option<Self> {
+    /// the file. Nothing also when guards would then hold more than `guards_max` pages in all.
+    pub(crate) fn take(
+        cache: &Arc<Cache>,
+        file: &FilePages,
+        (offset, len): (u64, usize),
+        guards_max: u64,
+    ) -> Option<Self> {
         let first = InPage::first(offset, len);
         let count = (first.start + len).div_ceil(FRAME_BYTES);
-        if !cache.admit_guards(count as u64) {
+        if !cache.admit_guards(count as u64, guards_max) {
             return None;
         }
         let mut pages = Self { cache: Arc::clone(cache), frames: Vec::with_capacity(count), start: first.start, len };
@@ -77,12 +80,12 @@ impl PinnedPages {
     }
 }
 
-fn guard(cache: &Cache, file: &FileInner, page: u64) -> Option<FrameId> {
+fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
     let frame = file.index.lookup(&cache.nodes, page)?;
     if !cache.pages.contains(frame) {
         return None;
     }
-    if cache.pages.enter_guard(frame, Identity { file: file.slot, index: page }) {
+    if cache.pages.enter_guard(frame, file.identity(page)) {
         cache.pages.touch(frame);
         return Some(frame);
     }

@@ -7,14 +7,12 @@
 //! [`room_pages_max`]. A writer is refused for the failures of its own file; those of others never
 //! refuse it, unless they are so many that the device itself is taken to fail.
 
-use std::sync::atomic::Ordering;
-
-use super::{limit_pages, refresh_guard, unwritable_share};
-use crate::cache::Cache;
-use crate::cache::file::{FileInner, FileState};
-use crate::cache::wait::lock;
+use super::{refresh_guard, unwritable_share};
+use crate::devices::file::FileInner;
+use crate::devices::state::DeviceState;
+use crate::devices::{Devices, Moment};
 use crate::error::DeviceError;
-use crate::writeback::device::DeviceState;
+use crate::wait::lock;
 
 /// Failed tries in a row after which a file's writes keep failing.
 pub(crate) const TRIES: u32 = 3;
@@ -26,40 +24,23 @@ const KEEPS_FAILING_PART: u64 = 8;
 const FAILED_PART: u64 = 2;
 
 /// Most pages that failed and are made up for by a higher limit.
-fn room_pages_max(cache: &Cache) -> u64 {
-    limit_pages(cache).min(unwritable_share(cache))
+fn room_pages_max(devices: &Devices) -> u64 {
+    devices.totals.part_pages().min(unwritable_share(devices))
 }
 
 /// What the device may have dirty on top of its limit, because that much of it failed.
-pub(super) fn room_pages(cache: &Cache, device: &DeviceState) -> u64 {
-    match device.failed_pages.load(Ordering::Relaxed) {
+pub(super) fn room_pages(devices: &Devices, device: &DeviceState) -> u64 {
+    match device.failed_pages() {
         0 => 0,
-        failed => failed.min(room_pages_max(cache)),
+        failed => failed.min(room_pages_max(devices)),
     }
 }
 
-/// Takes note of how many pages of the file failed, with its lock held.
-pub(crate) fn note(file: &FileInner, state: &mut FileState) {
-    let before = std::mem::replace(&mut state.failed_noted, state.failed_pages);
-    let device = &file.device.failed_pages;
-    if state.failed_pages > before {
-        device.fetch_add(state.failed_pages - before, Ordering::Relaxed);
-    } else if state.failed_pages < before {
-        device.fetch_sub(before - state.failed_pages, Ordering::Relaxed);
-    }
-}
-
-/// Tells the device its limit if what failed on it has changed.
-pub(crate) fn apply_room(cache: &Cache, device: &DeviceState) {
-    loop {
-        let room = room_pages(cache, device);
-        if device.failed_room.swap(room, Ordering::Relaxed) == room {
-            return;
-        }
-        match cache.ruling {
-            None => device.budget.set_limit(limit_pages(cache) + room),
-            Some(_) => refresh_guard(cache, device),
-        }
+/// Has the device's limits computed anew if what failed on it has changed.
+pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment) {
+    while device.set_failed_room(room_pages(devices, device)) {
+        devices.refresh_room(device, moment);
+        refresh_guard(devices, device);
     }
 }
 
@@ -71,13 +52,13 @@ enum Verdict {
     Refuse(DeviceError),
 }
 
-fn verdict(cache: &Cache, file: &FileInner, pages: u64) -> Verdict {
+fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     // Looked at without the lock: writers of files that work ask nothing else.
-    if file.device.failed_pages.load(Ordering::Relaxed) == 0 {
+    if file.device.failed_pages() == 0 {
         return Verdict::Go;
     }
     let state = lock(&file.state);
-    let over = |part: u64| state.dirty_pages + pages > (limit_pages(cache) / part).max(1);
+    let over = |part: u64| state.dirty_pages + pages > (devices.totals.part_pages() / part).max(1);
     match state.error {
         _ if state.discarded || state.failures_in_row == 0 => Verdict::Go,
         Some(error) if state.failures_in_row >= TRIES && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
@@ -87,8 +68,8 @@ fn verdict(cache: &Cache, file: &FileInner, pages: u64) -> Verdict {
 }
 
 /// Lets a writer go on that wants to dirty `pages` more of the file, or refuses it.
-pub(crate) async fn admit(cache: &Cache, file: &FileInner, pages: u64) -> Result<(), DeviceError> {
-    let decided = || match verdict(cache, file, pages) {
+pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Result<(), DeviceError> {
+    let decided = || match verdict(devices, file, pages) {
         Verdict::Go => Some(Ok(())),
         Verdict::Wait => None,
         Verdict::Refuse(error) => Some(Err(error)),
@@ -101,7 +82,7 @@ pub(crate) async fn admit(cache: &Cache, file: &FileInner, pages: u64) -> Result
 
 /// The error for a writer that would have to wait: its file's writes keep failing.
 pub(crate) fn keeps_failing(file: &FileInner) -> Option<DeviceError> {
-    if file.device.failed_pages.load(Ordering::Relaxed) == 0 {
+    if file.device.failed_pages() == 0 {
         return None;
     }
     let state = lock(&file.state);

@@ -1,24 +1,21 @@
-//! How much may be dirty, and who waits when it is too much.
+//! How much may be dirty: what is charged to whom, and how much is left.
 //!
-//! Owns: the division of the dirty limit among devices, or under a law the guard above it; a writer's
-//! charge for the pages it dirties; the sum over all devices.
-//! Does not own: the flusher that makes room, the pages, the law (`throttle`).
-//! Invariants: with equal parts a writer waits for its own device only, and the parts add up to the
-//! share of the cache that the knob allows, so readers always find frames. Under a law all devices
-//! together stay below the guard, with room kept for a device that comes new, but for a sixteenth that
-//! they may take in all before they look at each other again. What is charged is given back when the
-//! page is written, cut off, or was not dirtied after all. Who is charged and finds room locks, reads and
-//! writes nothing that writers to other devices change.
+//! Owns: each device's admission queue, the memory guard, a writer's charge for the pages it dirties, the sum over
+//! all devices.
+//! Does not own: the flusher that makes room, the pages, how much room the policy in force gives (`policy`).
+//! Invariants: under the memory guard all devices together leave frames to readers, with room kept for a device
+//! that comes new, but for a sixteenth that they may take in all before they look at each other again. What is
+//! charged is given back when the page is written, cut off, or was not dirtied after all. A charge that fits locks,
+//! reads and writes nothing that writers to other devices change.
 
 pub(crate) mod failing;
-mod totals;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use crate::cache::{Cache, PAGE_BYTES};
+use crate::devices::state::DeviceState;
+use crate::devices::{Devices, Moment};
 use crate::settings::Knob;
-use crate::writeback::device::DeviceState;
+use crate::units::pages_in;
 
 /// Fewest pages a device may have dirty, whatever the knobs say.
 const LIMIT_PAGES_MIN: u64 = 4;
@@ -29,88 +26,86 @@ const DIRTY_PERCENT_MAX: u64 = 90;
 /// Of what may be dirty, the part that all devices together may take without looking at each other.
 const UNSEEN_PART: u64 = 16;
 
-pub(crate) use totals::DirtyTotals;
-
 /// What the knobs allow all devices together.
-fn all_pages(cache: &Cache) -> u64 {
-    let total = u64::from(cache.frames.total());
-    match cache.settings.get(Knob::DirtyBytes) {
-        0 => total * cache.settings.get(Knob::DirtyRatio) / 100,
-        bytes => (bytes / PAGE_BYTES).min(total * DIRTY_PERCENT_MAX / 100),
+fn all_pages(devices: &Devices) -> u64 {
+    let total = devices.memory_pages();
+    match devices.settings.get(Knob::DirtyBytes) {
+        0 => total * devices.settings.get(Knob::DirtyRatio) / 100,
+        bytes => pages_in(bytes).min(total * DIRTY_PERCENT_MAX / 100),
     }
 }
 
-/// What may be dirty at all: under a law halfway between what it aims at and all frames.
-fn dirty_pages_max(cache: &Cache) -> u64 {
-    match cache.ruling {
-        None => all_pages(cache),
-        Some(_) => (all_pages(cache) + u64::from(cache.frames.total())) / 2,
-    }
+/// What may be dirty at all: what the knobs allow, or what the memory guard does, which is halfway between that
+/// and all frames.
+fn dirty_pages_max(devices: &Devices) -> u64 {
+    let all = all_pages(devices);
+    if devices.policy.needs().memory_guard { (all + devices.memory_pages()) / 2 } else { all }
 }
 
-/// One device's dirty limit in pages: an equal part of the cache's.
-pub(crate) fn limit_pages(cache: &Cache) -> u64 {
-    cache.dirty.part_pages.load(Ordering::Relaxed)
-}
-
-/// Most pages that the device may have dirty under a law. A device alone may have all that may be
+/// Most pages that the memory guard lets the device have dirty. A device alone may have all that may be
 /// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
 /// all it could get leaves room to those that come later, and the sum stays below the whole.
-fn guard_pages(cache: &Cache, device: &DeviceState) -> u64 {
-    let (all, room) = (dirty_pages_max(cache), failing::room_pages(cache, device));
-    if cache.dirty.devices() < 2 {
+pub(crate) fn guard_pages(devices: &Devices, device: &DeviceState) -> u64 {
+    let (all, room) = (dirty_pages_max(devices), failing::room_pages(devices, device));
+    if devices.totals.devices() < 2 {
         return all.max(LIMIT_PAGES_MIN) + room;
     }
-    let others = cache.dirty.held().saturating_sub(device.budget.used());
+    let others = devices.totals.held().saturating_sub(device.admission.pages());
     (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
-/// Under a law the device's guard depends on what the others have. Who waits for it has it looked at when
-/// any of them gives pages back.
-pub(crate) fn refresh_guard(cache: &Cache, device: &DeviceState) {
-    if cache.ruling.is_some() {
-        device.budget.set_limit(guard_pages(cache, device));
+/// A device's guard depends on what the others have: it is computed anew for those who wait for it when any of
+/// them gives pages back.
+pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
+    if devices.policy.needs().memory_guard {
+        device.admission.set_guard(guard_pages(devices, device));
     }
 }
 
 /// Takes pages that the device has no room for by what it saw of the others last, if it has now.
-pub(crate) fn try_take_anew(cache: &Cache, device: &DeviceState, pages: u64) -> bool {
-    cache.ruling.is_some() && device.budget.try_take_within(guard_pages(cache, device), pages)
+pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: u64) -> bool {
+    devices.policy.needs().memory_guard && device.admission.try_take_within(guard_pages(devices, device), pages)
+}
+
+/// Takes pages that the policy has let in, as far as the memory guard does.
+pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: u64) -> bool {
+    device.admission.try_enter(pages) || {
+        refresh_guard(devices, device);
+        device.admission.try_enter(pages)
+    }
 }
 
 /// An equal part of a quarter of what may not be dirty: half of it is for reads in flight.
-fn unwritable_share(cache: &Cache) -> u64 {
-    let clean = u64::from(cache.frames.total()).saturating_sub(dirty_pages_max(cache));
-    clean / 4 / cache.dirty.devices().max(1)
+fn unwritable_share(devices: &Devices) -> u64 {
+    let clean = devices.memory_pages().saturating_sub(dirty_pages_max(devices));
+    clean / 4 / devices.totals.devices().max(1)
 }
 
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
 /// dirty, so that readers of a device that hangs leave memory to the others.
-fn reading_pages(cache: &Cache) -> u64 {
-    let devices = cache.dirty.devices().max(1);
-    let clean = u64::from(cache.frames.total()).saturating_sub(dirty_pages_max(cache));
-    (clean / 2 / devices).max(LIMIT_PAGES_MIN)
+fn reading_pages(devices: &Devices) -> u64 {
+    let count = devices.totals.devices().max(1);
+    let clean = devices.memory_pages().saturating_sub(dirty_pages_max(devices));
+    (clean / 2 / count).max(LIMIT_PAGES_MIN)
 }
 
-/// Tells every device its limit; after a knob or the number of devices changed.
-pub(crate) fn apply_limits(cache: &Cache) {
-    let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
-    let count = devices.len().max(1) as u64;
-    let limit = (all_pages(cache) / count).max(LIMIT_PAGES_MIN);
-    cache.dirty.divide(devices.len() as u64, limit);
-    let min_ratios = devices.iter().map(|device| device.knob(&cache.settings, Knob::MinRatio));
-    cache.min_ratio_sum.store(min_ratios.sum(), Ordering::Relaxed);
-    let unseen = if count > 1 { dirty_pages_max(cache) / UNSEEN_PART / count } else { u64::MAX };
-    for device in devices {
-        match cache.ruling {
-            None => device.budget.set_limit(limit + failing::room_pages(cache, &device)),
-            Some(_) => {
-                device.budget.set_room(unseen);
-                refresh_guard(cache, &device);
-            }
+/// Computes all that follows from knobs and from the number of devices; after one of them changed.
+pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>> {
+    let all = devices.all();
+    let count = all.len().max(1) as u64;
+    devices.totals.divide(all.len() as u64, (all_pages(devices) / count).max(LIMIT_PAGES_MIN));
+    devices.set_min_ratio_sum(all.iter().map(|device| device.knob(&devices.settings, Knob::MinRatio)).sum());
+    let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { u64::MAX };
+    for device in &all {
+        device.set_failed_room(failing::room_pages(devices, device));
+        if devices.policy.needs().memory_guard {
+            device.admission.set_unseen(unseen);
         }
-        device.reading.set_limit(reading_pages(cache));
+        refresh_guard(devices, device);
+        device.reading.set_limit(reading_pages(devices));
     }
+    all.iter().for_each(|device| devices.refresh_room(device, moment));
+    all
 }
 
 /// Pages charged to a device before they are dirtied; what is not used goes back on drop.
@@ -121,9 +116,9 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// What was granted by the device's budget.
+    /// What the device's admission queue has granted.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
-        device.totals.hold(device.id, pages);
+        device.hold_pages(pages);
         Self { device: Arc::clone(device), pages, spent: 0 }
     }
 
@@ -145,36 +140,30 @@ impl Charge {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.device.dirtied_pages.fetch_add(self.spent, Ordering::Relaxed);
+        self.device.note_dirtied_pages(self.spent);
         if self.pages > 0 {
-            give_back(&self.device, self.pages);
+            self.device.give_pages_back(self.pages);
         }
     }
 }
 
-/// Pages became dirty that nobody was asked about.
+/// Pages became dirty that were charged without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
-    device.totals.hold(device.id, pages);
-    device.budget.force(pages);
-}
-
-fn give_back(device: &DeviceState, pages: u64) {
-    device.totals.let_go(device.id, pages);
-    device.budget.give_back(pages);
+    device.hold_pages(pages);
+    device.admission.force(pages);
 }
 
 /// Pages are no longer dirty.
-pub(crate) fn uncharge(cache: &Cache, device: &DeviceState, pages: u64) {
+pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, moment: Moment) {
     if pages == 0 {
         return;
     }
-    give_back(device, pages);
-    failing::apply_room(cache, device);
-    if cache.ruling.is_some() && cache.dirty.anybody_waits() {
+    device.give_pages_back(pages);
+    failing::apply_room(devices, device, moment);
+    if devices.policy.needs().memory_guard && devices.totals.anybody_waits() {
         // What the others may have depends on it.
-        let devices: Vec<Arc<DeviceState>> = cache.devices().clone();
-        for other in devices.iter().filter(|other| other.budget.waiting() > 0) {
-            refresh_guard(cache, other);
+        for other in devices.all().iter().filter(|other| other.admission.waiting() > 0) {
+            refresh_guard(devices, other);
         }
     }
 }

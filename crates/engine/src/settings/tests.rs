@@ -1,3 +1,4 @@
+use super::BackgroundShare::{OfLimit, OfMemory};
 use super::*;
 
 #[test]
@@ -77,20 +78,20 @@ fn a_background_in_bytes_is_below_a_limit_in_bytes_or_refused_with_both() {
 #[test]
 fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
-    let fits = |knob, value, by_law| {
-        Settings::would_fit(knob, value, Some(Shares { memory_bytes: 1 << 30, by_law }), &|knob| settings.get(knob))
+    let fits = |knob, value, background| {
+        Settings::would_fit(knob, value, Some(Shares { memory_bytes: 1 << 30, background }), &|knob| settings.get(knob))
     };
-    assert!(fits(Knob::BackgroundRatio, 50, true).is_err() && fits(Knob::BackgroundRatio, 49, true).is_ok());
-    assert!(fits(Knob::DirtyRatio, 10, true).is_err() && fits(Knob::BackgroundRatio, 100, false).is_ok());
+    assert!(fits(Knob::BackgroundRatio, 50, OfMemory).is_err() && fits(Knob::BackgroundRatio, 49, OfMemory).is_ok());
+    assert!(fits(Knob::DirtyRatio, 10, OfMemory).is_err() && fits(Knob::BackgroundRatio, 100, OfLimit).is_ok());
     settings.change(Knob::DirtyBytes, 8192).unwrap();
-    assert!(fits(Knob::BackgroundRatio, 50, true).is_ok());
+    assert!(fits(Knob::BackgroundRatio, 50, OfMemory).is_ok());
 }
 
 #[test]
 fn a_background_in_bytes_is_below_a_limit_that_is_a_share_of_memory() {
     let settings = Settings::new();
-    for by_law in [true, false] {
-        let shares = Some(Shares { memory_bytes: 1 << 30, by_law });
+    for background in [OfMemory, OfLimit] {
+        let shares = Some(Shares { memory_bytes: 1 << 30, background });
         let fits = |value| Settings::would_fit(Knob::BackgroundBytes, value, shares, &|knob| settings.get(knob));
         assert_eq!(fits((1 << 29) - 1), Ok(()));
         let message = fits(1 << 29).unwrap_err().to_string();

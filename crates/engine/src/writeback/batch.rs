@@ -10,24 +10,27 @@ use std::sync::Arc;
 
 use frames::{FRAME_BYTES, FrameId};
 
-use crate::cache::file::{FileInner, FileState};
-use crate::cache::memory::{FrameMemory, Piece, Pieces};
+use crate::cache::Cache;
 use crate::cache::nodes::Tag;
-use crate::cache::{Cache, PAGE_BYTES};
+use crate::devices::file::{FileInner, FileState};
+use crate::memory::{FrameMemory, Piece, Pieces};
 use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
 use crate::rare::Rare;
+use crate::units::PAGE_BYTES;
 
 /// A run whose pages are now under writeback.
-pub(crate) struct Run {
-    pub(crate) offset: u64,
-    pub(crate) len: u32,
-    pub(crate) memory: FrameMemory,
-    pub(crate) sequence: u64,
-    pub(crate) pages: u64,
+pub(super) struct Run {
+    pub(super) offset: u64,
+    pub(super) len: u32,
+    pub(super) memory: FrameMemory,
+    pub(super) sequence: u64,
+    pub(super) pages: u64,
+    /// It begins where the last request ended, and that is in flight: the device has no way to it.
+    pub(super) continues: bool,
 }
 
 /// What was found.
-pub(crate) enum Claim {
+pub(super) enum Claim {
     Run(Run),
     /// Nothing with the tag is left that is not waiting for a completion, which queues the file again.
     Nothing,
@@ -36,12 +39,13 @@ pub(crate) enum Claim {
 }
 
 /// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
-pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
+pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
     if state.holds > 0 {
         return Claim::Nothing;
     }
-    let mut claimer = Claimer { cache: &file.cache, file, size: file.size(), pieces: Pieces::default(), busy: false };
     let cursor = state.cursor;
+    let mut claimer =
+        Claimer { cache: &file.cache, file, size: file.size(), state, pieces: Pieces::default(), busy: false };
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
     let Some((first_page, span)) = first else {
         return if claimer.busy { Claim::Busy } else { Claim::Nothing };
@@ -56,20 +60,23 @@ pub(crate) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
         end = more;
         next += 1;
     }
+    let Claimer { state, pieces, .. } = claimer;
+    let continues = first_page == cursor && !state.writes_in_flight.is_empty();
     state.cursor = next;
     let offset = first_page * PAGE_BYTES + span.0 as u64;
-    let len: u32 = claimer.pieces.iter().map(|piece| u32::from(piece.len)).sum();
+    let len: u32 = pieces.iter().map(|piece| u32::from(piece.len)).sum();
     let sequence = state.next_sequence;
     state.next_sequence += 1;
     state.writes_in_flight.insert(sequence);
-    let memory = FrameMemory::new(Arc::clone(&file.cache.frames), claimer.pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page })
+    let memory = FrameMemory::new(Arc::clone(&file.cache.frames), pieces);
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, continues })
 }
 
 struct Claimer<'a> {
     cache: &'a Cache,
     file: &'a FileInner,
     size: u64,
+    state: &'a mut FileState,
     pieces: Pieces,
     busy: bool,
 }
@@ -77,16 +84,16 @@ struct Claimer<'a> {
 impl Claimer<'_> {
     /// Claims the first page from `from` up to `end` that can be, and returns its span of bytes.
     fn first(&mut self, from: u64, end: u64, tag: Tag) -> Option<(u64, (usize, usize))> {
-        let mut page = self.file.index.next_tagged(&self.cache.nodes, from, tag)?;
+        let mut page = self.file.pages.index.next_tagged(&self.cache.nodes, from, tag)?;
         while page < end {
-            if let Some(frame) = self.cache.frame_at(self.file, page) {
+            if let Some(frame) = self.cache.frame_at(&self.file.pages, page) {
                 let (first, last) = self.span(page, frame);
                 if first < last && self.claim(page, frame, (first, last)) {
                     self.push(frame, first, last);
                     return Some((page, (first, last)));
                 }
             }
-            page = self.file.index.next_tagged(&self.cache.nodes, page + 1, tag)?;
+            page = self.file.pages.index.next_tagged(&self.cache.nodes, page + 1, tag)?;
         }
         None
     }
@@ -94,10 +101,10 @@ impl Claimer<'_> {
     /// Claims the page after a run that reached its predecessor's end, if it is dirty and valid from
     /// its first byte; returns where its bytes end.
     fn follow(&mut self, page: u64) -> Option<usize> {
-        if !self.file.index.has_tag(&self.cache.nodes, page, Tag::Dirty) {
+        if !self.file.pages.index.has_tag(&self.cache.nodes, page, Tag::Dirty) {
             return None;
         }
-        let frame = self.cache.frame_at(self.file, page)?;
+        let frame = self.cache.frame_at(&self.file.pages, page)?;
         if !self.cache.pages.valid(frame).contains_span(0, self.cache.pages.dirty(frame).first()) {
             return None;
         }
@@ -109,7 +116,7 @@ impl Claimer<'_> {
     /// valid ends; the rest is written another time.
     fn span(&self, page: u64, frame: FrameId) -> (usize, usize) {
         let (mut dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
-        if self.file.device.device.limits().block_bytes as usize > SECTOR_BYTES {
+        if self.file.device.limits().block_bytes as usize > SECTOR_BYTES {
             // The file's end may have been in the page's only block when it was written last.
             dirty = Sectors::ALL;
         }
@@ -143,7 +150,7 @@ impl Claimer<'_> {
     }
 
     fn next_is_dirty(&self, page: u64) -> bool {
-        self.file.index.has_tag(&self.cache.nodes, page + 1, Tag::Dirty)
+        self.file.pages.index.has_tag(&self.cache.nodes, page + 1, Tag::Dirty)
     }
 
     fn claim(&mut self, page: u64, frame: FrameId, span: (usize, usize)) -> bool {
@@ -155,8 +162,7 @@ impl Claimer<'_> {
         match result {
             Ok(_) => {
                 if whole {
-                    self.file.index.set_tag(&self.cache.nodes, page, Tag::Dirty, false);
-                    self.file.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
+                    self.file.untag(self.state, page);
                 }
                 true
             }
@@ -173,6 +179,6 @@ impl Claimer<'_> {
 }
 
 /// The sectors of its page that a piece carries.
-pub(crate) fn sectors_of(piece: &Piece) -> Sectors {
+pub(super) fn sectors_of(piece: &Piece) -> Sectors {
     Sectors::touched(usize::from(piece.start)..usize::from(piece.start) + usize::from(piece.len))
 }

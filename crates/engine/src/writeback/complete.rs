@@ -1,111 +1,177 @@
-//! What the end of a request means for its pages.
+//! What the end of a write request means for its pages.
 //!
-//! Owns: the transitions out of writeback and out of being read, for success and failure.
-//! Does not own: the way there (`batch`, `read`); waiting.
+//! Owns: the transitions out of writeback, for success and failure; the order of steps at a request's end.
+//! Does not own: the way there (`batch`), waiting, what follows for the device's policy.
 //! Invariants: run by whoever reaps, with no lock held before. Under the file's lock states change;
 //! wake-ups follow after it. A failed write leaves its sectors dirty and queues the file for later.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use frames::FrameId;
 
+use super::Writeback;
 use super::batch::sectors_of;
-use crate::cache::file::{FileInner, FileState};
-use crate::cache::memory::FrameMemory;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::{Changed, lock};
 use crate::counters::Counter;
+use crate::devices::Kind;
+use crate::devices::file::{FileInner, FileState};
 use crate::dirty::{failing, uncharge};
-use crate::engine::Engine;
 use crate::error::DeviceError;
+use crate::memory::{FrameMemory, Piece};
 use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
+use crate::policy::Completed;
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
-use crate::writeback::driver::PutBack;
+use crate::units::millis_ns;
+use crate::wait::{Changed, lock};
 
 /// The end of a write request.
-pub(crate) struct WriteEnds<P: Platform> {
-    pub(crate) engine: Arc<Engine<P>>,
-    pub(crate) file: Arc<FileInner>,
-    pub(crate) sequence: u64,
+pub(super) struct WriteEnds<P: Platform> {
+    pub(super) writeback: Arc<Writeback<P>>,
+    pub(super) file: Arc<FileInner>,
+    pub(super) sequence: u64,
+    /// Whether it counts as a run of its own.
+    pub(super) runs: i64,
+    pub(super) submitted: Nanos,
 }
 
 impl<P: Platform> Completion for WriteEnds<P> {
+    /// The file first, then the accounts, then the policy; waiters last, when all of it is seen.
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let (engine, file) = (&self.engine, &self.file);
-        let device = &file.device;
-        let now = engine.platform().now();
+        let base = &self.writeback.base;
+        let now = base.now();
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
-        let mut ended = Ended::default();
-        let (kept, tries_before, tries);
-        {
-            let mut state = lock(&file.state);
-            state.writes_in_flight.remove(&self.sequence);
-            state.host_changes += 1;
-            if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
-                state.host_size = state.host_size.max(offset + u64::from(len));
-                owe_flush(file, &mut state, now);
-            }
-            for piece in pieces {
-                let written = result.map(|()| sectors_of(piece));
-                end_page(file, &mut state, piece.frame, written, &mut ended);
-            }
-            file.cache.lru.insert_clean(&file.cache.pages, pieces.iter().map(|piece| piece.frame));
-            let changed = Changed::now();
-            for piece in pieces {
-                file.cache.page_queue(piece.frame).wake_for(&changed);
-            }
-            tries_before = state.failures_in_row;
-            note_result(engine, file, &mut state, result, now);
-            tries = state.failures_in_row;
-            failing::note(file, &mut state);
-            device.writeback_pages.fetch_sub(pieces.len() as u64, Ordering::Relaxed);
-            device.totals.writeback_ends(device.id, pieces.len() as u64);
-            requeue(file, &mut state, now);
-            kept = engine.settle(file, &mut state);
-        }
-        let local = engine.local();
-        match result {
-            Ok(()) => local.count(Counter::PagesWritten, ended.written),
-            Err(_) => local.count(Counter::WriteErrors, 1),
-        }
-        local.count(Counter::PagesTruncated, ended.truncated);
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
-        device.note_write(result.map(|()| bytes), tries_before > 0);
-        if let (Err(error), true) = (result, tries_before < failing::TRIES && tries >= failing::TRIES) {
-            // Writers of the file that wait for room are told; others go on waiting.
-            device.budget.fail(error);
-        }
-        // After that, so that the room is not given to those who wait to write to this very file.
-        failing::apply_room(&file.cache, device);
-        for frame in ended.released {
-            file.cache.release(frame);
-        }
-        device.written_pages.fetch_add(ended.written, Ordering::Relaxed);
-        device.request_ends(now);
-        device.write_ends(now, if result.is_ok() { bytes } else { 0 });
-        uncharge(&file.cache, device, ended.uncharged);
-        if ended.written > 0 {
-            let pages = ended.written;
-            engine.ask_law(device, |law, view, own, shared| law.wrote(view, pages, &mut **own, &mut **shared));
-        }
-        file.cache.rare_wake();
-        engine.release_request(device);
-        let changed = Changed::now();
-        file.cache.memory_queue.wake_for(&changed);
-        file.queue.wake_for(&changed);
+        let (ended, kept) = self.end_pages(operation, pieces, result, now);
+        self.count(&ended, result);
+        self.note_failures(&ended, result.map(|()| bytes));
+        ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
+        self.settle_accounts(&ended, bytes, result, now);
+        self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
+        self.file.cache.rare_wake();
+        self.writeback.release_request(&self.file.device);
+        self.wake_waiters();
         drop(kept);
     }
 }
 
+/// What became of a request's pages.
 #[derive(Default)]
 struct Ended {
     uncharged: u64,
     written: u64,
     truncated: u64,
     released: Vec<FrameId>,
+    /// Tries in a row that failed, without this one and with it.
+    tries: (u32, u32),
+}
+
+impl<P: Platform> WriteEnds<P> {
+    /// Under the file's lock: its pages' states, what is owed to it, where it is queued. The reference that is
+    /// returned is dropped last.
+    fn end_pages(
+        &self,
+        operation: Operation,
+        pieces: &[Piece],
+        result: Result<(), DeviceError>,
+        now: Nanos,
+    ) -> (Ended, Option<Arc<FileInner>>) {
+        let (file, cache) = (&self.file, &self.file.cache);
+        let mut ended = Ended::default();
+        let mut state = lock(&file.state);
+        state.writes_in_flight.remove(&self.sequence);
+        state.host_changes += 1;
+        if let (Ok(()), Operation::Write { offset, len }) = (result, operation) {
+            state.host_size = state.host_size.max(offset + u64::from(len));
+            file.owe_flush(&mut state, now);
+        }
+        for piece in pieces {
+            end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), &mut ended);
+        }
+        cache.eviction.cleaned(&cache.pages, &mut pieces.iter().map(|piece| piece.frame));
+        let changed = Changed::now();
+        for piece in pieces {
+            cache.page_queue(piece.frame).wake_for(&changed);
+        }
+        ended.tries.0 = state.failures_in_row;
+        self.note_result(&mut state, result, now);
+        ended.tries.1 = state.failures_in_row;
+        file.note_failed(&mut state);
+        file.device.writeback_ends(pieces.len() as u64);
+        file.requeue(&mut state, now);
+        let kept = file.settle(&mut state);
+        (ended, kept)
+    }
+
+    /// The file's error, and when it is tried again.
+    fn note_result(&self, state: &mut FileState, result: Result<(), DeviceError>, now: Nanos) {
+        let was_failed = state.error.is_some();
+        match result {
+            Ok(()) => state.failures_in_row = 0,
+            // Nobody is left to be told.
+            Err(_) if state.discarded => {}
+            Err(error) => {
+                state.error = Some(error);
+                state.failures += 1;
+                // Requests that were under way together fail together: that is one try.
+                if state.failures_in_row == 0 || state.retry_at <= now {
+                    let settings = self.writeback.base.settings();
+                    let knob_ns = |knob| millis_ns(self.file.device.knob(settings, knob));
+                    let pause = knob_ns(Knob::RetryMinMs) << state.failures_in_row.min(20);
+                    state.retry_at = now.after(pause.min(knob_ns(Knob::RetryMaxMs)));
+                    state.failures_in_row += 1;
+                }
+            }
+        }
+        if !was_failed && state.error.is_some() {
+            self.file.device.file_fails();
+        }
+    }
+
+    fn count(&self, ended: &Ended, result: Result<(), DeviceError>) {
+        let local = self.writeback.base.local();
+        match result {
+            Ok(()) => local.count(Counter::PagesWritten, ended.written),
+            Err(_) => local.count(Counter::WriteErrors, 1),
+        }
+        local.count(Counter::PagesTruncated, ended.truncated);
+    }
+
+    /// What the failures of the file, or their end, mean for those who wait for the device's room.
+    fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>) {
+        let (base, device, (before, now)) = (&self.writeback.base, &self.file.device, ended.tries);
+        device.note_write(result, before > 0);
+        if let (Err(error), true) = (result, before < failing::TRIES && now >= failing::TRIES) {
+            // Writers of the file that wait for room are told; others go on waiting.
+            device.admission.fail(error);
+        }
+        // After that, so that the room is not given to those who wait to write to this very file.
+        failing::apply_room(&base.devices, device, base.moment());
+    }
+
+    /// What the request took up is given back, and its pages are charged to nobody any more.
+    fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
+        let device = &self.file.device;
+        device.note_written_pages(ended.written);
+        device.request_ends(Kind::Write, bytes, result.is_ok(), now);
+        device.admission.add_runs(-self.runs);
+        let base = &self.writeback.base;
+        uncharge(&base.devices, device, ended.uncharged, base.moment());
+    }
+
+    fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
+        let (base, device) = (&self.writeback.base, &self.file.device);
+        let done = Completed { pages: ended.written, bytes, latency_ns: now.since(self.submitted) };
+        base.ask(device, |policy, view, own, shared| policy.completed(view, &done, &mut **own, &mut **shared));
+        base.devices.refresh_room(device, base.moment());
+    }
+
+    fn wake_waiters(&self) {
+        let changed = Changed::now();
+        self.file.cache.memory_queue.wake_for(&changed);
+        self.file.queue.wake_for(&changed);
+    }
 }
 
 /// `result`: the sectors that are now the device's. Who waits for the page is woken after the last one,
@@ -128,7 +194,7 @@ fn end_page(
         ended.truncated += u64::from(!ok);
         ended.written += u64::from(ok);
         state.dirty_pages -= 1;
-        if let Some(newer) = cache.frame_at(file, page) {
+        if let Some(newer) = cache.frame_at(&file.pages, page) {
             pages.change(newer, PRIOR, 0);
         }
         return;
@@ -136,15 +202,14 @@ fn end_page(
     let left = pages.dirty(frame).without(result.unwrap_or(Sectors::NONE));
     if ok {
         pages.set_dirty(frame, left);
-        file.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
+        file.pages.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
     }
     if left == Sectors::NONE {
         let before = pages.change(frame, WRITEBACK | FAILED, 0);
         if before.has(FAILED) {
             state.failed_pages -= 1;
             // A flush that failed meanwhile had it written again; this request did.
-            file.index.set_tag(&cache.nodes, page, Tag::Dirty, false);
-            file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
+            file.untag(state, page);
         }
         ended.uncharged += 1;
         ended.written += 1;
@@ -153,78 +218,9 @@ fn end_page(
     }
     let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
     state.failed_pages += u64::from(!ok && !before.has(FAILED));
-    file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+    file.tag_dirty(state, page, true);
     if !ok {
         // A sync that waits for it gets the error.
-        file.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
-    }
-}
-
-fn note_result<P: Platform>(
-    engine: &Engine<P>,
-    file: &FileInner,
-    state: &mut FileState,
-    result: Result<(), DeviceError>,
-    now: Nanos,
-) {
-    let was_failed = state.error.is_some();
-    match result {
-        Ok(()) => state.failures_in_row = 0,
-        // Nobody is left to be told.
-        Err(_) if state.discarded => {}
-        Err(error) => {
-            state.error = Some(error);
-            state.failures += 1;
-            // Requests that were under way together fail together: that is one try.
-            if state.failures_in_row == 0 || state.retry_at <= now {
-                let knob = |knob| file.device.knob(&engine.cache().settings, knob) * Nanos::MILLISECOND;
-                let pause = knob(Knob::RetryMinMs) << state.failures_in_row.min(20);
-                state.retry_at = now.after(pause.min(knob(Knob::RetryMaxMs)));
-                state.failures_in_row += 1;
-            }
-        }
-    }
-    if !was_failed && state.error.is_some() {
-        file.device.files_failed.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// The device has something of the file that a flush has to follow.
-pub(crate) fn owe_flush(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
-    state.unflushed = true;
-    if !state.discarded {
-        file.device.keep_unflushed(file, now);
-    }
-}
-
-/// Puts a file with dirty pages back in a list unless it is in one, or held: who lets go queues it.
-pub(crate) fn requeue(file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
-    requeue_as(file, state, now, PutBack::More);
-}
-
-/// [`requeue`], with the place of a file that may be written at once.
-pub(crate) fn requeue_as(file: &Arc<FileInner>, state: &mut FileState, now: Nanos, how: PutBack) {
-    if state.holds > 0 {
-        return;
-    }
-    let index = &file.index;
-    if index.next_tagged(&file.cache.nodes, 0, Tag::ToWrite).is_some() {
-        file.device.queue_sync(file, state);
-    }
-    if index.next_tagged(&file.cache.nodes, 0, Tag::Dirty).is_none() {
-        return;
-    }
-    if state.backs_off(now) {
-        if !state.retry_queued {
-            state.retry_queued = true;
-            file.device.queue_later(file, state.retry_at);
-        }
-    } else if !state.queued {
-        state.queued = true;
-        match how {
-            PutBack::More => file.device.queue_more(file, state.dirtied_at),
-            PutBack::Redirty => state.dirtied_at = file.device.queue_redirtied(file, state.dirtied_at, now),
-        }
-        file.device.flusher.raise();
+        file.pages.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
     }
 }

@@ -2,16 +2,58 @@
 //!
 //! Owns: one flusher a device, what it writes next and how much, what a finished write means for its
 //! pages, syncs; the seam for those who drive background writeback otherwise.
-//! Does not own: how dirty pages come to be (`write`), how long writers wait (`dirty`, `throttle`).
+//! Does not own: how dirty pages come to be (`writing`), how long writers wait (`throttle`), what there is too much
+//! of (`policy`).
 //! Invariants: whoever submits writes has a free request in hand before it claims pages. A page
 //! that failed to write stays dirty and its file says so until it has been written.
 
-pub(crate) mod bandwidth;
-pub(crate) mod batch;
-pub(crate) mod complete;
-pub(crate) mod congestion;
-pub(crate) mod device;
+mod batch;
+mod complete;
 pub(crate) mod driver;
-pub(crate) mod flusher;
-pub(crate) mod schedule;
-pub(crate) mod sync;
+mod flusher;
+mod requests;
+mod schedule;
+mod sync;
+mod turn;
+
+use std::sync::Arc;
+
+use crate::base::Base;
+use crate::devices::state::DeviceState;
+use crate::platform::Platform;
+use driver::{Driver, FlushOf};
+pub use turn::Taken;
+
+/// The mechanism.
+pub(crate) struct Writeback<P: Platform> {
+    base: Base<P>,
+    driver: Driver,
+}
+
+impl<P: Platform> Writeback<P> {
+    pub(crate) fn new(base: Base<P>, driver: Driver) -> Arc<Self> {
+        let writeback = Arc::new(Self { base, driver });
+        if let Driver::Own(driver) = &writeback.driver {
+            driver.start(Arc::new(FlushOf(Arc::clone(&writeback))));
+        }
+        writeback
+    }
+
+    /// Starts the device's flusher.
+    pub(crate) fn start(self: &Arc<Self>, device: Arc<DeviceState>) {
+        self.base.platform.spawn("flusher", flusher::flush_device(Arc::clone(self), device));
+    }
+
+    /// Has background writeback of the device, or of all, start.
+    pub(crate) fn start_background(self: &Arc<Self>, device: &DeviceState) {
+        match &self.driver {
+            Driver::FlusherEach => device.flusher.raise(),
+            Driver::Own(driver) => driver.kick(Arc::new(FlushOf(Arc::clone(self)))),
+        }
+    }
+
+    /// Whether the device is over its background threshold: the policy's answer, for its flusher and for drivers.
+    fn is_over_background(&self, device: &DeviceState) -> bool {
+        self.base.ask(device, |policy, view, own, shared| policy.over_background(view, &mut **own, &mut **shared))
+    }
+}

@@ -9,38 +9,36 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use crate::cache::PAGE_BYTES;
-use crate::cache::file::{FileInner, FileState, SyncRound};
+use super::Writeback;
 use crate::cache::nodes::Tag;
-use crate::cache::wait::{Answer, lock};
 use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState, SyncRound};
 use crate::dirty::force_charge;
-use crate::engine::{Engine, File};
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
 use crate::platform::Platform;
 use crate::request::Operation;
-use crate::writeback::complete::{owe_flush, requeue};
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, lock};
 
 /// Most pages marked without letting others have the file's lock.
 const MARK_PAGES: u64 = 4096;
 
-impl<P: Platform> Engine<P> {
+impl<P: Platform> Writeback<P> {
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
     /// `0..u64::MAX` is the whole file.
     ///
     /// Waits for the device. An error means that something written to the file, in the range or not,
     /// is not durable yet; it stays dirty and is tried again, and every sync says so until it is.
-    pub async fn sync(self: &Arc<Self>, file: &File, range: Range<u64>) -> Result<(), Error> {
-        let Some(answer) = self.join_round(&file.0, range) else {
+    pub(crate) async fn sync(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+        let Some(answer) = self.join_round(file, range) else {
             return Ok(());
         };
-        self.local().count(Counter::SyncCalls, 1);
-        let began = self.platform().now();
+        self.base.local().count(Counter::SyncCalls, 1);
+        let began = self.base.now();
         let result = answer.wait().await;
-        self.local().count(Counter::SyncNs, self.platform().now().since(began));
+        self.base.local().count(Counter::SyncNs, self.base.now().since(began));
         result
     }
 
@@ -70,7 +68,7 @@ impl<P: Platform> Engine<P> {
             state.sync.running = true;
             let rounds = run_rounds(Arc::clone(self), Arc::clone(file));
             drop(state);
-            self.platform().spawn("sync", rounds);
+            self.base.platform.spawn("sync", rounds);
         }
         Some(answer)
     }
@@ -91,17 +89,17 @@ impl<P: Platform> Engine<P> {
                     break state.next_sequence;
                 }
             }
-            self.platform().preemption_point().await;
+            self.base.pass().await;
         };
         file.queue
             .until(|| {
                 let state = lock(&file.state);
                 let earlier = state.writes_in_flight.first().is_some_and(|first| *first < sequence);
-                let marked = file.index.next_tagged(&file.cache.nodes, 0, Tag::ToWrite).is_some();
+                let marked = file.has_tagged(Tag::ToWrite);
                 (state.discarded || !(earlier || marked || state.holds > 0)).then_some(())
             })
             .await;
-        self.rare_yield().await;
+        self.base.rare_yield().await;
         // Those written for the round have later numbers: they too must have ended.
         let sequence = lock(&file.state).next_sequence;
         file.queue
@@ -121,7 +119,7 @@ impl<P: Platform> Engine<P> {
         match error {
             Some(error) => Err(error.into()),
             None => {
-                self.rare_yield().await;
+                self.base.rare_yield().await;
                 self.flush(file).await
             }
         }
@@ -137,7 +135,7 @@ impl<P: Platform> Engine<P> {
             // Set again by every write that ends from here on.
             state.unflushed = false;
         }
-        self.local().count(Counter::SyncRequests, 1);
+        self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
         file.device.note_write(result.map(|()| 0), false);
         let kept = {
@@ -150,42 +148,56 @@ impl<P: Platform> Engine<P> {
                     if !state.unflushed {
                         file.device.forget_unflushed(file);
                         state.unflushed_evicted = false;
-                        file.index.clear_tag(&file.cache.nodes, Tag::Unflushed);
+                        self.let_go_again(file);
+                        file.pages.index.clear_tag(&file.cache.nodes, Tag::Unflushed);
                     }
                 }
                 Err(error) => self.flush_failed(file, &mut state, error),
             }
-            self.settle(file, &mut state)
+            file.settle(&mut state)
         };
         drop(kept);
         result.map_err(Error::Device)
     }
 
+    /// After a flush: where pages had to stay until it, those that were passed over may go again.
+    fn let_go_again(&self, file: &FileInner) {
+        if file.device.limits().readable_before_flush {
+            return;
+        }
+        let (cache, mut from) = (&file.cache, 0);
+        while let Some(page) = file.pages.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
+            from = page + 1;
+            cache.frame_at(&file.pages, page).into_iter().for_each(|frame| cache.note_clean(frame));
+        }
+        cache.memory_queue.wake_all();
+    }
+
     /// What was written since the last flush may not be durable: what is still here becomes dirty
     /// again, and if some of it is not, unsynced data may have been lost.
     fn flush_failed(&self, file: &Arc<FileInner>, state: &mut FileState, error: DeviceError) {
-        self.local().count(Counter::WriteErrors, 1);
+        self.base.local().count(Counter::WriteErrors, 1);
         if state.error.replace(error).is_none() {
-            file.device.files_failed.fetch_add(1, Ordering::Relaxed);
+            file.device.file_fails();
         }
         state.failures += 1;
         state.flush_failed = true;
-        owe_flush(file, state, self.platform().now());
+        file.owe_flush(state, self.base.now());
         self.redirty(file, state);
         if std::mem::take(&mut state.unflushed_evicted) {
-            self.cache().lost_epoch.fetch_add(1, Ordering::Relaxed);
+            self.base.devices.note_lost();
         }
-        requeue(file, state, self.platform().now());
+        file.requeue(state, self.base.now());
     }
 
     /// Makes the pages that the failed flush covered dirty again.
     fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
         let cache = &file.cache;
         let mut from = 0;
-        while let Some(page) = file.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
+        while let Some(page) = file.pages.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
             from = page + 1;
-            file.index.set_tag(&cache.nodes, page, Tag::Unflushed, false);
-            let Some(frame) = cache.frame_at(file, page) else {
+            file.pages.index.set_tag(&cache.nodes, page, Tag::Unflushed, false);
+            let Some(frame) = cache.frame_at(&file.pages, page) else {
                 continue;
             };
             let in_file = file.size().saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
@@ -198,22 +210,24 @@ impl<P: Platform> Engine<P> {
                 cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
                 if !word.has(DIRTY) {
                     // The request in flight may leave some of them: the next sync has to mark the page.
-                    file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+                    file.tag_dirty(state, page, true);
                     state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
                 }
                 continue;
             }
             cache.pages.set_dirty(frame, doubtful);
             cache.pages.change(frame, 0, DIRTY | FAILED);
-            file.index.set_tag(&cache.nodes, page, Tag::Dirty, true);
+            file.tag_dirty(state, page, true);
             state.failed_pages += 1;
-            self.note_dirtied(file, state);
+            cache.eviction.dirtied(&cache.pages, frame);
+            self.base.local().count(Counter::PagesDirtied, 1);
+            file.note_dirtied(state, self.base.now());
             force_charge(&file.device, 1);
         }
     }
 }
 
-async fn run_rounds<P: Platform>(engine: Arc<Engine<P>>, file: Arc<FileInner>) {
+async fn run_rounds<P: Platform>(writeback: Arc<Writeback<P>>, file: Arc<FileInner>) {
     loop {
         let next = {
             let mut state = lock(&file.state);
@@ -222,7 +236,7 @@ async fn run_rounds<P: Platform>(engine: Arc<Engine<P>>, file: Arc<FileInner>) {
             next
         };
         let Some(round) = next else { return };
-        let result = engine.round(&file, &round.range).await;
+        let result = writeback.round(&file, &round.range).await;
         round.answer.give(result);
     }
 }
@@ -232,12 +246,13 @@ async fn run_rounds<P: Platform>(engine: Arc<Engine<P>>, file: Arc<FileInner>) {
 fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
     let nodes = &file.cache.nodes;
     for marked in 0..MARK_PAGES {
-        let Some(page) = file.index.next_tagged(nodes, pages.start, Tag::Dirty).filter(|page| pages.contains(page))
+        let Some(page) =
+            file.pages.index.next_tagged(nodes, pages.start, Tag::Dirty).filter(|page| pages.contains(page))
         else {
             pages.start = pages.end;
             return marked > 0;
         };
-        file.index.set_tag(nodes, page, Tag::ToWrite, true);
+        file.pages.index.set_tag(nodes, page, Tag::ToWrite, true);
         pages.start = page + 1;
     }
     true

@@ -21,9 +21,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use engine::policy::AnyPolicy;
 use engine::settings::Settings;
-use engine::throttle::{AnyLaw, Driver, Policies, Throttle};
-use engine::{Backing, Device, Engine, File, Flush, FlushDriver, Limits, Request};
+use engine::{Backing, Device, Driver, Engine, File, Flush, FlushDriver, Limits, Policies, Request};
 use frames::Frames;
 use linux_policies::policy;
 use platform_linux::{IoChoice, LinuxPlatform, Reactors};
@@ -141,14 +141,14 @@ fn snapshot_ns(flush: &dyn Flush, beside: &Beside) -> Quartiles {
 }
 
 /// A snapshot, and the law's decision from it.
-fn decision_ns(flush: &dyn Flush, law: &dyn AnyLaw, beside: &Beside) -> Quartiles {
-    let (mut task, mut device, mut shared) = (law.new_task(), law.new_device(), law.new_shared());
+fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &Beside) -> Quartiles {
+    let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(), law.new_shared());
     let mut pace = law.start(flush.view().memory_pages, 2);
     Quartiles::of(beside, || {
         let view = flush.view();
         let memory: [&mut dyn Any; 3] = [&mut *task, &mut *device, &mut *shared];
         let [task, device, shared] = memory;
-        black_box(law.decide(&view, task, device, shared, &mut pace));
+        black_box(law.admit(&view, task, device, shared, &mut pace));
     })
 }
 
@@ -209,16 +209,11 @@ pub(super) fn measure(variants: &[&'static str], watch: &mut dyn Watch) -> Resul
     let platform = reactors.platform();
     let snapshots = Arc::new(Snapshots::default());
     let driver = Driver::Own(Arc::clone(&snapshots) as Arc<dyn FlushDriver>);
-    let policies = Policies { throttle: Throttle::EqualParts, driver };
+    let policies = Policies { driver, ..Policies::default() };
     let frames = Frames::new(64 << 20).map_err(|error| failed(&error))?;
     let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
-    let limits = Limits {
-        block_bytes: 4096,
-        request_bytes_max: 1 << 20,
-        depth: 64,
-        file_bytes_max: engine::FILE_BYTES_MAX,
-        volatile_cache: false,
-    };
+    let limits =
+        Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, volatile_cache: false, ..Limits::default() };
     let device = engine.add_device("at once", Arc::new(AtOnce(limits)));
     let flush =
         snapshots.0.get().ok_or_else(|| LabError::Failed("the engine has not started its driver".to_owned()))?;
@@ -269,7 +264,7 @@ fn decisions(
     for variant in variants {
         watch.step(&format!("{variant}: a decision beside {threads} threads"), 0.5);
         let policy = policy(variant).map_err(|error| LabError::Failed(error.to_string()))?;
-        let Throttle::Law(law) = policy.policies.throttle else { continue };
+        let law = policy.policies.policy;
         rows.push(row(variant, params(), decision_ns(flush, &*law, beside)));
     }
     rows.iter().for_each(|row| watch.row(row));

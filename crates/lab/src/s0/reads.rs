@@ -14,7 +14,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::throttle::{AnyLaw, Decision, LimitPages, Pace, Reads, Throttle, View};
+use engine::policy::{Admission, AnyPolicy, Completed, DirtyFiles, LimitPages, Needs, Next, Pace, Reads, Room, View};
 use linux_policies::Policy;
 
 /// A path and what was read on it: shared by all devices, of these dirty counters, the device's.
@@ -74,16 +74,16 @@ impl Tally {
         !std::mem::replace(&mut self.lock().has_past, true)
     }
 
-    fn pass(&self, view: &View, pace: &Pace, decision: Decision) {
+    fn pass(&self, view: &View, pace: &Pace, decision: Admission) {
         let mut calls = self.lock();
-        if view.task.pass == 0 {
+        if view.payer.pass == 0 {
             calls.open = Path::default();
         }
         let began_ns = calls.marks.began_ns;
         if pace.start_background {
             calls.marks.background_ns.get_or_insert(view.now.0 - began_ns);
         }
-        if let Decision::Pause(_) = decision {
+        if let Admission::Pause(_) = decision {
             let device = view.device();
             calls.marks.pause_pages.get_or_insert(device.reclaimable + device.writeback);
         }
@@ -92,86 +92,98 @@ impl Tally {
             *sum += more;
         }
         calls.open.0.push(match decision {
-            Decision::Continue => 'C',
-            Decision::WriteBack { .. } => 'W',
-            Decision::Pause(_) => 'P',
+            Admission::Enter => 'C',
+            Admission::WriteBack { .. } => 'W',
+            Admission::Pause(_) | Admission::Wait => 'P',
         });
-        if decision == Decision::Continue {
+        if decision == Admission::Enter {
             let path = std::mem::take(&mut calls.open);
             *calls.ended.entry(path).or_default() += 1;
         }
     }
 }
 
-/// A law whose decisions are tallied.
+/// A policy whose decisions are tallied.
 struct Tallied {
-    law: Arc<dyn AnyLaw>,
+    policy: Arc<dyn AnyPolicy>,
     tally: Arc<Tally>,
 }
 
 /// Has the policy's decisions tallied.
 pub(super) fn tallied(mut policy: Policy) -> (Policy, Arc<Tally>) {
     let tally = Arc::new(Tally::default());
-    if let Throttle::Law(law) = policy.policies.throttle {
-        policy.policies.throttle = Throttle::Law(Arc::new(Tallied { law, tally: Arc::clone(&tally) }));
-    }
+    let own = Arc::clone(&policy.policies.policy);
+    policy.policies.policy = Arc::new(Tallied { policy: own, tally: Arc::clone(&tally) });
     (policy, tally)
 }
 
-impl AnyLaw for Tallied {
+impl AnyPolicy for Tallied {
     fn name(&self) -> &'static str {
-        self.law.name()
+        self.policy.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.policy.needs()
     }
 
     fn pause_ns_max(&self) -> u64 {
-        self.law.pause_ns_max()
+        self.policy.pause_ns_max()
     }
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
-        self.law.start(memory_pages, cpus)
+        self.policy.start(memory_pages, cpus)
     }
 
-    fn new_task(&self) -> Box<dyn Any + Send> {
-        self.law.new_task()
+    fn new_payer(&self) -> Box<dyn Any + Send> {
+        self.policy.new_payer()
     }
 
     fn new_device(&self) -> Box<dyn Any + Send> {
-        self.law.new_device()
+        self.policy.new_device()
     }
 
     fn new_shared(&self) -> Box<dyn Any + Send> {
-        self.law.new_shared()
+        self.policy.new_shared()
     }
 
-    fn decide(
+    fn room(&self, view: &View, device: &mut dyn Any) -> Room {
+        self.policy.room(view, device)
+    }
+
+    fn admit(
         &self,
         view: &View,
-        task: &mut dyn Any,
+        payer: &mut dyn Any,
         device: &mut dyn Any,
         shared: &mut dyn Any,
         pace: &mut Pace,
-    ) -> Decision {
+    ) -> Admission {
         if self.tally.takes_past() {
-            (0..PAST_STEPS).for_each(|_| self.law.wrote(view, PAST_STEP_PAGES, device, shared));
+            let past = Completed { pages: PAST_STEP_PAGES, ..Completed::default() };
+            (0..PAST_STEPS).for_each(|_| self.policy.completed(view, &past, device, shared));
         }
-        let decision = self.law.decide(view, task, device, shared, pace);
-        self.tally.pass(view, pace, decision);
-        decision
+        let admission = self.policy.admit(view, payer, device, shared, pace);
+        self.tally.pass(view, pace, admission);
+        admission
     }
 
-    fn wrote(&self, view: &View, pages: u64, device: &mut dyn Any, shared: &mut dyn Any) {
-        self.law.wrote(view, pages, device, shared);
+    fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any) {
+        self.policy.completed(view, done, device, shared);
     }
 
     fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool {
-        self.law.over_background(view, device, shared)
+        self.policy.over_background(view, device, shared)
     }
 
-    fn slice_pages(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
-        self.law.slice_pages(view, device, shared)
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
+        self.policy.next(view, files, device, shared)
+    }
+
+    fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
+        self.policy.slice_bytes(view, device, shared)
     }
 
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
-        self.law.limits(view, device, shared)
+        self.policy.limits(view, device, shared)
     }
 }

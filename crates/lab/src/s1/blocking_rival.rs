@@ -12,8 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::settings::Knob;
-use engine::throttle::Driver;
-use engine::{Boxed, DeviceId, Flush, FlushDriver, Nanos, PutBack, RunEnd};
+use engine::{Boxed, DeviceId, Driver, Flush, FlushDriver, Nanos, PutBack, RunEnd};
 use report::{Fields, Row};
 
 use super::{Asked, Variant, submission_costs};

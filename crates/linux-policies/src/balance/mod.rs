@@ -41,10 +41,14 @@
 
 mod parts;
 
-use engine::throttle::{Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Then, View, WokenBy};
+use engine::policy::{
+    Admission, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then, View,
+    WokenBy,
+};
 
 use crate::jiffies::TickRate;
-use crate::limits::{Limits, dirtyable_2009, limits_2009};
+use crate::limits::{Limits, PAGE_BYTES, dirtyable_2009, limits_2009};
+use crate::needs::NEEDS;
 use crate::proportions::floating::{self, shift_for};
 
 pub use parts::Part;
@@ -222,17 +226,17 @@ impl Balance {
     /// Whether a pass ends the call before anything is written in it.
     fn leaves(&self, view: &View, pass: &Pass, pace: &Pace) -> bool {
         let held = self.has(Part::HoldsOverLimit) && pass.total >= pass.limits.dirty;
-        let has_written = self.has(Part::RoundAfterWriting) && view.task.written >= chunk_pages(pace) && !held;
+        let has_written = self.has(Part::RoundAfterWriting) && view.payer.written >= chunk_pages(pace) && !held;
         !self.over(pass) || pass.below_midpoint() || has_written
     }
 
     /// The way out: the flag, and background writeback.
-    fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Decision {
+    fn leave(&self, view: &View, pass: &Pass, in_test: bool, pace: &mut Pace) -> Admission {
         pace.exceeded &= match self.form {
             _ if self.has(Part::FlagStays) => !(in_test && pass.own <= pass.share),
             Form::September => self.over(pass),
             // Below the half-way mark nothing new is known: what an earlier pass found stands.
-            Form::Merged if pass.below_midpoint() => view.task.pass > 0,
+            Form::Merged if pass.below_midpoint() => view.payer.pass > 0,
             Form::Merged => self.over(pass),
             _ => pass.own >= pass.share,
         };
@@ -243,10 +247,10 @@ impl Balance {
             };
             pace.start_background = reclaimable > pass.limits.background;
         }
-        Decision::Continue
+        Admission::Enter
     }
 
-    fn wait(&self, task: &mut Task) -> Decision {
+    fn wait(&self, task: &mut Task) -> Admission {
         let (ticks, cause, woken_by) = if self.form == Form::V2_6_32 {
             let ticks = task.pause.clamp(1, WAIT_TICKS);
             task.pause = 2 * ticks;
@@ -254,12 +258,12 @@ impl Balance {
         } else {
             (WAIT_TICKS, PauseCause::Congestion, self.woken_by)
         };
-        Decision::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
+        Admission::Pause(Pause { ns: TickRate::DEFAULT.ns(ticks), cause, woken_by, then: Then::Decide })
     }
 
     /// What follows once the writer has written; `None` if the loop begins again at once.
-    fn after_writing(&self, view: &View, pass: Pass, memory: &mut Memory<'_, Self>) -> Option<Decision> {
-        let Memory { task, device, shared, pace } = memory;
+    fn after_writing(&self, view: &View, pass: Pass, memory: &mut Memory<'_, Self>) -> Option<Admission> {
+        let Memory { payer: task, device, shared, pace } = memory;
         let mut pass = pass;
         if self.has(Part::LookAfterWriting) {
             pass.limits = Self::limits_now(view);
@@ -271,7 +275,7 @@ impl Balance {
         }
         let chunk = chunk_pages(pace);
         // August asks about this pass's writing, the others about the call's.
-        let written = if self.has(Part::HoldsOverLimit) { view.task.written_last } else { view.task.written };
+        let written = if self.has(Part::HoldsOverLimit) { view.payer.written_last } else { view.payer.written };
         match written >= chunk {
             true if self.has(Part::RoundAfterWriting) => None,
             true => Some(self.leave(view, &pass, false, pace)),
@@ -280,8 +284,17 @@ impl Balance {
     }
 }
 
-impl Law for Balance {
-    type Task = Task;
+impl Balance {
+    /// So many pages of the device have been written.
+    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
+        let limits = limits_2009(view.memory_pages, &view.knobs);
+        let largest = floating::WHOLE * view.knobs.max_ratio / 100;
+        shared.completions.add(&mut device.completions, pages, largest, shift_for(limits.dirty));
+    }
+}
+
+impl DevicePolicy for Balance {
+    type Payer = Task;
     type Device = Device;
     type Shared = Shared;
 
@@ -298,30 +311,38 @@ impl Law for Balance {
         }
     }
 
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+
     fn pause_ns_max(&self) -> u64 {
         TickRate::DEFAULT.ns(WAIT_TICKS)
     }
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).clamp(16, 1024);
-        Pace { task_pages: u64::MAX, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: u64::MAX, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
     }
 
-    fn decide(&self, view: &View, memory: Memory<'_, Self>) -> Decision {
-        let Memory { task, device, shared, pace } = memory;
-        if view.task.pass == 0 {
+    fn room(&self, _: &View, _: &mut Device) -> Room {
+        Room::UNLIMITED
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        let Memory { payer: task, device, shared, pace } = memory;
+        if view.payer.pass == 0 {
             (task.pause, task.wrote) = (1, None);
             let limits = limits_2009(view.memory_pages, &view.knobs);
             shared.dirties.add(&mut task.dirties, pace.unpaid_pages, floating::WHOLE, shift_for(limits.dirty));
             pace.unpaid_pages = 0;
         }
-        let mut memory: Memory<'_, Self> = Memory { task, device, shared, pace };
-        if let Some(pass) = memory.task.wrote.take()
+        let mut memory: Memory<'_, Self> = Memory { payer: task, device, shared, pace };
+        if let Some(pass) = memory.payer.wrote.take()
             && let Some(decision) = self.after_writing(view, pass, &mut memory)
         {
             return decision;
         }
-        let Memory { task, device, shared, pace } = memory;
+        let Memory { payer: task, device, shared, pace } = memory;
         let mut pass = self.look(view, task, device, shared);
         if self.leaves(view, &pass, pace) {
             return self.leave(view, &pass, true, pace);
@@ -330,7 +351,7 @@ impl Law for Balance {
         let enough = if self.form == Form::Rc1 { 0 } else { pass.share };
         if pass.own_reclaimable > enough {
             task.wrote = Some(pass);
-            return Decision::WriteBack { pages: chunk_pages(pace) };
+            return Admission::WriteBack { pages: chunk_pages(pace) };
         }
         if self.has(Part::RoundAfterWriting) {
             return self.wait(task);
@@ -338,16 +359,16 @@ impl Law for Balance {
         if self.has(Part::LookAfterWriting) && pass.own_reclaimable > 0 {
             self.look_at_device(view, &mut pass);
         }
-        if view.task.written >= chunk_pages(pace) {
+        if view.payer.written >= chunk_pages(pace) {
             return self.leave(view, &pass, false, pace);
         }
         self.wait(task)
     }
 
-    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
-        let limits = limits_2009(view.memory_pages, &view.knobs);
-        let largest = floating::WHOLE * view.knobs.max_ratio / 100;
-        shared.completions.add(&mut device.completions, pages, largest, shift_for(limits.dirty));
+    fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {
+        if done.pages > 0 {
+            self.wrote(view, done.pages, device, shared);
+        }
     }
 
     fn over_background(&self, view: &View, _device: &mut Device, _shared: &mut Shared) -> bool {
@@ -355,8 +376,8 @@ impl Law for Balance {
         reclaimable > 0 && reclaimable >= Self::limits_now(view).background
     }
 
-    fn slice_pages(&self, _view: &View, _device: &mut Device, _shared: &mut Shared) -> u64 {
-        SLICE_PAGES
+    fn slice_bytes(&self, _view: &View, _device: &mut Device, _shared: &mut Shared) -> u64 {
+        SLICE_PAGES * PAGE_BYTES
     }
 
     fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {

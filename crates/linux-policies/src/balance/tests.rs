@@ -1,5 +1,5 @@
 use engine::Nanos;
-use engine::throttle::{DeviceCounts, GlobalCounts, KnobValues, Reads, TaskCounts};
+use engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, Reads};
 
 use super::*;
 
@@ -14,18 +14,18 @@ struct Kept {
     shared: Shared,
     pace: Pace,
     max_ratio: u64,
-    so_far: TaskCounts,
+    so_far: PayerCounts,
 }
 
 impl Kept {
     fn new(form: Form) -> Self {
         let law = Balance::new(form, WokenBy::CongestionClears);
-        let pace = Law::start(&law, 100_000, 1);
+        let pace = DevicePolicy::start(&law, 100_000, 1);
         let (mut device, mut shared) = (Device::default(), Shared::default());
         for _ in 0..100 {
             shared.completions.add(&mut device.completions, 10_000, floating::WHOLE, shift_for(20_000));
         }
-        Self { law, task: Task::default(), device, shared, pace, max_ratio: 100, so_far: TaskCounts::default() }
+        Self { law, task: Task::default(), device, shared, pace, max_ratio: 100, so_far: PayerCounts::default() }
     }
 
     fn view(&self, dirty: u64, writeback: u64) -> View {
@@ -40,21 +40,21 @@ impl Kept {
             max_ratio,
             ..KnobValues::default()
         };
-        view.task = self.so_far;
+        view.payer = self.so_far;
         view
     }
 
-    fn decide(&mut self, view: &View) -> Decision {
+    fn decide(&mut self, view: &View) -> Admission {
         let Self { law, task, device, shared, pace, .. } = self;
         pace.start_background = false;
-        let decision = law.decide(view, Memory { task, device, shared, pace });
+        let decision = law.admit(view, Memory { payer: task, device, shared, pace });
         self.so_far.pass += 1;
         decision
     }
 
     /// One call with this much dirty of which a `WriteBack` writes what it may; the reads in sum.
-    fn call(&mut self, dirty: u64) -> (Reads, Vec<Decision>) {
-        self.so_far = TaskCounts::default();
+    fn call(&mut self, dirty: u64) -> (Reads, Vec<Admission>) {
+        self.so_far = PayerCounts::default();
         let (mut dirty, mut writeback) = (dirty, 0);
         let (mut reads, mut decisions) = (Reads::default(), Vec::new());
         for _ in 0..10 {
@@ -66,13 +66,13 @@ impl Kept {
             reads.device += device;
             decisions.push(decision);
             match decision {
-                Decision::Continue => return (reads, decisions),
-                Decision::WriteBack { pages } => {
+                Admission::Enter => return (reads, decisions),
+                Admission::WriteBack { pages } => {
                     self.so_far.written += pages;
                     self.so_far.written_last = pages;
                     (dirty, writeback) = (dirty - pages, writeback + pages);
                 }
-                Decision::Pause(_) => (dirty, writeback) = (dirty.saturating_sub(writeback), 0),
+                Admission::Pause(_) | Admission::Wait => (dirty, writeback) = (dirty.saturating_sub(writeback), 0),
             }
         }
         panic!("{:?} does not end: {decisions:?}", self.law.form)
@@ -88,7 +88,7 @@ fn reads_of_a_call_that_is_not_throttled_by_table() {
             _ => Reads { global: 9, dirty: 4, device: 2 },
         };
         let (reads, decisions) = Kept::new(form).call(5000);
-        assert_eq!((reads, decisions), (expected, vec![Decision::Continue]), "{form:?}");
+        assert_eq!((reads, decisions), (expected, vec![Admission::Enter]), "{form:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn reads_of_a_call_that_writes_once_by_table() {
         let mut kept = Kept::new(form);
         kept.max_ratio = 50;
         let (reads, decisions) = kept.call(19_000);
-        assert_eq!(decisions, [Decision::WriteBack { pages: 1536 }, Decision::Continue], "{form:?}");
+        assert_eq!(decisions, [Admission::WriteBack { pages: 1536 }, Admission::Enter], "{form:?}");
         assert_eq!(reads, expected, "{form:?}");
         assert!(kept.pace.exceeded, "{form:?}: still over");
     }
@@ -118,7 +118,7 @@ fn over_the_limit_of_all_a_chunk_lets_go_in_all_forms_but_augusts() {
     for form in ALL {
         let mut kept = Kept::new(form);
         let (_, decisions) = kept.call(25_000);
-        let chunk_lets_go = decisions == [Decision::WriteBack { pages: 1536 }, Decision::Continue];
+        let chunk_lets_go = decisions == [Admission::WriteBack { pages: 1536 }, Admission::Enter];
         assert_eq!(chunk_lets_go, form != Form::August, "{form:?}: {decisions:?}");
     }
 }
@@ -131,7 +131,7 @@ fn without_its_own_test_a_device_has_the_whole_limit() {
             kept.law = Balance::new(form, WokenBy::Time).changed(&[(Part::DeviceTest, false)]);
             let view = kept.view(dirty, 0);
             let decision = kept.decide(&view);
-            assert_eq!(matches!(decision, Decision::Pause(_)), waits, "{form:?} {dirty}: {decision:?}");
+            assert_eq!(matches!(decision, Admission::Pause(_)), waits, "{form:?} {dirty}: {decision:?}");
             assert_eq!(view.reads().device, 0, "{form:?}");
         }
     }
@@ -151,7 +151,7 @@ fn held_from(changes: &[(Part, bool)]) -> u64 {
             shared.dirties.add(&mut task.dirties, 1 << 10, floating::WHOLE, shift_for(20_000));
         }
         let view = kept.view(dirty, 0);
-        kept.decide(&view) == Decision::Continue
+        kept.decide(&view) == Admission::Enter
     };
     let (mut below, mut held) = (15_000, 30_000);
     while held - below > 1 {
@@ -180,11 +180,11 @@ fn only_rc1_writes_when_what_is_dirty_is_below_the_share() {
         let view = kept.view(1000, 24_000);
         let decision = kept.decide(&view);
         match (form, decision) {
-            (Form::Rc1, Decision::WriteBack { pages: 1536 }) => {}
-            (Form::V2_6_32, Decision::Pause(pause)) => {
+            (Form::Rc1, Admission::WriteBack { pages: 1536 }) => {}
+            (Form::V2_6_32, Admission::Pause(pause)) => {
                 assert_eq!((pause.ns, pause.woken_by), (1_000_000, WokenBy::Time));
             }
-            (_, Decision::Pause(pause)) => {
+            (_, Admission::Pause(pause)) => {
                 assert_ne!(form, Form::Rc1);
                 assert_eq!((pause.ns, pause.cause), (100_000_000, PauseCause::Congestion));
             }
@@ -199,7 +199,7 @@ fn in_2_6_32_sleeps_double_up_to_100_ms() {
     let mut slept = Vec::new();
     for _ in 0..9 {
         let view = kept.view(1000, 24_000);
-        let Decision::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        let Admission::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
         slept.push(pause.ns / 1_000_000);
     }
     assert_eq!(slept, [1, 2, 4, 8, 16, 32, 64, 100, 100]);
@@ -253,7 +253,7 @@ fn where_the_flag_is_cleared() {
         kept.pace.exceeded = true;
         let mut view = kept.view(14_000, 0);
         view.knobs.max_ratio = 10;
-        assert_eq!(kept.decide(&view), Decision::Continue, "{form:?}");
+        assert_eq!(kept.decide(&view), Admission::Enter, "{form:?}");
         assert_eq!(kept.pace.exceeded, stays, "{form:?}");
     }
 }
@@ -264,10 +264,10 @@ fn july_leaves_the_flag_after_a_chunk_and_the_seed_does_not() {
     for (form, stays) in [(Form::Final, false), (Form::July, true)] {
         let mut kept = Kept::new(form);
         let view = kept.view(20_100, 0);
-        assert!(matches!(kept.decide(&view), Decision::WriteBack { .. }));
+        assert!(matches!(kept.decide(&view), Admission::WriteBack { .. }));
         kept.so_far.written = 1536;
         let view = kept.view(5000, 1000);
-        assert_eq!(kept.decide(&view), Decision::Continue);
+        assert_eq!(kept.decide(&view), Admission::Enter);
         assert_eq!(kept.pace.exceeded, stays, "{form:?}");
     }
 }
@@ -281,7 +281,7 @@ fn august_waits_over_the_limit_of_all_even_below_the_share() {
         view.knobs = kept.view(0, 0).knobs;
         view.memory_pages = 100_000;
         let decision = kept.decide(&view);
-        assert_eq!(matches!(decision, Decision::Pause(_)), waits, "{form:?}: {decision:?}");
+        assert_eq!(matches!(decision, Admission::Pause(_)), waits, "{form:?}: {decision:?}");
     }
 }
 
@@ -301,6 +301,6 @@ fn the_way_out_asks_for_background_unless_it_runs() {
 fn the_pace_by_table() {
     let law = Balance::new(Form::Final, WokenBy::Time);
     for (memory, cpus, pages) in [(100, 1, 16), (1024, 1, 32), (786_432, 2, 1024), (16_384, 2, 256)] {
-        assert_eq!(Law::start(&law, memory, cpus).cpu_pages, pages);
+        assert_eq!(DevicePolicy::start(&law, memory, cpus).cpu_pages, pages);
     }
 }

@@ -25,21 +25,24 @@ mod pauses;
 mod position;
 mod rate;
 
-use engine::throttle::{Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Then, View, WokenBy};
+use engine::policy::{
+    Admission, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then, View,
+    WokenBy,
+};
 
 use self::bandwidth::Bandwidth;
 use self::hard_limit::HardLimit;
 use self::position::{NeverZero, Position};
 use self::rate::{Observed, RateLimit};
 use crate::jiffies::{TickRate, log2};
-use crate::limits::{Limits, dirtyable_modern, limits_6_1, limits_2012};
+use crate::limits::{Limits, PAGE_BYTES, dirtyable_modern, limits_6_1, limits_2012};
+use crate::needs::NEEDS;
 use crate::proportions::flexible;
 
 /// Pages of a new writer until the first question.
 const TASK_PAGES: u64 = 32;
 /// 100 % in the unit in which shares are kept.
 const ALL: u64 = 1_000_000;
-const PAGE_BYTES: u64 = 4096;
 
 /// Which kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,7 +225,7 @@ impl Control {
 fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -> Option<u64> {
     let Plan { hz, task_rate, max_pause, min_pause, poll_pages } = *plan;
     let mut now = now;
-    let pause = if let Some(period) = (hz * view.task.dirtied).checked_div(task_rate) {
+    let pause = if let Some(period) = (hz * view.payer.dirtied).checked_div(task_rate) {
         let mut pause = period as i64;
         if task.paused_when > 0 {
             pause -= now as i64 - task.paused_when as i64;
@@ -235,8 +238,8 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
             } else if period > 0 {
                 task.paused_when += period;
                 pace.unpaid_pages = 0;
-            } else if pace.task_pages <= view.task.dirtied {
-                pace.task_pages += view.task.dirtied;
+            } else if pace.payer_pages <= view.payer.dirtied {
+                pace.payer_pages += view.payer.dirtied;
             }
             return None;
         }
@@ -250,7 +253,7 @@ fn sleep(view: &View, now: u64, task: &mut Task, pace: &mut Pace, plan: &Plan) -
     };
     task.paused_when = now + pause;
     pace.unpaid_pages = 0;
-    pace.task_pages = poll_pages.max(1);
+    pace.payer_pages = poll_pages.max(1);
     Some(pause)
 }
 
@@ -264,8 +267,23 @@ struct Plan {
     poll_pages: u64,
 }
 
-impl Law for Control {
-    type Task = Task;
+impl Control {
+    /// So many pages of the device have been written.
+    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
+        let largest = flexible::WHOLE * view.knobs.max_ratio / 100;
+        shared.completions.add(&mut device.completions, pages, largest, view.now);
+        let now = Now {
+            ticks: self.ticks.at(view.now),
+            limits: Limits { dirty: 0, background: 0 },
+            reclaimable: 0,
+            dirty: 0,
+        };
+        self.update(&now, view, None, device, shared);
+    }
+}
+
+impl DevicePolicy for Control {
+    type Payer = Task;
     type Device = Device;
     type Shared = Shared;
 
@@ -276,6 +294,10 @@ impl Law for Control {
         }
     }
 
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+
     fn pause_ns_max(&self) -> u64 {
         let ticks = self.ticks.a_second() / 5;
         // To the tick after the last: see `sleep_ns`.
@@ -284,11 +306,15 @@ impl Law for Control {
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
-        Pace { task_pages: TASK_PAGES, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: TASK_PAGES, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
     }
 
-    fn decide(&self, view: &View, memory: Memory<'_, Self>) -> Decision {
-        let Memory { task, device, shared, pace } = memory;
+    fn room(&self, _: &View, _: &mut Device) -> Room {
+        Room::UNLIMITED
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
+        let Memory { payer: task, device, shared, pace } = memory;
         let (now, hz) = (self.now(view), self.ticks.a_second());
         let limits = now.limits;
         pace.cpu_pages = (limits.dirty / (32 * view.cpus.max(1))).max(16);
@@ -308,10 +334,10 @@ impl Law for Control {
         if dirty <= freerun {
             task.paused_when = now.ticks;
             pace.unpaid_pages = 0;
-            pace.task_pages = pauses::poll_pages(dirty, thresh);
+            pace.payer_pages = pauses::poll_pages(dirty, thresh);
             pace.exceeded = false;
             device.exceeded = false;
-            return Decision::Continue;
+            return Admission::Enter;
         }
         pace.start_background |= !view.device().flushing;
         let device_dirty = of_device.unwrap_or_else(|| device_dirty(view));
@@ -325,7 +351,7 @@ impl Law for Control {
             pauses::min_pause(hz, device.bandwidth.average, device.rate.limit, task_rate, max_pause);
         let plan = Plan { hz, task_rate, max_pause, min_pause, poll_pages };
         let Some(pause) = sleep(view, now.ticks, task, pace, &plan) else {
-            return Decision::Continue;
+            return Admission::Enter;
         };
         let cause = match (task_rate, strict) {
             (0, false) => PauseCause::GlobalLimit,
@@ -336,19 +362,13 @@ impl Law for Control {
         let counter_error = view.cpus * 8 * (1 + u64::from(log2(view.cpus)));
         let enough = task_rate > 0 || device_dirty <= counter_error;
         let then = if enough { Then::Return } else { Then::Decide };
-        Decision::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
+        Admission::Pause(Pause { ns: self.sleep_ns(view, pause.max(1)), cause, woken_by: WokenBy::Time, then })
     }
 
-    fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
-        let largest = flexible::WHOLE * view.knobs.max_ratio / 100;
-        shared.completions.add(&mut device.completions, pages, largest, view.now);
-        let now = Now {
-            ticks: self.ticks.at(view.now),
-            limits: Limits { dirty: 0, background: 0 },
-            reclaimable: 0,
-            dirty: 0,
-        };
-        self.update(&now, view, None, device, shared);
+    fn completed(&self, view: &View, done: &Completed, device: &mut Device, shared: &mut Shared) {
+        if done.pages > 0 {
+            self.wrote(view, done.pages, device, shared);
+        }
     }
 
     fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
@@ -357,10 +377,10 @@ impl Law for Control {
         now.reclaimable > now.limits.background || view.device().reclaimable > of_device || self.over_time(view, device)
     }
 
-    fn slice_pages(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
+    fn slice_bytes(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
         self.skip_idle(view, device);
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
-        pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX)
+        pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX).saturating_mul(PAGE_BYTES)
     }
 
     fn limits(&self, view: &View, device: &mut Device, shared: &mut Shared) -> LimitPages {

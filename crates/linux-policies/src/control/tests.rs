@@ -1,5 +1,5 @@
 use engine::Nanos;
-use engine::throttle::{DeviceCounts, GlobalCounts, KnobValues, Reads, TaskCounts};
+use engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, Reads};
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn view(ms: u64, dirty: u64, device: DeviceCounts, dirtied: u64) -> View {
     let global = GlobalCounts { inactive_file: 1_000_000, dirty, ..GlobalCounts::default() };
     let mut view = View::new(Nanos(ms * MS), global, device);
     view.knobs = KnobValues { dirty_bytes: 200_000 * 4096, background_bytes: 100_000 * 4096, ..KnobValues::default() };
-    view.task = TaskCounts { dirtied, ..TaskCounts::default() };
+    view.payer = PayerCounts { dirtied, ..PayerCounts::default() };
     view
 }
 
@@ -25,15 +25,15 @@ struct Kept {
 impl Kept {
     fn new(era: Era) -> Self {
         let law = Control { era, ticks: TickRate::DEFAULT };
-        let pace = Law::start(&law, 1_000_000, 1);
+        let pace = DevicePolicy::start(&law, 1_000_000, 1);
         Self { law, task: Task::default(), device: Device::default(), shared: Shared::default(), pace }
     }
 
-    fn decide(&mut self, view: &View) -> Decision {
-        self.pace.unpaid_pages = view.task.dirtied;
+    fn decide(&mut self, view: &View) -> Admission {
+        self.pace.unpaid_pages = view.payer.dirtied;
         self.pace.start_background = false;
         let Self { law, task, device, shared, pace } = self;
-        law.decide(view, Memory { task, device, shared, pace })
+        law.admit(view, Memory { payer: task, device, shared, pace })
     }
 
     /// A device that wrote everything so far.
@@ -50,9 +50,9 @@ fn up_to_the_ceiling_nobody_waits_and_few_counters_are_read() {
         for (dirty, pages) in [(0, 256), (100_000, 256)] {
             let mut kept = Kept::new(era);
             let view = view(1000, dirty, DeviceCounts::default(), 32);
-            assert_eq!(kept.decide(&view), Decision::Continue);
+            assert_eq!(kept.decide(&view), Admission::Enter);
             assert_eq!(view.reads(), Reads { global: reads.0, dirty: reads.1, device: 0 });
-            assert_eq!((kept.pace.task_pages, kept.pace.unpaid_pages, kept.task.paused_when), (pages, 0, 1000));
+            assert_eq!((kept.pace.payer_pages, kept.pace.unpaid_pages, kept.task.paused_when), (pages, 0, 1000));
         }
     }
 }
@@ -73,14 +73,14 @@ fn a_throttled_writer_sleeps_once_for_its_pages() {
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
     let decision = kept.decide(&view(100, 175_000, device, 256));
     let pause = Pause { ns: 11 * MS, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
-    assert_eq!(decision, Decision::Pause(pause));
+    assert_eq!(decision, Admission::Pause(pause));
     assert_eq!((kept.task.paused_when, kept.pace.unpaid_pages), (110, 0));
     // It came back 4 ms after the pause: they count as slept, 6 are left, the shortest.
     let decision = kept.decide(&view(114, 175_000, device, 256));
-    assert_eq!(decision, Decision::Pause(Pause { ns: 7 * MS, ..pause }));
+    assert_eq!(decision, Admission::Pause(Pause { ns: 7 * MS, ..pause }));
     // 7 ms after: 3 are not worth a sleep, and are kept as debt.
     let decision = kept.decide(&view(127, 175_000, device, 256));
-    assert_eq!((decision, kept.task.paused_when), (Decision::Continue, 130));
+    assert_eq!((decision, kept.task.paused_when), (Admission::Enter, 130));
 }
 
 /// 270 pages at 25,575 a second (the factor at the setpoint is 1023) are 10.56 ms: cut to 10 where a tick is 1 ms,
@@ -102,7 +102,7 @@ fn pauses_are_whole_ticks() {
         let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
         let mut view = view(0, 175_000, device, 270);
         view.now = Nanos(at_us * 1000);
-        let Decision::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
+        let Admission::Pause(pause) = kept.decide(&view) else { panic!("it waits") };
         assert_eq!((pause.ns, kept.task.paused_when), (pause_us * 1000, ends), "{era:?}, {hz} ticks a second");
     }
 }
@@ -124,7 +124,7 @@ fn estimates_are_updated_every_200_ms_whatever_the_ticks() {
 fn debt_is_bounded_by_the_longest_pause() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 175_000, ..DeviceCounts::default() };
-    let Decision::Pause(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
+    let Admission::Pause(pause) = kept.decide(&view(100, 175_000, device, 25_600)) else { panic!("it waits") };
     assert_eq!(pause.ns, 201 * MS);
     assert_eq!(kept.task.paused_when, 100 + 200 + 200, "of the second one longest pause is carried on");
 }
@@ -133,11 +133,11 @@ fn debt_is_bounded_by_the_longest_pause() {
 fn at_the_hard_limit_a_writer_waits_until_it_falls() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 200_000, ..DeviceCounts::default() };
-    let Decision::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
+    let Admission::Pause(pause) = kept.decide(&view(100, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!((pause.then, pause.cause, pause.ns), (Then::Decide, PauseCause::GlobalLimit, 201 * MS));
     // So little on the device may be an error of the counters: one sleep is enough.
     let device = DeviceCounts { reclaimable: 8, ..DeviceCounts::default() };
-    let Decision::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
+    let Admission::Pause(pause) = kept.decide(&view(400, 200_000, device, 32)) else { panic!("it waits") };
     assert_eq!(pause.then, Then::Return);
 }
 
@@ -203,13 +203,13 @@ fn a_strict_limit_throttles_below_the_global_one() {
     let mut strict = view(100, 1900, device, 100);
     strict.knobs.strict_limit = true;
     strict.knobs.max_ratio = 1;
-    assert!(matches!(kept.decide(&strict), Decision::Pause(Pause { cause: PauseCause::Rate, .. })));
+    assert!(matches!(kept.decide(&strict), Admission::Pause(Pause { cause: PauseCause::Rate, .. })));
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;
-    let Decision::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
+    let Admission::Pause(pause) = kept.decide(&over) else { panic!("it waits") };
     assert_eq!((pause.cause, pause.then), (PauseCause::StrictLimit, Then::Decide));
     let mut old = Kept::owning(Era::V3_6);
-    assert_eq!(old.decide(&strict), Decision::Continue, "3.6 has none");
+    assert_eq!(old.decide(&strict), Admission::Enter, "3.6 has none");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn time_without_writes_is_not_measured() {
     let mut kept = Kept::owning(Era::V3_6);
     let later = view(60_000, 0, DeviceCounts { dirtied: 5000, written: 5000, ..DeviceCounts::default() }, 0);
     let Kept { law, device, shared, .. } = &mut kept;
-    law.slice_pages(&later, device, shared);
+    law.slice_bytes(&later, device, shared);
     assert_eq!((device.updated, device.written), (60_000, 5000));
     let after = view(60_200, 0, DeviceCounts { written: 6280, ..DeviceCounts::default() }, 0);
     law.wrote(&after, 1280, device, shared);

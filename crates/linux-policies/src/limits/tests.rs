@@ -1,5 +1,5 @@
 use engine::Nanos;
-use engine::throttle::{DeviceCounts, GlobalCounts, Reads};
+use engine::policy::{DeviceCounts, GlobalCounts, Reads};
 
 use super::*;
 

@@ -1,16 +1,16 @@
-use engine::settings::Shares;
+use engine::settings::{BackgroundShare, Shares};
 
 use super::*;
 
-const BY_LAW: Shares = Shares { memory_bytes: 1 << 30, by_law: true };
-const EQUAL_PARTS: Shares = Shares { by_law: false, ..BY_LAW };
+const BY_LAW: Shares = Shares { memory_bytes: 1 << 30, background: BackgroundShare::OfMemory };
+const EQUAL_PARTS: Shares = Shares { background: BackgroundShare::OfLimit, ..BY_LAW };
 
 #[test]
 fn every_name_is_known_and_others_are_told_them() {
     for name in NAMES {
         let policy = policy(name).unwrap();
         assert_eq!(policy.name, *name);
-        let Throttle::Law(law) = &policy.policies.throttle else { panic!("{name} has a law") };
+        let law = &policy.policies.policy;
         assert_eq!(law.name(), *name);
         let mut settings = Settings::new();
         policy.prepare(&mut settings).unwrap();

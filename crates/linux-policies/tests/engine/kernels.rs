@@ -1,6 +1,6 @@
 //! What single kernels do that others do not.
 
-use engine::throttle::PauseCause;
+use engine::policy::PauseCause;
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};

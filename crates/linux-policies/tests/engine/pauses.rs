@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use engine::Nanos;
-use engine::throttle::{AnyLaw, Decision, DeviceCounts, GlobalCounts, KnobValues, TaskCounts, Then, Throttle, View};
+use engine::policy::{Admission, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, Then, View};
 use linux_policies::{NAMES, policy};
 use simulator::Random;
 
@@ -19,11 +19,8 @@ fn longest_ms(name: &str) -> u64 {
     }
 }
 
-fn law(name: &str) -> std::sync::Arc<dyn AnyLaw> {
-    match policy(name).unwrap().policies.throttle {
-        Throttle::Law(law) => law,
-        Throttle::EqualParts => panic!("{name} is a law"),
-    }
+fn law(name: &str) -> std::sync::Arc<dyn AnyPolicy> {
+    policy(name).unwrap().policies.policy
 }
 
 /// A machine with limits of 20,000 and 10,000 pages that is somewhere between them and beyond.
@@ -41,28 +38,28 @@ fn view(random: &mut Random, now_ms: u64) -> View {
         strict_limit: random.chance(300),
         ..KnobValues::default()
     };
-    view.task = TaskCounts { dirtied: random.between(1, 3_000), ..TaskCounts::default() };
+    view.payer = PayerCounts { dirtied: random.between(1, 3_000), ..PayerCounts::default() };
     view
 }
 
 /// Decisions of one call, each with the view it was made from.
 fn call(
-    law: &dyn AnyLaw,
+    law: &dyn AnyPolicy,
     memory: &mut [Box<dyn Any + Send>; 3],
     views: &mut dyn FnMut() -> View,
-) -> Vec<(View, Decision)> {
+) -> Vec<(View, Admission)> {
     let mut pace = law.start(100_000, 1);
     let mut decisions = Vec::new();
     for pass in 0..20 {
         let mut view = views();
-        view.task.pass = pass;
-        pace.unpaid_pages = view.task.dirtied;
+        view.payer.pass = pass;
+        pace.unpaid_pages = view.payer.dirtied;
         let [task, device, shared] = memory;
-        let decision = law.decide(&view, &mut **task, &mut **device, &mut **shared, &mut pace);
+        let decision = law.admit(&view, &mut **task, &mut **device, &mut **shared, &mut pace);
         decisions.push((view, decision));
         match decision {
-            Decision::Continue => break,
-            Decision::Pause(pause) if pause.then == Then::Return => break,
+            Admission::Enter => break,
+            Admission::Pause(pause) if pause.then == Then::Return => break,
             _ => {}
         }
     }
@@ -75,12 +72,12 @@ fn no_pause_is_longer_than_the_kernels_longest_whatever_the_machine_is_like() {
         let (law, mut random) = (law(name), Random::new(1));
         let longest = longest_ms(name) * MILLISECOND;
         assert_eq!(law.pause_ns_max(), longest, "{name} says so itself");
-        let mut memory = [law.new_task(), law.new_device(), law.new_shared()];
+        let mut memory = [law.new_payer(), law.new_device(), law.new_shared()];
         let (mut now_ms, mut seen) = (0, 0);
         for _ in 0..2_000 {
             now_ms += random.below(400);
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, now_ms)) {
-                if let Decision::Pause(pause) = decision {
+                if let Admission::Pause(pause) = decision {
                     assert!(pause.ns <= longest, "{name}: {pause:?} from {view:?}");
                     seen = seen.max(pause.ns);
                 }
@@ -96,9 +93,9 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
         let (law, mut random, mut seen) = (law(name), Random::new(2), 0);
         for _ in 0..2_000 {
             // Before the first update of the estimates: a bandwidth of 25,600 pages/s.
-            let mut memory = [law.new_task(), law.new_device(), law.new_shared()];
+            let mut memory = [law.new_payer(), law.new_device(), law.new_shared()];
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, 100)) {
-                let Decision::Pause(pause) = decision else { continue };
+                let Admission::Pause(pause) = decision else { continue };
                 let device_dirty = view.device_reclaimable() + view.device_writeback();
                 // max_pause by hand: pow2ceil(1 + HZ / 8) is 128, 25,600 / 128 is 200.
                 let most = (device_dirty / (1 + 200) + 1).min(200) + longest_ms(name) - 200;
@@ -113,7 +110,7 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
 #[test]
 fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
     let law = law("linux-2.6.32");
-    let mut memory = [law.new_task(), law.new_device(), law.new_shared()];
+    let mut memory = [law.new_payer(), law.new_device(), law.new_shared()];
     // All of it under writeback, and far over: there is nothing to write and nobody may leave.
     let mut views = || {
         let counts = DeviceCounts { writeback: 30_000, ..DeviceCounts::default() };
@@ -125,7 +122,7 @@ fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
     let waits: Vec<u64> = call(&*law, &mut memory, &mut views)
         .into_iter()
         .map(|(_, decision)| match decision {
-            Decision::Pause(pause) => pause.ns / MILLISECOND,
+            Admission::Pause(pause) => pause.ns / MILLISECOND,
             other => panic!("{other:?}"),
         })
         .collect();

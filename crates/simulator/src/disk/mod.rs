@@ -150,6 +150,7 @@ impl Disk {
             depth: options.depth,
             file_bytes_max: options.file_bytes_max,
             volatile_cache: options.volatile_cache,
+            ..Limits::default()
         };
         let shared = Arc::clone(world.shared());
         let state = State {

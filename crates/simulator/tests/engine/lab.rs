@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::counters::Counter;
-use engine::throttle::Policies;
-use engine::{DeviceId, Engine, Error, File, Nanos, Platform};
+use engine::{DeviceId, Engine, Error, File, Nanos, Platform, Policies};
 use reference::pattern;
 use simulator::{Disk, DiskFileId, DiskOptions, Machine, Memory, Setup, SimPlatform, World, WorldOptions};
 

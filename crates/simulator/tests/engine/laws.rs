@@ -3,23 +3,34 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use engine::Policies;
 use engine::counters::Counter;
-use engine::throttle::{
-    Decision, Global, Law, LimitPages, Memory, Pace, Pause, PauseCause, Policies, Then, Throttle, View, WokenBy,
+use engine::policy::{
+    Admission, Asked, Completed, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room, Then,
+    View, WokenBy,
 };
+use engine::settings::BackgroundShare;
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
 
+/// As kernels' policies.
+const NEEDS: Needs = Needs {
+    asked: Asked::After,
+    shared_counters: true,
+    memory_guard: true,
+    background_share: BackgroundShare::OfMemory,
+};
+
 /// Asks after every `pages` and says always the same; its background threshold is out of reach.
 struct Always {
     pages: u64,
-    decision: Decision,
+    decision: Admission,
 }
 
-impl Law for Always {
+impl DevicePolicy for Always {
     /// Calls, and pages that they were about.
-    type Task = (u64, u64);
+    type Payer = (u64, u64);
     type Device = u64;
     type Shared = u64;
 
@@ -32,23 +43,31 @@ impl Law for Always {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        Pace { task_pages: self.pages, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: self.pages, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
     }
 
-    fn decide(&self, view: &View, memory: Memory<'_, Self>) -> Decision {
+    fn needs(&self) -> Needs {
+        NEEDS
+    }
+
+    fn room(&self, _: &View, _: &mut u64) -> Room {
+        Room::UNLIMITED
+    }
+
+    fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         // Twice the same figure, and one of the device's.
         assert_eq!(view.read(Global::Dirty), view.read(Global::Dirty));
         assert!(view.device_reclaimable() <= view.memory_pages);
-        memory.task.0 += 1;
-        memory.task.1 += view.task.dirtied;
+        memory.payer.0 += 1;
+        memory.payer.1 += view.payer.dirtied;
         *memory.shared += memory.pace.unpaid_pages;
         memory.pace.unpaid_pages = 0;
-        assert_eq!(view.task.pass == 0, view.task.written_last == 0, "only a pass that wrote is followed by another");
-        if view.task.pass > 0 { Decision::Continue } else { self.decision }
+        assert_eq!(view.payer.pass == 0, view.payer.written_last == 0, "only a pass that wrote is followed by another");
+        if view.payer.pass > 0 { Admission::Enter } else { self.decision }
     }
 
-    fn wrote(&self, view: &View, pages: u64, device: &mut u64, _: &mut u64) {
-        *device += pages;
+    fn completed(&self, view: &View, done: &Completed, device: &mut u64, _: &mut u64) {
+        *device += done.pages;
         assert_eq!(*device, view.device().written, "it is told of every page");
     }
 
@@ -56,8 +75,8 @@ impl Law for Always {
         false
     }
 
-    fn slice_pages(&self, _: &View, _: &mut u64, _: &mut u64) -> u64 {
-        16
+    fn slice_bytes(&self, _: &View, _: &mut u64, _: &mut u64) -> u64 {
+        16 * PAGE as u64
     }
 
     fn limits(&self, _: &View, _: &mut u64, _: &mut u64) -> LimitPages {
@@ -65,16 +84,16 @@ impl Law for Always {
     }
 }
 
-fn lab(pages: u64, decision: Decision, frames: u64, disks: usize) -> Lab {
+fn lab(pages: u64, decision: Admission, frames: u64, disks: usize) -> Lab {
     let disk = DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() };
-    let law = Throttle::Law(Arc::new(Always { pages, decision }));
-    Lab::with_policies(1, frames, &vec![disk; disks], &[], Policies { throttle: law, ..Policies::default() })
+    let law = Arc::new(Always { pages, decision });
+    Lab::with_policies(1, frames, &vec![disk; disks], &[], Policies { policy: law, ..Policies::default() })
 }
 
 #[test]
 fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_counted() {
     let pause = Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
-    let lab = lab(10, Decision::Pause(pause), 1024, 1);
+    let lab = lab(10, Admission::Pause(pause), 1024, 1);
     let file = lab.file(0, 0, 0);
     let began = lab.here.now_ns();
     lab.run(async {
@@ -101,7 +120,7 @@ fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_coun
 
 #[test]
 fn a_write_that_is_not_due_looks_at_nothing_that_devices_share() {
-    let law = lab(1 << 40, Decision::Continue, 16_384, 2);
+    let law = lab(1 << 40, Admission::Enter, 16_384, 2);
     let parts = Lab::with_policies(1, 16_384, &vec![DiskOptions::default(); 2], &[], Policies::default());
     for (name, lab) in [("a law", law), ("equal parts", parts)] {
         let files = [lab.file(0, 0, 0), lab.file(1, 0, 0)];
@@ -161,7 +180,7 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
 
 #[test]
 fn a_writer_writes_back_itself_when_told_to() {
-    let lab = lab(32, Decision::WriteBack { pages: 24 }, 1024, 1);
+    let lab = lab(32, Admission::WriteBack { pages: 24 }, 1024, 1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         lab.here.write(&file, 0, 320 * PAGE, 1).await.unwrap();
@@ -174,7 +193,7 @@ fn a_writer_writes_back_itself_when_told_to() {
 
 #[test]
 fn whatever_a_law_says_dirty_pages_leave_frames_to_readers() {
-    let lab = lab(1 << 40, Decision::Continue, 512, 1);
+    let lab = lab(1 << 40, Admission::Enter, 512, 1);
     let (file, other) = (lab.file(0, 0, 0), lab.file(0, 64 * PAGE, 9));
     let (here, to) = (Arc::clone(&lab.here), file.clone());
     let ended = lab.beside(async move {
@@ -199,7 +218,7 @@ fn whatever_a_law_says_dirty_pages_leave_frames_to_readers() {
 
 #[test]
 fn a_device_that_hangs_leaves_a_third_to_one_that_comes_later() {
-    let lab = lab(1 << 40, Decision::Continue, 1024, 2);
+    let lab = lab(1 << 40, Admission::Enter, 1024, 2);
     let (stuck, other) = (lab.file(0, 0, 0), lab.file(1, 0, 0));
     lab.here.disks[0].hang();
     let (here, to) = (Arc::clone(&lab.here), stuck.clone());
@@ -224,7 +243,7 @@ fn a_device_that_hangs_leaves_a_third_to_one_that_comes_later() {
 #[test]
 fn a_pause_that_its_writer_leaves_is_over() {
     let pause = Pause { ns: SECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
-    let lab = lab(1, Decision::Pause(pause), 256, 1);
+    let lab = lab(1, Admission::Pause(pause), 256, 1);
     let file = lab.file(0, 0, 0);
     lab.run(async {
         let write = lab.here.write(&file, 0, PAGE, 1);

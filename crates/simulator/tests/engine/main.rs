@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
 mod background_time;
+mod device_time;
 mod dirty_limits;
 mod errors;
 mod lab;
@@ -13,5 +14,6 @@ mod reclaiming;
 mod stale_handles;
 mod stamps;
 mod syncing;
+mod until_flush;
 mod volume;
 mod writing_back;

@@ -304,8 +304,15 @@ impl<P: Platform> Inode<P> {
 
     /// What a client is told; remembered as what it was told.
     fn told(&self, state: &mut State) -> Attributes {
+        self.told_of(state, u64::MAX)
+    }
+
+    /// As [`Self::told`], after an operation that cannot have made the file larger than `size_max`: a write
+    /// under way makes it longer before its times tell, and what that client changed must not stand between the
+    /// before and the after of this one.
+    fn told_of(&self, state: &mut State, size_max: u64) -> Attributes {
         let stat = state.stat;
-        let size = self.file().map_or(stat.size, File::size);
+        let size = self.file().map_or(stat.size, |file| file.size().min(size_max));
         state.size = size;
         Attributes {
             kind: self.kind,
@@ -329,7 +336,7 @@ impl<P: Platform> Inode<P> {
     pub(crate) fn unchanged(&self) -> Consistency {
         let mut state = self.state();
         let before = state.before();
-        Consistency { before: Some(before), after: Some(self.told(&mut state)) }
+        Consistency { before: Some(before), after: Some(self.told_of(&mut state, before.size)) }
     }
 
     /// Marks a change of these bytes at `now`, by a client.
@@ -337,7 +344,8 @@ impl<P: Platform> Inode<P> {
     pub(crate) fn written(&self, now: Timestamp, range: &Range<u64>) -> Consistency {
         let mut state = self.state();
         state.usage.wrote(range);
-        self.bytes_changed(&mut state, now)
+        let size_max = state.size.max(range.end);
+        self.bytes_changed(&mut state, now, size_max)
     }
 
     /// Marks a size that a client has set, at `now`; with how the host has the file since, if that is
@@ -348,18 +356,18 @@ impl<P: Platform> Inode<P> {
             state.stat.used = stat.used;
             state.usage.renewed(look.usage);
         }
-        self.bytes_changed(&mut state, now)
+        self.bytes_changed(&mut state, now, u64::MAX)
     }
 
     #[inline]
-    fn bytes_changed(&self, state: &mut State, now: Timestamp) -> Consistency {
+    fn bytes_changed(&self, state: &mut State, now: Timestamp, size_max: u64) -> Consistency {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let before = state.before();
         state.mtime = now.moved_past(state.mtime);
         state.ctime = now.moved_past(state.ctime);
         state.unsettled = true;
         state.unflushed = true;
-        Consistency { before: Some(before), after: Some(self.told(state)) }
+        Consistency { before: Some(before), after: Some(self.told_of(state, size_max)) }
     }
 
     /// Takes over what the host says after a change of ours to attributes, names or entries.
@@ -396,7 +404,7 @@ impl<P: Platform> Inode<P> {
             }
         }
         state.removed |= stat.links == 0;
-        Consistency { before: Some(before), after: Some(self.told(&mut state)) }
+        Consistency { before: Some(before), after: Some(self.told_of(&mut state, before.size.max(stat.size))) }
     }
 
     /// Whether the host, asked at about `now`, says something else than the baseline, and that cannot be

@@ -63,8 +63,8 @@ impl Rig {
             block_bytes: 4096,
             request_bytes_max: 1 << 20,
             depth: 64,
-            file_bytes_max: engine::FILE_BYTES_MAX,
             volatile_cache: false,
+            ..Limits::default()
         };
         let free_at_ns = AtomicU64::new(0);
         let device = NullDevice { platform: Arc::clone(&platform), limits, latency_ns, bytes_per_second, free_at_ns };

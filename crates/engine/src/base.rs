@@ -1,0 +1,78 @@
+//! What every mechanism stands on: the world, the cache, the devices.
+//!
+//! Owns: the three, together. Does not own: any mechanism.
+//! Invariants: mechanisms have it, and each other only downward: reclaim, writeback, throttle, reading, writing,
+//! reshape.
+
+use std::sync::Arc;
+
+use crate::cache::Cache;
+use crate::counters::Local;
+use crate::devices::state::DeviceState;
+use crate::devices::{Devices, Moment};
+use crate::platform::{Nanos, Platform};
+use crate::policy::{AnyPolicy, Kept, View};
+use crate::rare::Rare;
+use crate::settings::Settings;
+
+/// The three.
+pub(crate) struct Base<P: Platform> {
+    pub(crate) platform: Arc<P>,
+    pub(crate) cache: Arc<Cache>,
+    pub(crate) devices: Arc<Devices>,
+}
+
+impl<P: Platform> Clone for Base<P> {
+    fn clone(&self) -> Self {
+        Self {
+            platform: Arc::clone(&self.platform),
+            cache: Arc::clone(&self.cache),
+            devices: Arc::clone(&self.devices),
+        }
+    }
+}
+
+impl<P: Platform> Base<P> {
+    pub(crate) fn now(&self) -> Nanos {
+        self.platform.now()
+    }
+
+    /// This thread's counters.
+    pub(crate) fn local(&self) -> &Local {
+        self.platform.local()
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.devices.settings
+    }
+
+    pub(crate) fn moment(&self) -> Moment {
+        Moment { now: self.now(), cpus: self.platform.counters().threads() }
+    }
+
+    /// Asks the policy in force something about a device.
+    pub(crate) fn ask<T>(
+        &self,
+        device: &DeviceState,
+        question: impl FnOnce(&dyn AnyPolicy, &View, &mut Kept, &mut Kept) -> T,
+    ) -> T {
+        self.devices.ask(device, self.moment(), question)
+    }
+
+    /// Waits until this instant.
+    pub(crate) fn sleep_until(&self, deadline: Nanos) -> impl Future<Output = ()> + Send + 'static {
+        self.platform.sleep_until(deadline)
+    }
+
+    /// Lets other tasks run.
+    pub(crate) async fn pass(&self) {
+        self.platform.preemption_point().await;
+    }
+
+    /// Lets others run, if that is forced.
+    pub(crate) async fn rare_yield(&self) {
+        if self.cache.rare.strikes(Rare::Yield) {
+            self.pass().await;
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A device's admission queue: what is charged to it, and who waits until more fits.
+//!
+//! Owns: the count of pages and runs, their cost at the policy's prices, the two limits: the policy's, in its own
+//! unit, and the memory guard's, in pages.
+//! Does not own: how large the limits are (`policy`; the guard's formula is in `dirty`), the waiting (`wait`).
+//! Invariants: first come, first served. What is more than a limit is let in alone. Cost is never summed up but
+//! multiplied anew, so that new prices hold for all that is charged.
+
+use std::sync::Arc;
+
+use crate::error::DeviceError;
+use crate::policy::{Cost, PauseCause, Prices, Room};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::wait::{Gate, Line, Take};
+
+/// The queue.
+pub(crate) struct AdmissionQueue {
+    line: Line<Ledger>,
+    runs: Arc<AtomicU64>,
+    wake_above_pages: AtomicU64,
+}
+
+/// What is charged, and what may be.
+pub(crate) struct Ledger {
+    /// Dirty or in flight, or charged to become so.
+    pages: u64,
+    /// Of dirty pages, and in flight.
+    runs: Arc<AtomicU64>,
+    prices: Prices,
+    cost_max: Cost,
+    cause: PauseCause,
+    pages_max: u64,
+    /// Most that `pages_max` stays above `pages` while nobody waits.
+    unseen_pages: u64,
+}
+
+impl Ledger {
+    fn pages_fit(&self, pages: u64) -> bool {
+        self.pages.saturating_add(pages) <= self.pages_max
+    }
+
+    /// With so many pages more, as one run.
+    fn cost_with(&self, pages: u64) -> Cost {
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(1);
+        self.prices.of(self.pages.saturating_add(pages), runs)
+    }
+}
+
+impl Gate for Ledger {
+    type Refusal = DeviceError;
+
+    fn fits(&self, pages: u64) -> bool {
+        self.pages == 0 || (self.pages_fit(pages) && self.cost_with(pages) <= self.cost_max)
+    }
+
+    fn enter(&mut self, pages: u64) {
+        self.pages += pages;
+    }
+
+    fn leave(&mut self, pages: u64) {
+        debug_assert!(self.pages >= pages, "gave back more pages than were charged");
+        self.pages = self.pages.saturating_sub(pages);
+    }
+
+    fn line_is_empty(&mut self) {
+        self.pages_max = self.pages_max.min(self.pages.saturating_add(self.unseen_pages));
+    }
+}
+
+impl AdmissionQueue {
+    /// Nothing fits but what is let in alone, until limits are set.
+    pub(crate) fn new() -> Self {
+        let runs = Arc::new(AtomicU64::new(0));
+        let Room { prices, cause, .. } = Room::UNLIMITED;
+        let ledger = Ledger {
+            pages: 0,
+            runs: Arc::clone(&runs),
+            prices,
+            cost_max: Cost(0),
+            cause,
+            pages_max: u64::MAX,
+            unseen_pages: u64::MAX,
+        };
+        Self { line: Line::before(ledger), runs, wake_above_pages: AtomicU64::new(u64::MAX) }
+    }
+
+    /// Charges pages if they fit and nobody waits.
+    pub(crate) fn try_take(&self, pages: u64) -> bool {
+        self.line.try_take(pages)
+    }
+
+    /// Charges pages if a new guard lets them in and nobody waits.
+    pub(crate) fn try_take_within(&self, guard_pages: u64, pages: u64) -> bool {
+        self.line.try_take_after(pages, |ledger| ledger.pages_max = guard_pages)
+    }
+
+    /// Waits in order of asking; fails when the device keeps failing.
+    pub(crate) fn take(&self, pages: u64) -> Take<'_, Ledger> {
+        self.line.take(pages)
+    }
+
+    /// Charges pages that the policy has let in, past its own room and those who wait for it, unless the memory
+    /// guard keeps them out.
+    pub(crate) fn try_enter(&self, pages: u64) -> bool {
+        self.line.try_pass(pages, |ledger| ledger.pages == 0 || ledger.pages_fit(pages))
+    }
+
+    /// Charges pages whether they fit or not.
+    pub(crate) fn force(&self, pages: u64) {
+        self.line.force(pages);
+    }
+
+    /// Pages are no longer dirty, or were not dirtied after all.
+    pub(crate) fn give_back(&self, pages: u64) {
+        self.line.give_back(pages);
+    }
+
+    /// Ends the waiting of everybody who waits now.
+    pub(crate) fn fail(&self, error: DeviceError) {
+        self.line.fail(error);
+    }
+
+    /// The policy's room.
+    pub(crate) fn set_room(&self, room: &Room) {
+        self.wake_above_pages.store(room.wake_above_pages, Ordering::Relaxed);
+        self.line.change(|ledger| {
+            (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
+        });
+    }
+
+    /// The memory guard's limit.
+    pub(crate) fn set_guard(&self, pages_max: u64) {
+        self.line.change(|ledger| ledger.pages_max = pages_max);
+    }
+
+    /// From now on the guard's limit falls with what is charged, to at most `pages` above it: who wants more has to
+    /// ask for a new one.
+    pub(crate) fn set_unseen(&self, pages: u64) {
+        self.line.adjust(|ledger| ledger.unseen_pages = pages);
+    }
+
+    /// Why pages that do not fit have to wait.
+    pub(crate) fn cause(&self, pages: u64) -> PauseCause {
+        self.line.look(|ledger| if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard })
+    }
+
+    /// The memory guard's limit.
+    pub(crate) fn guard_pages(&self) -> u64 {
+        self.line.look(|ledger| ledger.pages_max)
+    }
+
+    /// Pages that are charged.
+    pub(crate) fn pages(&self) -> u64 {
+        self.line.look(|ledger| ledger.pages)
+    }
+
+    /// There are so many runs more, or fewer.
+    pub(crate) fn add_runs(&self, more: i64) {
+        self.runs.fetch_add(more as u64, Ordering::Relaxed);
+    }
+
+    /// Runs of dirty pages, and in flight.
+    pub(crate) fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// How many wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.line.waiting()
+    }
+
+    /// Pages dirty and not in flight above which the flusher is to be woken.
+    pub(crate) fn wake_above_pages(&self) -> u64 {
+        self.wake_above_pages.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,327 @@
+//! One open file, on its device.
+//!
+//! Owns: under one lock everything that changes with its pages: how many are dirty, what is in flight, syncs,
+//! errors; in which of its device's lists it belongs.
+//! Does not own: names (`volume`), its pages (`cache`), the lists (`state`).
+//! Invariants: its pages' `size` is what readers of the cache see, `host_size` what the device has. In the lock order
+//! this lock comes before the device's lock and the eviction lists'; two files' locks are never held together. What
+//! needs the lock takes the state that it guards.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::state::DeviceState;
+use super::table::FileTable;
+use crate::cache::nodes::Tag;
+use crate::cache::{Cache, FilePages};
+use crate::error::{DeviceError, Error};
+use crate::platform::Nanos;
+use crate::policy::Payer;
+use crate::readahead::Window;
+use crate::request::Backing;
+use crate::units::PAGE_BYTES;
+use crate::wait::{Answer, Permits, WaitQueue};
+
+/// Where a file goes that has more to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PutBack {
+    /// Behind the others that had a turn; its age stays (the kernel's `requeue_io`).
+    More,
+    /// Among the files that have had no turn, as the youngest. If the youngest there has been dirty for less
+    /// long, it waits for its age anew; if there is none its age stays (the kernel's `redirty_tail`).
+    Redirty,
+}
+
+/// An open file.
+pub(crate) struct FileInner {
+    pub(crate) pages: FilePages,
+    pub(crate) cache: Arc<Cache>,
+    table: Arc<FileTable>,
+    pub(crate) device: Arc<DeviceState>,
+    pub(crate) backing: Backing,
+    /// The largest size it can have.
+    pub(crate) bytes_max: u64,
+    pub(crate) state: Mutex<FileState>,
+    /// Waiters for requests in flight, tags and holds.
+    pub(crate) queue: WaitQueue,
+    /// One change of shape (size, holes) at a time.
+    pub(crate) reshaping: Permits,
+    /// Changes of shape asked for and not yet ended.
+    reshapes: AtomicU32,
+    /// A read that ends past this offset has used up what was read ahead.
+    pub(crate) readahead_trigger: AtomicU64,
+    /// The file as a payer, where the policy asks about payers.
+    pub(crate) payer: Payer,
+    /// A page is dirty or being written: kept beside the lock for cheap questions.
+    unclean: AtomicBool,
+}
+
+/// What changes with a file's pages.
+pub(crate) struct FileState {
+    /// Bytes the device has; what lies past it reads as zeros without asking.
+    pub(crate) host_size: u64,
+    /// Pages dirty or under writeback, and detached ones still being written.
+    pub(crate) dirty_pages: u64,
+    pub(crate) failed_pages: u64,
+    /// Of these, as many as the device was told of.
+    failed_noted: u64,
+    /// Since when the file has been dirty.
+    pub(crate) dirtied_at: Nanos,
+    /// Where the flusher goes on.
+    pub(crate) cursor: u64,
+    /// In its device's list of dirty files, or of those being worked on.
+    pub(crate) queued: bool,
+    /// In its device's list of files that a sync waits for.
+    pub(crate) sync_queued: bool,
+    /// Something was written, or resized, since the last flush of the device for this file.
+    pub(crate) unflushed: bool,
+    /// Pages that were written and evicted before a flush followed.
+    pub(crate) unflushed_evicted: bool,
+    /// Above 0, nothing is submitted.
+    pub(crate) holds: u32,
+    /// A new size is being applied to the pages: writers wait.
+    pub(crate) cutting: bool,
+    /// How many changes of ours to the host's file have ended: writes, whatever came of them, and sizes.
+    pub(crate) host_changes: u64,
+    pub(crate) next_sequence: u64,
+    pub(crate) writes_in_flight: BTreeSet<u64>,
+    pub(crate) reads_in_flight: u32,
+    /// The last flush failed: what it covered may not be durable.
+    pub(crate) flush_failed: bool,
+    /// The error of the last failed write or flush, until everything is durable.
+    pub(crate) error: Option<DeviceError>,
+    /// How many writes and flushes have failed.
+    pub(crate) failures: u64,
+    /// Failures since the last success; sets the pause before the next try.
+    pub(crate) failures_in_row: u32,
+    pub(crate) retry_at: Nanos,
+    /// Its device has it in the list of files to come back to.
+    pub(crate) retry_queued: bool,
+    pub(crate) sync: SyncState,
+    pub(crate) readahead: Window,
+    pub(crate) discarded: bool,
+}
+
+/// Syncs of a file run one round at a time; who comes meanwhile shares the next.
+#[derive(Default)]
+pub(crate) struct SyncState {
+    pub(crate) running: bool,
+    pub(crate) next: Option<SyncRound>,
+}
+
+/// One round: its pages and who waits for it.
+pub(crate) struct SyncRound {
+    pub(crate) range: Range<u64>,
+    pub(crate) answer: Arc<Answer<Result<(), Error>>>,
+}
+
+impl FileInner {
+    pub(super) fn new(
+        pages: FilePages,
+        (cache, table): (Arc<Cache>, Arc<FileTable>),
+        device: Arc<DeviceState>,
+        backing: Backing,
+    ) -> Self {
+        let state = FileState {
+            host_size: pages.size(),
+            dirty_pages: 0,
+            failed_pages: 0,
+            failed_noted: 0,
+            dirtied_at: Nanos(0),
+            cursor: 0,
+            queued: false,
+            sync_queued: false,
+            // What happened to the host's file before is not known, so the first sync flushes.
+            unflushed: true,
+            unflushed_evicted: false,
+            holds: 0,
+            cutting: false,
+            host_changes: 0,
+            next_sequence: 0,
+            writes_in_flight: BTreeSet::new(),
+            reads_in_flight: 0,
+            flush_failed: false,
+            error: None,
+            failures: 0,
+            failures_in_row: 0,
+            retry_at: Nanos(0),
+            retry_queued: false,
+            sync: SyncState::default(),
+            readahead: Window::default(),
+            discarded: false,
+        };
+        Self {
+            pages,
+            cache,
+            table,
+            bytes_max: device.file_bytes_max(),
+            device,
+            backing,
+            state: Mutex::new(state),
+            queue: WaitQueue::new(),
+            reshaping: Permits::new(1),
+            reshapes: AtomicU32::new(0),
+            readahead_trigger: AtomicU64::new(u64::MAX),
+            payer: Payer::default(),
+            unclean: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.pages.size()
+    }
+
+    /// Whether nothing is dirty or being written, and no change of shape is under way. Takes no lock.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.unclean.load(Ordering::Acquire) && self.reshapes.load(Ordering::Acquire) == 0
+    }
+
+    /// A change of shape was asked for.
+    pub(crate) fn reshape_begins(&self) {
+        self.reshapes.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// It has ended, whatever came of it.
+    pub(crate) fn reshape_ends(&self) {
+        let before = self.reshapes.fetch_sub(1, Ordering::AcqRel);
+        assert!(before > 0, "a change of shape ends that nobody asked for");
+    }
+
+    /// Pages that a byte range touches.
+    pub(crate) fn pages_of(range: &Range<u64>) -> Range<u64> {
+        range.start / PAGE_BYTES..range.end.div_ceil(PAGE_BYTES)
+    }
+}
+
+/// Changes that need the file's lock: the state that it guards is the proof.
+impl FileInner {
+    /// A page has become dirty; it was charged.
+    pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+        state.dirty_pages += 1;
+        if state.dirty_pages == 1 {
+            state.dirtied_at = now;
+            self.unclean.store(true, Ordering::Release);
+            self.device.keep(self);
+        }
+        if !state.queued && state.holds == 0 {
+            state.queued = true;
+            // The flusher had its turn: what was dirty before is on its way, or to be tried again.
+            state.dirtied_at = now;
+            self.device.queue_dirty(self, state.dirtied_at);
+        }
+    }
+
+    /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs.
+    pub(crate) fn tag_dirty(&self, _: &mut FileState, page: u64, on: bool) {
+        let (index, nodes) = (&self.pages.index, &self.cache.nodes);
+        let is_dirty = |page| index.has_tag(nodes, page, Tag::Dirty);
+        if is_dirty(page) == on {
+            return;
+        }
+        let neighbours = i64::from(page > 0 && is_dirty(page - 1)) + i64::from(is_dirty(page + 1));
+        index.set_tag(nodes, page, Tag::Dirty, on);
+        self.device.admission.add_runs(if on { 1 - neighbours } else { neighbours - 1 });
+    }
+
+    /// Takes away the marks of a page that is dirty no more.
+    pub(crate) fn untag(&self, state: &mut FileState, page: u64) {
+        self.tag_dirty(state, page, false);
+        self.pages.index.set_tag(&self.cache.nodes, page, Tag::ToWrite, false);
+    }
+
+    /// The device has something of the file that a flush has to follow.
+    pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+        state.unflushed = true;
+        if !state.discarded {
+            self.device.keep_unflushed(self, now);
+        }
+    }
+
+    /// Forgets what a clean file need not remember. The returned reference is dropped after the lock.
+    pub(crate) fn settle(&self, state: &mut FileState) -> Option<Arc<Self>> {
+        if !state.is_clean() {
+            return None;
+        }
+        if state.error.is_some() && state.failed_pages == 0 && !state.flush_failed {
+            state.error = None;
+            self.device.file_recovers();
+        }
+        self.note_failed(state);
+        self.unclean.store(false, Ordering::Release);
+        self.device.let_be(self)
+    }
+
+    /// Tells the device how many pages of the file failed.
+    pub(crate) fn note_failed(&self, state: &mut FileState) {
+        let before = std::mem::replace(&mut state.failed_noted, state.failed_pages);
+        self.device.note_failed_pages(before, state.failed_pages);
+    }
+
+    /// Puts a file with dirty pages back in a list unless it is in one, or held: then the end of the hold does.
+    pub(crate) fn requeue(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+        self.requeue_as(state, now, PutBack::More);
+    }
+
+    /// [`FileInner::requeue`], with the place of a file that may be written at once.
+    pub(crate) fn requeue_as(self: &Arc<Self>, state: &mut FileState, now: Nanos, how: PutBack) {
+        if state.holds > 0 {
+            return;
+        }
+        if self.has_tagged(Tag::ToWrite) {
+            self.device.queue_sync(self, state);
+        }
+        if !self.has_tagged(Tag::Dirty) {
+            return;
+        }
+        if state.backs_off(now) {
+            self.come_back(state, state.retry_at);
+        } else if !state.queued {
+            state.queued = true;
+            match how {
+                PutBack::More => self.device.queue_more(self, state.dirtied_at),
+                PutBack::Redirty => state.dirtied_at = self.device.queue_redirtied(self, state.dirtied_at, now),
+            }
+            self.device.flusher.raise();
+        }
+    }
+
+    /// Whether any page has the tag.
+    pub(crate) fn has_tagged(&self, tag: Tag) -> bool {
+        self.pages.index.next_tagged(&self.cache.nodes, 0, tag).is_some()
+    }
+
+    /// Has the flusher come back at `at`, unless it will come back anyway.
+    pub(crate) fn come_back(self: &Arc<Self>, state: &mut FileState, at: Nanos) {
+        if !state.retry_queued {
+            state.retry_queued = true;
+            self.device.queue_later(self, at);
+        }
+    }
+}
+
+impl FileState {
+    /// Whether requests of the file are with its device.
+    pub(crate) fn in_flight(&self) -> bool {
+        self.reads_in_flight > 0 || !self.writes_in_flight.is_empty()
+    }
+
+    /// Whether the last write failed and the pause before the next try is not over.
+    pub(crate) fn backs_off(&self, now: Nanos) -> bool {
+        self.failures_in_row > 0 && self.retry_at > now
+    }
+
+    /// Whether nothing is dirty or being written.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.dirty_pages == 0
+    }
+}
+
+impl Drop for FileInner {
+    /// The last reference is gone, so nothing is dirty or in flight: what is left are clean pages.
+    fn drop(&mut self) {
+        self.pages.forget(&self.cache);
+        self.table.remove(self.pages.slot);
+    }
+}

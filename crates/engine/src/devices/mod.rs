@@ -1,0 +1,239 @@
+//! The devices of an engine and the files on them: accounts, lists and states.
+//!
+//! Owns: the list of devices, the table of files, the knobs and the policy in force, what devices share: sums, the
+//! end of congestion.
+//! Does not own: the files' pages (`cache`), any step that waits or submits (`writeback`, `reading`, `reshape`).
+//! Invariants: devices are added and never removed. Dirty files are kept alive by their device, and with it until
+//! they are written or the engine is gone.
+
+pub(crate) mod admission;
+mod bandwidth;
+mod congestion;
+pub(crate) mod file;
+mod lists;
+pub(crate) mod state;
+mod table;
+mod totals;
+mod usage;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use crate::cache::{Cache, Census, FilePages};
+use crate::platform::{Device, Nanos};
+use crate::policy::{AnyPolicy, GlobalCounts, InForce, Kept, KnobValues, View};
+use crate::request::Backing;
+use crate::settings::{Knob, Settings};
+use crate::units::centisecs_ns;
+use crate::wait::{WaitQueue, lock};
+use file::FileInner;
+pub(crate) use lists::FlushReason;
+use state::{DeviceId, DeviceState};
+use table::FileTable;
+pub(crate) use totals::DirtyTotals;
+pub(crate) use usage::Kind;
+
+/// Least limit in bytes that a policy is told of: two pages, as in the kernel; with one there is no
+/// background below it.
+const DIRTY_BYTES_MIN: u64 = 8192;
+
+/// All of them.
+pub(crate) struct Devices {
+    cache: Arc<Cache>,
+    list: Mutex<Vec<Arc<DeviceState>>>,
+    pub(crate) files: Arc<FileTable>,
+    pub(crate) settings: Settings,
+    pub(crate) policy: InForce,
+    /// What all devices have dirty.
+    pub(crate) totals: Arc<DirtyTotals>,
+    /// `min_ratio` of all devices together.
+    min_ratio_sum: AtomicU64,
+    lost_epoch: AtomicU64,
+    /// How often a congested queue has cleared.
+    congestion_ends: AtomicU64,
+    congestion_queue: WaitQueue,
+}
+
+/// What a view says of the world.
+#[derive(Clone, Copy)]
+pub(crate) struct Moment {
+    pub(crate) now: Nanos,
+    pub(crate) cpus: u64,
+}
+
+impl Devices {
+    pub(crate) fn new(cache: Arc<Cache>, settings: Settings, policy: InForce) -> Self {
+        Self {
+            cache,
+            list: Mutex::default(),
+            files: Arc::default(),
+            settings,
+            policy,
+            totals: Arc::default(),
+            min_ratio_sum: AtomicU64::new(0),
+            lost_epoch: AtomicU64::new(0),
+            congestion_ends: AtomicU64::new(0),
+            congestion_queue: WaitQueue::new(),
+        }
+    }
+
+    /// The devices. No hot path takes this lock.
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<DeviceState>>> {
+        self.totals.looks.note();
+        lock(&self.list)
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<DeviceState>> {
+        self.list().clone()
+    }
+
+    pub(crate) fn get(&self, id: DeviceId) -> Option<Arc<DeviceState>> {
+        self.list().get(id.0 as usize).cloned()
+    }
+
+    pub(crate) fn add(&self, name: &str, device: Arc<dyn Device>) -> Arc<DeviceState> {
+        let mut list = self.list();
+        let id = DeviceId(list.len() as u32);
+        let memory = self.policy.new_device();
+        let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.totals), memory));
+        list.push(Arc::clone(&added));
+        added
+    }
+
+    /// A file of `size` bytes on the device.
+    pub(crate) fn open(&self, device: Arc<DeviceState>, backing: Backing, size: u64) -> Arc<FileInner> {
+        self.files.add(|slot| {
+            let pages = FilePages::new(&self.cache, slot, size);
+            FileInner::new(pages, (Arc::clone(&self.cache), Arc::clone(&self.files)), device, backing)
+        })
+    }
+
+    /// Waits until the next time that a device's queue stops being congested.
+    pub(crate) async fn congestion_clears(&self) {
+        let ends = self.congestion_ends.load(Ordering::Acquire);
+        self.congestion_queue.until(|| (self.congestion_ends.load(Ordering::Acquire) != ends).then_some(())).await;
+    }
+
+    pub(crate) fn congestion_cleared(&self) {
+        self.congestion_ends.fetch_add(1, Ordering::AcqRel);
+        self.congestion_queue.wake_all();
+    }
+
+    /// Data that was accepted and not synced may be lost.
+    pub(crate) fn note_lost(&self) {
+        self.lost_epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn lost_epoch(&self) -> u64 {
+        self.lost_epoch.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_min_ratio_sum(&self, percent: u64) {
+        self.min_ratio_sum.store(percent, Ordering::Relaxed);
+    }
+
+    /// Counts all frames, in time proportional to their number.
+    pub(crate) fn census(&self) -> Census {
+        let mut census = self.cache.census();
+        for device in self.all() {
+            census.unwritten += device.unclean_files().iter().map(|file| lock(&file.state).dirty_pages).sum::<u64>();
+        }
+        census
+    }
+
+    /// All memory for pages.
+    pub(crate) fn memory_pages(&self) -> u64 {
+        self.cache.total_pages()
+    }
+
+    /// A snapshot with the shared counters, if the policy needs them.
+    pub(crate) fn view_of(&self, device: &DeviceState, moment: Moment) -> View {
+        let needed = self.policy.needs().shared_counters;
+        self.view(Some(device), moment, if needed { self.shared_counts() } else { GlobalCounts::default() })
+    }
+
+    /// What all devices share: one read of each counter.
+    pub(crate) fn shared_counts(&self) -> GlobalCounts {
+        let free = u64::from(self.cache.frames.free_count());
+        let writeback = self.totals.writeback();
+        GlobalCounts {
+            free,
+            reserve: u64::from(self.cache.frames.low_watermark()),
+            inactive_file: self.cache.total_pages().saturating_sub(free),
+            dirty: self.totals.held().saturating_sub(writeback),
+            writeback,
+            ..GlobalCounts::default()
+        }
+    }
+
+    pub(crate) fn view(&self, device: Option<&DeviceState>, moment: Moment, shared: GlobalCounts) -> View {
+        let counts = device.map(|device| device.counts(moment.now)).unwrap_or_default();
+        let mut view = View::new(moment.now, shared, counts);
+        view.cpus = moment.cpus.max(1);
+        view.memory_pages = self.cache.total_pages();
+        view.part_pages = self.totals.part_pages();
+        view.request_bytes = device.map_or(0, DeviceState::request_bytes_preferred);
+        view.failed_room_pages = device.map_or(0, DeviceState::failed_room_pages);
+        view.guard_pages = device.map_or(u64::MAX, |device| device.admission.guard_pages());
+        view.knobs = self.knob_values(device);
+        view
+    }
+
+    fn knob_values(&self, device: Option<&DeviceState>) -> KnobValues {
+        let settings = &self.settings;
+        let knob = |knob| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
+        KnobValues {
+            dirty_ratio: settings.get(Knob::DirtyRatio),
+            dirty_bytes: match settings.get(Knob::DirtyBytes) {
+                0 => 0,
+                bytes => bytes.max(DIRTY_BYTES_MIN),
+            },
+            // A kernel has one for all devices.
+            background_ratio: settings.get(Knob::BackgroundRatio),
+            background_bytes: settings.get(Knob::BackgroundBytes),
+            background_centisecs: knob(Knob::BackgroundCentisecs),
+            min_ratio: knob(Knob::MinRatio),
+            min_ratio_sum: self.min_ratio_sum.load(Ordering::Relaxed),
+            max_ratio: knob(Knob::MaxRatio),
+            min_bytes: knob(Knob::MinBytes),
+            max_bytes: knob(Knob::MaxBytes),
+            strict_limit: knob(Knob::StrictLimit) > 0,
+            device_background_ratio: knob(Knob::BackgroundRatio),
+            device_background_bytes: knob(Knob::BackgroundBytes),
+            slice_bytes: knob(Knob::SliceBytes),
+            expire_ns: centisecs_ns(knob(Knob::ExpireCentisecs)),
+        }
+    }
+
+    /// Asks the policy in force something about a device. The snapshot is taken before its memory is locked.
+    pub(crate) fn ask<T>(
+        &self,
+        device: &DeviceState,
+        moment: Moment,
+        question: impl FnOnce(&dyn AnyPolicy, &View, &mut Kept, &mut Kept) -> T,
+    ) -> T {
+        let view = self.view_of(device, moment);
+        self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
+    }
+
+    /// Asks what may be charged to the device from now on.
+    pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
+        let view = self.view(Some(device), moment, GlobalCounts::default());
+        device.admission.set_room(&self.policy.room(&view, &device.memory));
+    }
+
+    /// Looks at what all devices share so far; 0 in a build without the feature `rare-paths`.
+    pub(crate) fn shared_looks(&self) -> u64 {
+        self.totals.looks.count() + self.policy.looks.count()
+    }
+}
+
+impl Drop for Devices {
+    /// Dirty files hold their device and are held by it: cut here, or their frames would never come
+    /// back. What is dirty then is lost: drain first.
+    fn drop(&mut self) {
+        for device in self.all() {
+            device.forget_files();
+        }
+    }
+}

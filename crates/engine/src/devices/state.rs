@@ -1,0 +1,574 @@
+//! A device of the engine: its lists of dirty files, its requests in flight, its figures.
+//!
+//! Owns: the lists and their lock, the slots for requests, the admission queue, usage, what is known of it.
+//! Does not own: the files' pages, the hardware (`Device`), what is due when (`policy`, `writeback`).
+//! Invariants: every file with dirty pages is kept until they are written. This lock comes after a file's, and
+//! whoever needs a file's lock for a change here shows what that lock guards.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::DirtyTotals;
+use super::admission::AdmissionQueue;
+use super::congestion::Congestion;
+use super::file::{FileInner, FileState};
+use super::lists::{Entry, FlushReason, Later, Lists, redirtied_at};
+use super::usage::{Kind, Usage};
+use crate::FILE_BYTES_MAX;
+use crate::error::DeviceError;
+use crate::platform::{Device, Limits, Nanos};
+use crate::policy::pauses::PauseTally;
+use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, LimitPages, PauseStatus};
+use crate::request::Request;
+use crate::settings::{DeviceSettings, Knob, Settings};
+use crate::units::{PAGE_BYTES, bytes_of, pages_in};
+use crate::wait::{Permits, Signal, WaitQueue, lock};
+
+/// A device of an engine, by number from 0.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct DeviceId(pub u32);
+
+/// A device as the engine keeps it.
+pub(crate) struct DeviceState {
+    pub(crate) id: DeviceId,
+    name: String,
+    device: Arc<dyn Device>,
+    pub(crate) settings: DeviceSettings,
+    /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
+    pub(crate) admission: AdmissionQueue,
+    totals: Arc<DirtyTotals>,
+    /// Requests in flight.
+    pub(crate) slots: Permits,
+    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all.
+    pub(crate) reading: Permits,
+    pub(crate) flusher: Signal,
+    lists: Mutex<Lists>,
+    writeback_pages: AtomicU64,
+    dirtied_pages: AtomicU64,
+    written_pages: AtomicU64,
+    /// Requests that writes have, or are about to submit.
+    writes_in_flight: AtomicU32,
+    congestion: Congestion,
+    /// Turns of files under way.
+    turns: AtomicU32,
+    /// What the policy in force remembers of the device.
+    pub(crate) memory: DeviceMemory,
+    /// The policy says that the device is over.
+    exceeded: AtomicBool,
+    pub(crate) pauses: PauseTally,
+    /// Those who wait for a write to end, to have its request.
+    pub(crate) write_ended: WaitQueue,
+    memory_short: AtomicBool,
+    drains: AtomicU32,
+    /// Space gets small: what is dirty has its place, and what is written gets one first.
+    reserving: AtomicBool,
+    files_failed: AtomicU64,
+    /// Pages whose last write failed.
+    failed_pages: AtomicU64,
+    /// The room on top of the limit that was given for them (`dirty::failing`).
+    failed_room: AtomicU64,
+    usage: Mutex<Usage>,
+}
+
+/// What a flusher sees of its device.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FlusherView {
+    pub(crate) now: Nanos,
+    /// A sync waits for pages.
+    pub(crate) sync_waiting: bool,
+    /// A file that failed, or was busy, is to be tried again.
+    pub(crate) retry_due: bool,
+    /// Files with dirty pages that may be written now.
+    pub(crate) files_ready: bool,
+    /// Somebody asked for everything to be written.
+    pub(crate) draining: bool,
+    /// Somebody found no frame, or waits in the admission queue.
+    pub(crate) memory_short: bool,
+    /// When the first of the files that failed, or were busy, may be tried again.
+    pub(crate) next_retry: Option<Nanos>,
+    /// How often to look again at all.
+    pub(crate) interval_ns: u64,
+}
+
+impl DeviceState {
+    pub(super) fn new(
+        id: DeviceId,
+        name: &str,
+        device: Arc<dyn Device>,
+        totals: Arc<DirtyTotals>,
+        memory: DeviceMemory,
+    ) -> Self {
+        let depth = u64::from(device.limits().depth.max(1));
+        Self {
+            id,
+            name: name.to_owned(),
+            device,
+            settings: DeviceSettings::default(),
+            admission: AdmissionQueue::new(),
+            totals,
+            slots: Permits::new(depth),
+            reading: Permits::new(0),
+            flusher: Signal::new(),
+            lists: Mutex::default(),
+            writeback_pages: AtomicU64::new(0),
+            dirtied_pages: AtomicU64::new(0),
+            written_pages: AtomicU64::new(0),
+            writes_in_flight: AtomicU32::new(0),
+            congestion: Congestion::default(),
+            turns: AtomicU32::new(0),
+            memory,
+            exceeded: AtomicBool::new(false),
+            pauses: PauseTally::default(),
+            write_ended: WaitQueue::new(),
+            memory_short: AtomicBool::new(false),
+            drains: AtomicU32::new(0),
+            reserving: AtomicBool::new(false),
+            files_failed: AtomicU64::new(0),
+            failed_pages: AtomicU64::new(0),
+            failed_room: AtomicU64::new(0),
+            usage: Mutex::default(),
+        }
+    }
+
+    /// What the hardware can do.
+    pub(crate) fn limits(&self) -> &Limits {
+        self.device.limits()
+    }
+
+    /// Most pages that one request may carry.
+    pub(crate) fn request_pages(&self) -> u64 {
+        pages_in(u64::from(self.limits().request_bytes_max))
+    }
+
+    /// Bytes of a request that suit it best.
+    pub(super) fn request_bytes_preferred(&self) -> u64 {
+        let Limits { request_bytes_preferred, request_bytes_max, .. } = self.limits();
+        u64::from(request_bytes_preferred.unwrap_or(*request_bytes_max))
+    }
+
+    /// Bytes that can still be allocated on it, as far as it knows.
+    pub(crate) fn free_bytes_hint(&self) -> u64 {
+        self.device.free_bytes_hint()
+    }
+
+    /// Hands a request over. No lock is held: it may complete at once.
+    pub(crate) fn submit(&self, request: Request) {
+        self.device.submit(request);
+    }
+
+    pub(crate) fn knob(&self, engine: &Settings, knob: Knob) -> u64 {
+        self.settings.get(engine, knob)
+    }
+
+    /// Most writes in flight: the knob, but a quarter of the device's slots is left to readers.
+    pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
+        let depth = self.limits().depth.max(1);
+        let knob = self.knob(engine, Knob::WriteDepth) as u32;
+        knob.min((depth - depth / 4).max(1))
+    }
+
+    /// Pages that are dirty and not under writeback.
+    fn reclaimable_pages(&self) -> u64 {
+        self.admission.pages().saturating_sub(self.writeback_pages.load(Ordering::Relaxed))
+    }
+
+    /// Pages are charged: dirty, in flight, or about to become dirty.
+    pub(crate) fn hold_pages(&self, pages: u64) {
+        self.totals.hold(self.id, pages);
+    }
+
+    /// Pages that were charged are given back; those who wait for them go on.
+    pub(crate) fn give_pages_back(&self, pages: u64) {
+        self.totals.let_go(self.id, pages);
+        self.admission.give_back(pages);
+    }
+
+    pub(crate) fn note_dirtied_pages(&self, pages: u64) {
+        self.dirtied_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_written_pages(&self, pages: u64) {
+        self.written_pages.fetch_add(pages, Ordering::Relaxed);
+    }
+
+    pub(crate) fn writeback_begins(&self, pages: u64) {
+        self.writeback_pages.fetch_add(pages, Ordering::Relaxed);
+        self.totals.writeback_begins(self.id, pages);
+    }
+
+    pub(crate) fn writeback_ends(&self, pages: u64) {
+        let before = self.writeback_pages.fetch_sub(pages, Ordering::Relaxed);
+        debug_assert!(before >= pages, "more pages came back than were under writeback");
+        self.totals.writeback_ends(self.id, pages);
+    }
+
+    /// Wakes the flusher if what is dirty and not in flight has passed the threshold that the policy set.
+    pub(crate) fn wake_flusher_if_over(&self) {
+        let above = self.admission.wake_above_pages();
+        if above < u64::MAX && self.reclaimable_pages() > above {
+            self.flusher.raise();
+        }
+    }
+
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_exceeded(&self, exceeded: bool) {
+        if exceeded != self.is_exceeded() {
+            self.exceeded.store(exceeded, Ordering::Relaxed);
+        }
+    }
+
+    /// The file has become dirty: it is kept until clean. Call with the file's lock held.
+    pub(crate) fn keep(&self, file: &Arc<FileInner>) {
+        lock(&self.lists).unclean.insert(file.pages.slot, Arc::clone(file));
+    }
+
+    /// The file is clean. Returns the reference, to be dropped without a lock held.
+    pub(crate) fn let_be(&self, file: &FileInner) -> Option<Arc<FileInner>> {
+        lock(&self.lists).unclean.remove(&file.pages.slot)
+    }
+
+    /// The engine is gone: nothing will be written any more, so no file is kept for it.
+    pub(crate) fn forget_files(&self) {
+        let lists = std::mem::take(&mut *lock(&self.lists));
+        drop(lists);
+    }
+
+    pub(crate) fn unclean_files(&self) -> Vec<Arc<FileInner>> {
+        lock(&self.lists).unclean.values().cloned().collect()
+    }
+
+    /// A flush is owed to the file: it is kept until it has been. Call with the file's lock held.
+    pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, now: Nanos) {
+        lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
+    }
+
+    pub(crate) fn forget_unflushed(&self, file: &FileInner) {
+        // The caller has a reference of its own, so this one is not the last.
+        lock(&self.lists).unflushed.remove(&file.pages.slot);
+    }
+
+    /// Counts one write more in flight unless there are `most`, in a queue of `depth`.
+    pub(crate) fn try_count_write(&self, most: u32, depth: u32) -> bool {
+        let counted = self
+            .writes_in_flight
+            .try_update(Ordering::Relaxed, Ordering::Relaxed, |count| (count < most).then_some(count + 1));
+        counted.inspect(|before| self.congestion.grown(before + 1, depth)).is_ok()
+    }
+
+    /// One write less is in flight in a queue of `depth`; whether that ended a congestion.
+    pub(crate) fn uncount_write(&self, depth: u32) -> bool {
+        let before = self.writes_in_flight.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a write ends that was not counted");
+        self.congestion.shrunk(before - 1, depth)
+    }
+
+    pub(crate) fn is_congested(&self) -> bool {
+        self.congestion.is_on()
+    }
+
+    /// A file has its turn.
+    pub(crate) fn turn_begins(&self) {
+        self.turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn turn_ends(&self) {
+        let before = self.turns.fetch_sub(1, Ordering::Relaxed);
+        assert!(before > 0, "a turn ends that did not begin");
+    }
+
+    pub(crate) fn is_reserving(&self) -> bool {
+        self.reserving.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_reserving(&self, reserving: bool) {
+        self.reserving.store(reserving, Ordering::Release);
+    }
+
+    /// A write or flush of a file failed that had no error.
+    pub(crate) fn file_fails(&self) {
+        self.files_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A file has no error any more.
+    pub(crate) fn file_recovers(&self) {
+        self.files_failed.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Pages whose last write failed.
+    pub(crate) fn failed_pages(&self) -> u64 {
+        self.failed_pages.load(Ordering::Relaxed)
+    }
+
+    /// A file has so many pages that failed, and had others when that was told last.
+    pub(super) fn note_failed_pages(&self, before: u64, now: u64) {
+        if now > before {
+            self.failed_pages.fetch_add(now - before, Ordering::Relaxed);
+        } else if now < before {
+            self.failed_pages.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+
+    /// Pages that the device may have dirty on top of its limit, since that much of it failed.
+    pub(super) fn failed_room_pages(&self) -> u64 {
+        self.failed_room.load(Ordering::Relaxed)
+    }
+
+    /// Whether that is another room than before.
+    pub(crate) fn set_failed_room(&self, pages: u64) -> bool {
+        self.failed_room.swap(pages, Ordering::Relaxed) != pages
+    }
+
+    /// The largest size that a file on it can have.
+    pub(crate) fn file_bytes_max(&self) -> u64 {
+        self.limits().file_bytes_max.min(FILE_BYTES_MAX)
+    }
+
+    /// Everything is to be written until the answer is dropped.
+    pub(crate) fn drain(&self) -> Draining<'_> {
+        self.drains.fetch_add(1, Ordering::Relaxed);
+        self.flusher.raise();
+        Draining(self)
+    }
+
+    /// Files that a drain has to sync: with dirty pages, or with a flush owed.
+    pub(crate) fn files_to_drain(&self) -> Vec<Arc<FileInner>> {
+        let lists = lock(&self.lists);
+        let mut files = lists.unclean.clone();
+        files.extend(lists.unflushed.iter().map(|(slot, (_, file))| (*slot, Arc::clone(file))));
+        files.into_values().collect()
+    }
+
+    /// Up to `count` clean files to which a flush has been owed since `before` or longer; they are
+    /// not returned again until something is owed anew.
+    pub(crate) fn take_unflushed(&self, before: Nanos, count: usize) -> Vec<Arc<FileInner>> {
+        let mut lists = lock(&self.lists);
+        let due = |(slot, (since, _)): &(&u32, &(Nanos, Arc<FileInner>))| {
+            *since <= before && !lists.unclean.contains_key(slot)
+        };
+        let slots: Vec<u32> = lists.unflushed.iter().filter(due).map(|(slot, _)| *slot).take(count).collect();
+        slots.iter().filter_map(|slot| lists.unflushed.remove(slot)).map(|(_, file)| file).collect()
+    }
+
+    pub(crate) fn unclean_count(&self) -> usize {
+        lock(&self.lists).unclean.len()
+    }
+
+    /// Queues a file that was in no list.
+    pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
+        lock(&self.lists).dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+    }
+
+    /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`). Returns since when it
+    /// counts as dirty.
+    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, dirtied_at: Nanos, now: Nanos) -> Nanos {
+        let dirty = &mut lock(&self.lists).dirty;
+        let dirtied_at = redirtied_at(dirtied_at, dirty.back().map(|youngest| youngest.dirtied_at), now);
+        dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+        dirtied_at
+    }
+
+    /// Queues a file that had its turn and has more.
+    pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
+        lock(&self.lists).more.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+    }
+
+    /// Has the flusher come back to a file at `at`, whatever else it is queued for.
+    pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
+        lock(&self.lists).later.push((at, Later::Retry(Arc::downgrade(file))));
+        self.flusher.raise();
+    }
+
+    /// Queues a file that a sync waits for, once; the turn takes the mark back.
+    pub(crate) fn queue_sync(&self, file: &Arc<FileInner>, state: &mut FileState) {
+        if !std::mem::replace(&mut state.sync_queued, true) {
+            lock(&self.lists).sync.push_back(Arc::downgrade(file));
+            self.flusher.raise();
+        }
+    }
+
+    /// Whether a sync waits for a turn: it goes ahead of everything else.
+    pub(crate) fn sync_waiting(&self) -> bool {
+        !lock(&self.lists).sync.is_empty()
+    }
+
+    pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
+        if !std::mem::replace(&mut state.sync_queued, true) {
+            lock(&self.lists).later.push((at, Later::Sync(Arc::downgrade(file))));
+        }
+    }
+
+    /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote
+    /// since they were listed: what is dirty now is younger, and they are listed by that.
+    pub(crate) fn next_file(&self, reason: FlushReason) -> Option<Arc<FileInner>> {
+        loop {
+            let next = lock(&self.lists).next(reason)?;
+            let Some(file) = next.upgrade() else { continue };
+            if let FlushReason::Expired { before } = reason {
+                let mut state = lock(&file.state);
+                if state.dirtied_at > before {
+                    state.queued = false;
+                    // That instant will do for now: a pause that has ended since is found at the next look.
+                    file.requeue(&mut state, before);
+                    continue;
+                }
+            }
+            return Some(file);
+        }
+    }
+
+    /// What the next choice is made from. Files whose pause is over go back to their lists first.
+    pub(crate) fn flusher_view(&self, now: Nanos, interval_ns: u64) -> FlusherView {
+        let mut lists = lock(&self.lists);
+        lists.bring_back(now);
+        FlusherView {
+            now,
+            sync_waiting: !lists.sync.is_empty(),
+            retry_due: !lists.retry.is_empty(),
+            files_ready: lists.any_ready(),
+            draining: self.drains.load(Ordering::Relaxed) > 0,
+            memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
+            next_retry: lists.later.iter().map(|(at, _)| *at).min(),
+            interval_ns,
+        }
+    }
+
+    /// Wakes the flusher because somebody is short of frames.
+    pub(crate) fn press(&self) {
+        if !self.memory_short.swap(true, Ordering::Relaxed) {
+            self.flusher.raise();
+        }
+    }
+
+    /// The flusher has written what it can for those who are short of frames; whether there were any.
+    pub(crate) fn press_ends(&self) -> bool {
+        self.memory_short.swap(false, Ordering::Relaxed)
+    }
+
+    pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
+        lock(&self.usage).begins(kind, bytes, now);
+    }
+
+    pub(crate) fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
+        lock(&self.usage).ends(kind, bytes, moved, now);
+    }
+
+    /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
+    /// device's room learn it instead of waiting for what may never come.
+    /// `known`: the file's write before failed too, which says nothing new of the device.
+    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) {
+        lock(&self.usage).note_write(result, known);
+        if let (Err(error), false) = (result, known) {
+            // Those who wait look whether it is their file, or the device.
+            self.admission.fail(error);
+        }
+    }
+
+    /// The error to tell those who would have to wait for room, if the device keeps failing.
+    pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
+        lock(&self.usage).keeps_failing()
+    }
+
+    /// What a policy sees of the device.
+    pub(crate) fn counts(&self, now: Nanos) -> DeviceCounts {
+        let writeback = self.writeback_pages.load(Ordering::Relaxed);
+        let pages = self.admission.pages();
+        let usage = lock(&self.usage);
+        DeviceCounts {
+            reclaimable: pages.saturating_sub(writeback),
+            writeback,
+            dirtied: self.dirtied_pages.load(Ordering::Relaxed),
+            written: self.written_pages.load(Ordering::Relaxed),
+            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, pages_in),
+            flushing: self.turns.load(Ordering::Relaxed) > 0,
+            runs: self.admission.runs(),
+            bytes_in_flight: usage.write_bytes_in_flight,
+            writes_in_flight: u64::from(self.writes_in_flight.load(Ordering::Relaxed)),
+            reads_in_flight: u64::from(usage.reads_in_flight),
+            read_bytes: usage.read_bytes,
+            busy_ns: usage.busy_ns(now),
+            payers_waiting: self.pauses.waiting(),
+        }
+    }
+
+    /// How it is doing; `limits` are the policy's.
+    pub(crate) fn status(&self, limits: LimitPages, now: Nanos) -> DeviceStatus {
+        let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
+        let usage = lock(&self.usage);
+        DeviceStatus {
+            id: self.id,
+            name: self.name.clone(),
+            dirty_bytes: dirty_pages * PAGE_BYTES,
+            writeback_bytes: self.writeback_pages.load(Ordering::Relaxed) * PAGE_BYTES,
+            dirty_limit_bytes: bytes_of(limits.dirty),
+            written_bytes: usage.written_bytes,
+            busy_ns: usage.busy_ns(now),
+            in_flight: usage.in_flight,
+            writers_waiting: self.pauses.waiting() as u32,
+            files_dirty,
+            files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
+            last_error: usage.last_error,
+            background_threshold_bytes: bytes_of(limits.background),
+            write_bandwidth_bytes_per_s: limits.bandwidth.map(bytes_of).or(usage.bandwidth.bytes_per_second()),
+            pauses: self.pauses.status(),
+        }
+    }
+}
+
+impl DirtyFiles for DeviceState {
+    fn any(&self) -> bool {
+        lock(&self.lists).any_ready()
+    }
+
+    fn dirty_since(&self, enough: &dyn Fn(Nanos) -> bool) -> Option<Nanos> {
+        lock(&self.lists).oldest(enough)
+    }
+}
+
+/// Everything on the device is to be written while this lives.
+pub(crate) struct Draining<'a>(&'a DeviceState);
+
+impl Drop for Draining<'_> {
+    fn drop(&mut self) {
+        self.0.drains.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How a device is doing.
+#[derive(Clone, Debug)]
+pub struct DeviceStatus {
+    /// Its number.
+    pub id: DeviceId,
+    /// Its name.
+    pub name: String,
+    /// Bytes not yet written, those being written included.
+    pub dirty_bytes: u64,
+    /// Bytes being written.
+    pub writeback_bytes: u64,
+    /// Dirty bytes above which writers to this device wait.
+    pub dirty_limit_bytes: u64,
+    /// Bytes written since the engine started.
+    pub written_bytes: u64,
+    /// Time during which at least one request was in flight.
+    pub busy_ns: u64,
+    /// Requests in flight.
+    pub in_flight: u32,
+    /// Writers waiting for the dirty limit.
+    pub writers_waiting: u32,
+    /// Files with something not yet written.
+    pub files_dirty: u32,
+    /// Files whose last write or flush failed and has not succeeded since.
+    pub files_failed: u32,
+    /// The last error of a write or flush.
+    pub last_error: Option<DeviceError>,
+    /// Dirty bytes above which its flusher starts to write: the lowest of the thresholds in force, so
+    /// that it moves with the bandwidth while one is a time. (The kernel's BackgroundThresh.)
+    pub background_threshold_bytes: u64,
+    /// Bytes a second that it writes, as the policy in force estimates it; where that makes no estimate, as
+    /// measured while it has something to write. Unknown at first. (The kernel's BdiWriteBandwidth.)
+    pub write_bandwidth_bytes_per_s: Option<u64>,
+    /// Writers' pauses by cause, as far as there were any.
+    pub pauses: Vec<PauseStatus>,
+}

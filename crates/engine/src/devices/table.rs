@@ -1,0 +1,48 @@
+//! The open files by slot: what finds the file of a frame.
+//!
+//! Owns: the slots. Does not own: the files; those that are dirty are kept alive by their devices' lists.
+//! Invariants: a slot is not reused while its file lives. Nothing else is locked while the table is.
+
+use std::sync::{Arc, Mutex, Weak};
+
+use super::file::FileInner;
+use crate::wait::lock;
+
+/// The table.
+#[derive(Default)]
+pub(crate) struct FileTable(Mutex<Slots>);
+
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Weak<FileInner>>,
+    free: Vec<u32>,
+}
+
+impl FileTable {
+    /// Makes a file and gives it a slot.
+    pub(super) fn add(&self, make: impl FnOnce(u32) -> FileInner) -> Arc<FileInner> {
+        let mut table = lock(&self.0);
+        let slot = table.free.pop().unwrap_or_else(|| {
+            table.slots.push(Weak::new());
+            (table.slots.len() - 1) as u32
+        });
+        let file = Arc::new(make(slot));
+        table.slots[slot as usize] = Arc::downgrade(&file);
+        file
+    }
+
+    pub(super) fn remove(&self, slot: u32) {
+        let mut table = lock(&self.0);
+        table.slots[slot as usize] = Weak::new();
+        table.free.push(slot);
+    }
+
+    pub(crate) fn get(&self, slot: u32) -> Option<Arc<FileInner>> {
+        lock(&self.0).slots.get(slot as usize)?.upgrade()
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        let table = lock(&self.0);
+        (table.slots.len() - table.free.len()) as u64
+    }
+}

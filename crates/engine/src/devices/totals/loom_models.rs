@@ -1,0 +1,75 @@
+//! Models of waiting for what other devices give back, for loom, which reports a waiter that nobody tells as a
+//! deadlock.
+//!
+//! Owns: the models. Does not own: the sums, the queues, the guard's formula.
+//! Invariants: no model gives anything back a second time.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+
+use loom::future::block_on;
+use loom::thread;
+
+use super::super::admission::AdmissionQueue;
+use super::*;
+use crate::policy::Room;
+
+/// Two devices that may have two pages between them, and each has one.
+struct World {
+    totals: DirtyTotals,
+    second: AdmissionQueue,
+}
+
+impl World {
+    fn new() -> Self {
+        let totals = DirtyTotals::default();
+        totals.divide(2, 1);
+        totals.hold(DeviceId(0), 1);
+        let second = AdmissionQueue::new();
+        second.set_room(&Room::UNLIMITED);
+        second.set_guard(1);
+        // Who has nothing gets what it asks for.
+        second.force(1);
+        Self { totals, second }
+    }
+
+    /// As `dirty::refresh_guard`: what the first leaves of the two.
+    fn refresh(&self) {
+        self.second.set_guard(2 - self.totals.held());
+    }
+
+    /// As `dirty::uncharge`.
+    fn give_back(&self) {
+        self.totals.let_go(DeviceId(0), 1);
+        if self.totals.anybody_waits() && self.second.waiting() > 0 {
+            self.refresh();
+        }
+    }
+
+    /// As `throttle::admit`.
+    async fn charge(&self) {
+        let waits = self.totals.waits();
+        let mut take = pin!(self.second.take(1));
+        let granted = std::future::poll_fn(|cx| {
+            let granted = take.as_mut().poll(cx);
+            if granted.is_pending() {
+                waits.is_queued();
+                self.refresh();
+            }
+            granted
+        });
+        assert_eq!(granted.await, Ok(()));
+    }
+}
+
+#[test]
+fn loom_who_waits_for_another_devices_page_is_told_or_sees_it() {
+    crate::sync::model(|| {
+        let world = Arc::new(World::new());
+        let writer = Arc::clone(&world);
+        let writer = thread::spawn(move || block_on(writer.charge()));
+        world.give_back();
+        writer.join().unwrap();
+    });
+}

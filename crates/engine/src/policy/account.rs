@@ -1,0 +1,109 @@
+//! A payer's account: what it dirtied and was not yet asked about.
+//!
+//! Owns: the account of an open file, when a question about it is due.
+//! Does not own: the pages of a CPU (`counters`), the question.
+//! Invariants: an account is opened when it is first asked for, so files that nobody writes have none; it is
+//! locked before the policy's memories.
+
+use std::sync::Mutex;
+
+use super::erased::Kept;
+use super::seam::{Admission, EXCEEDED_PAGES, Pace};
+use super::view::{PayerCounts, View};
+use super::{DeviceMemory, InForce};
+use crate::wait::lock;
+
+/// What is kept of a payer: an open file is one.
+#[derive(Default)]
+pub(crate) struct Payer(Mutex<Option<Account>>);
+
+/// What a machine has that a first allowance depends on.
+#[derive(Clone, Copy)]
+pub(crate) struct MachineSize {
+    pub(crate) memory_pages: u64,
+    pub(crate) cpus: u64,
+}
+
+struct Account {
+    unpaid_pages: u64,
+    payer_pages: u64,
+    memory: Kept,
+}
+
+impl Account {
+    fn new(in_force: &InForce, machine: MachineSize) -> Self {
+        let start = in_force.policy.start(machine.memory_pages, machine.cpus);
+        if in_force.cpu_pages() == 0 {
+            in_force.set_cpu_pages(start.cpu_pages);
+        }
+        Self { unpaid_pages: 0, payer_pages: start.payer_pages, memory: in_force.policy.new_payer() }
+    }
+
+    fn allowance(&self, exceeded: bool) -> u64 {
+        if exceeded { self.payer_pages.min(EXCEEDED_PAGES) } else { self.payer_pages }
+    }
+
+    /// What all payers of a CPU may dirty; where that is the only account it knows of devices that are over.
+    fn cpu_allowance(&self, in_force: &InForce, exceeded: bool) -> u64 {
+        let alone = self.payer_pages == u64::MAX;
+        if alone { in_force.cpu_pages().min(self.allowance(exceeded)) } else { in_force.cpu_pages() }
+    }
+}
+
+impl Payer {
+    fn with<T>(&self, in_force: &InForce, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
+        look(lock(&self.0).get_or_insert_with(|| Account::new(in_force, machine)))
+    }
+
+    /// How many pages the payer may dirty before a question is due.
+    pub(crate) fn allowance_pages(&self, in_force: &InForce, machine: MachineSize, exceeded: bool) -> u64 {
+        self.with(in_force, machine, |account| {
+            let left = account.allowance(exceeded).saturating_sub(account.unpaid_pages);
+            left.min(account.cpu_allowance(in_force, exceeded))
+        })
+    }
+
+    /// Adds pages to the account; whether a question is due now. `of_cpu` are the pages of all payers of this CPU.
+    pub(crate) fn is_due(
+        &self,
+        in_force: &InForce,
+        machine: MachineSize,
+        exceeded: bool,
+        (pages, of_cpu): (u64, u64),
+    ) -> bool {
+        self.with(in_force, machine, |account| {
+            account.unpaid_pages = account.unpaid_pages.saturating_add(pages);
+            account.unpaid_pages >= account.allowance(exceeded) || of_cpu >= account.cpu_allowance(in_force, exceeded)
+        })
+    }
+
+    /// Asks the policy what the payer does.
+    pub(crate) fn ask(
+        &self,
+        in_force: &InForce,
+        machine: MachineSize,
+        device: (&DeviceMemory, bool),
+        view: &mut View,
+        so_far: &PayerCounts,
+    ) -> (Admission, Pace) {
+        let (device, exceeded) = device;
+        self.with(in_force, machine, |account| {
+            view.payer = PayerCounts { dirtied: account.unpaid_pages, ..*so_far };
+            let mut pace = Pace {
+                payer_pages: account.payer_pages,
+                cpu_pages: in_force.cpu_pages(),
+                exceeded,
+                unpaid_pages: account.unpaid_pages,
+                start_background: false,
+            };
+            let payer = &mut *account.memory;
+            let admission = in_force.ask(device, |policy, device, shared| {
+                policy.admit(view, payer, &mut **device, &mut **shared, &mut pace)
+            });
+            account.payer_pages = pace.payer_pages;
+            account.unpaid_pages = pace.unpaid_pages;
+            in_force.set_cpu_pages(pace.cpu_pages);
+            (admission, pace)
+        })
+    }
+}

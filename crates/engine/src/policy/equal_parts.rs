@@ -1,0 +1,84 @@
+//! The engine's own policy: each device has an equal part of the dirty limit.
+//!
+//! A writer that finds no room in its device's part waits for that device alone, in order of asking. The flusher
+//! writes while what is dirty and not in flight exceeds a share of the part, a number of bytes, or what the device
+//! writes in a set time (`dirty_background_centisecs`; at once while its bandwidth is not known), whichever is least.
+//!
+//! Owns: the part, the thresholds. Does not own: the queue (`dirty`), the measuring of bandwidth.
+//! Invariants: looks at its device, the knobs and the number of devices alone.
+
+use super::seam::{
+    Admission, Asked, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
+};
+use super::view::View;
+use crate::settings::BackgroundShare;
+use crate::units::pages_in;
+
+/// The policy.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct EqualParts;
+
+/// Pages that are dirty and not in flight above which the flusher writes: the least of the thresholds.
+fn background_pages(view: &View) -> u64 {
+    let knobs = &view.knobs;
+    let pages = match knobs.device_background_bytes {
+        0 => view.part_pages * knobs.device_background_ratio / 100,
+        bytes => pages_in(bytes),
+    };
+    let in_time = || view.device().bandwidth.saturating_mul(knobs.background_centisecs) / 100;
+    if knobs.background_centisecs > 0 { pages.min(in_time()) } else { pages }
+}
+
+impl DevicePolicy for EqualParts {
+    type Payer = ();
+    type Device = ();
+    type Shared = ();
+
+    fn name(&self) -> &'static str {
+        "afflux"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            asked: Asked::Never,
+            shared_counters: false,
+            memory_guard: false,
+            background_share: BackgroundShare::OfLimit,
+        }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        0
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace::UNASKED
+    }
+
+    fn room(&self, view: &View, (): &mut ()) -> Room {
+        Room {
+            cost_max: Cost(view.part_pages + view.failed_room_pages),
+            prices: Prices::PAGES,
+            cause: PauseCause::DevicePart,
+            wake_above_pages: background_pages(view),
+        }
+    }
+
+    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+        Admission::Enter
+    }
+
+    fn completed(&self, _: &View, _: &Completed, (): &mut (), (): &mut ()) {}
+
+    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+        view.device().reclaimable > background_pages(view)
+    }
+
+    fn slice_bytes(&self, view: &View, (): &mut (), (): &mut ()) -> u64 {
+        view.knobs.slice_bytes
+    }
+
+    fn limits(&self, view: &View, (): &mut (), (): &mut ()) -> LimitPages {
+        LimitPages { dirty: view.part_pages, background: background_pages(view), bandwidth: None }
+    }
+}

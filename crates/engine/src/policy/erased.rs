@@ -1,0 +1,122 @@
+//! A policy whose types of memory the engine cannot name.
+//!
+//! Owns: the erased form of the trait, and that every policy has it.
+//! Does not own: the questions' meaning (`seam`).
+//! Invariants: memory is handed to the policy that made it.
+
+use std::any::Any;
+
+use super::seam::{Admission, Completed, DevicePolicy, DirtyFiles, LimitPages, Memory, Needs, Next, Pace, Room};
+use super::view::View;
+
+/// Memory of a policy that the engine keeps and cannot look into.
+pub(crate) type Kept = Box<dyn Any + Send>;
+
+/// A [`DevicePolicy`] without the types of its memory.
+pub trait AnyPolicy: Send + Sync + 'static {
+    /// [`DevicePolicy::name`].
+    fn name(&self) -> &'static str;
+    /// [`DevicePolicy::needs`].
+    fn needs(&self) -> Needs;
+    /// [`DevicePolicy::pause_ns_max`].
+    fn pause_ns_max(&self) -> u64;
+    /// [`DevicePolicy::start`].
+    fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
+    /// Memory of a new payer.
+    fn new_payer(&self) -> Box<dyn Any + Send>;
+    /// Memory of a new device.
+    fn new_device(&self) -> Box<dyn Any + Send>;
+    /// Memory of all together.
+    fn new_shared(&self) -> Box<dyn Any + Send>;
+    /// [`DevicePolicy::room`].
+    fn room(&self, view: &View, device: &mut dyn Any) -> Room;
+    /// [`DevicePolicy::admit`], with memory that this policy made.
+    fn admit(
+        &self,
+        view: &View,
+        payer: &mut dyn Any,
+        device: &mut dyn Any,
+        shared: &mut dyn Any,
+        pace: &mut Pace,
+    ) -> Admission;
+    /// [`DevicePolicy::completed`].
+    fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any);
+    /// [`DevicePolicy::over_background`].
+    fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool;
+    /// [`DevicePolicy::next`].
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
+    /// [`DevicePolicy::slice_bytes`].
+    fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
+    /// [`DevicePolicy::limits`].
+    fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages;
+}
+
+fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
+    memory.downcast_mut().unwrap_or_else(|| unreachable!("memory is handed to the policy that made it"))
+}
+
+impl<L: DevicePolicy> AnyPolicy for L {
+    fn name(&self) -> &'static str {
+        DevicePolicy::name(self)
+    }
+
+    fn needs(&self) -> Needs {
+        DevicePolicy::needs(self)
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        DevicePolicy::pause_ns_max(self)
+    }
+
+    fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
+        DevicePolicy::start(self, memory_pages, cpus)
+    }
+
+    fn new_payer(&self) -> Box<dyn Any + Send> {
+        Box::new(L::Payer::default())
+    }
+
+    fn new_device(&self) -> Box<dyn Any + Send> {
+        Box::new(L::Device::default())
+    }
+
+    fn new_shared(&self) -> Box<dyn Any + Send> {
+        Box::new(L::Shared::default())
+    }
+
+    fn room(&self, view: &View, device: &mut dyn Any) -> Room {
+        DevicePolicy::room(self, view, own(device))
+    }
+
+    fn admit(
+        &self,
+        view: &View,
+        payer: &mut dyn Any,
+        device: &mut dyn Any,
+        shared: &mut dyn Any,
+        pace: &mut Pace,
+    ) -> Admission {
+        let memory = Memory { payer: own(payer), device: own(device), shared: own(shared), pace };
+        DevicePolicy::admit(self, view, memory)
+    }
+
+    fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any) {
+        DevicePolicy::completed(self, view, done, own(device), own(shared));
+    }
+
+    fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool {
+        DevicePolicy::over_background(self, view, own(device), own(shared))
+    }
+
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
+        DevicePolicy::next(self, view, files, own(device), own(shared))
+    }
+
+    fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
+        DevicePolicy::slice_bytes(self, view, own(device), own(shared))
+    }
+
+    fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
+        DevicePolicy::limits(self, view, own(device), own(shared))
+    }
+}

@@ -1,0 +1,94 @@
+//! Policies: what a device's writers and its flusher are told to do, behind one seam.
+//!
+//! Owns: the seam, the view that is decided from, the policy in force with what it remembers of all devices, the
+//! engine's own policy, the tally of pauses.
+//! Does not own: carrying anything out (`throttle`, `writeback`); kernels' policies (`linux-policies`).
+//! Invariants: a policy is asked when a payer's allowance is used up, never on a hit. Its memory of a device is
+//! locked before its memory of all.
+
+mod account;
+mod equal_parts;
+mod erased;
+pub(crate) mod pauses;
+mod seam;
+mod view;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crate::rare::Looks;
+use crate::wait::lock;
+pub(crate) use account::{MachineSize, Payer};
+pub use equal_parts::EqualParts;
+pub use erased::AnyPolicy;
+pub(crate) use erased::Kept;
+pub use pauses::PauseStatus;
+pub use seam::{
+    Admission, Asked, Completed, Cost, DevicePolicy, DirtyFiles, EXCEEDED_PAGES, LimitPages, Memory, Needs, Next, Pace,
+    Pause, PauseCause, Prices, Room, Then, WokenBy,
+};
+pub use view::{DeviceCounts, Global, GlobalCounts, KnobValues, PayerCounts, Reads, View};
+
+/// The policy in force, with what it remembers of all devices together.
+pub(crate) struct InForce {
+    policy: Arc<dyn AnyPolicy>,
+    needs: Needs,
+    shared: Mutex<Kept>,
+    /// [`Pace::cpu_pages`].
+    cpu_pages: AtomicU64,
+    pub(crate) looks: Looks,
+}
+
+impl InForce {
+    pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
+        let (needs, shared) = (policy.needs(), Mutex::new(policy.new_shared()));
+        // Before anything is known of the machine the first pages of a CPU are asked about.
+        Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
+    }
+
+    pub(crate) fn needs(&self) -> &Needs {
+        &self.needs
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        self.policy.name()
+    }
+
+    pub(crate) fn pause_ns_max(&self) -> u64 {
+        self.policy.pause_ns_max()
+    }
+
+    pub(crate) fn new_device(&self) -> DeviceMemory {
+        DeviceMemory(Mutex::new(self.policy.new_device()))
+    }
+
+    /// Asks something about a device.
+    pub(crate) fn ask<T>(
+        &self,
+        device: &DeviceMemory,
+        question: impl FnOnce(&dyn AnyPolicy, &mut Kept, &mut Kept) -> T,
+    ) -> T {
+        self.looks.note();
+        let mut device = lock(&device.0);
+        let mut shared = lock(&self.shared);
+        question(&*self.policy, &mut device, &mut shared)
+    }
+
+    /// Asks what may be charged to a device: nothing that devices share is looked at.
+    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> Room {
+        self.policy.room(view, &mut **lock(&device.0))
+    }
+
+    fn cpu_pages(&self) -> u64 {
+        self.cpu_pages.load(Ordering::Relaxed)
+    }
+
+    fn set_cpu_pages(&self, pages: u64) {
+        if pages != self.cpu_pages() {
+            self.cpu_pages.store(pages, Ordering::Relaxed);
+        }
+    }
+}
+
+/// What the policy in force remembers of a device.
+pub(crate) struct DeviceMemory(Mutex<Kept>);

@@ -1,0 +1,254 @@
+//! Reading: hits at once, misses by bringing pages in.
+//!
+//! Owns: the loop from miss to hit.
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), frames (`reclaim`), how far ahead (`readahead`).
+//! Invariants: a page being read is in the index, so that one request serves all who want it. When a read fails, the
+//! reader that asked for it is told; others ask anew. Nobody waits for a read that nobody has submitted.
+
+mod fill;
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use frames::{FRAME_BYTES, FrameId};
+
+use crate::FILE_BYTES_MAX;
+use crate::base::Base;
+use crate::cache::PinnedPages;
+use crate::cache::hit::InPage;
+use crate::counters::Counter;
+use crate::devices::file::{FileInner, FileState};
+use crate::error::Error;
+use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
+use crate::platform::Platform;
+use crate::readahead::Bounds;
+use crate::reclaim::Reclaim;
+use crate::settings::Knob;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+
+/// What stands in the way of reading a page.
+enum Obstacle {
+    None,
+    /// The file is held for a change of shape.
+    Held,
+    /// A request that will change the page's state is in flight.
+    InFlight(FrameId),
+    /// The page has only some of its sectors.
+    Partial(FrameId),
+    Absent,
+}
+
+/// The mechanism.
+pub(crate) struct Reading<P: Platform> {
+    base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
+}
+
+/// Copies page by page up to the first that is not there; returns how many bytes.
+#[inline]
+pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
+    let (mut done, mut pages) = (0, 0);
+    while done < into.len() {
+        let at = InPage::first(offset + done as u64, into.len() - done);
+        if !base.cache.read_hit::<P>(&file.pages, at, &mut into[done..]) {
+            break;
+        }
+        done += at.len;
+        pages += 1;
+    }
+    base.local().count(Counter::ReadHitPages, pages);
+    done
+}
+
+/// How many of `len` bytes from `offset` on are in the file.
+#[inline]
+pub(crate) fn available(file: &FileInner, offset: u64, len: usize) -> usize {
+    file.size().saturating_sub(offset).min(len as u64) as usize
+}
+
+/// Whether a read up to `end` has used up what was read ahead.
+#[inline]
+pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
+    end > file.readahead_trigger.load(Ordering::Relaxed)
+}
+
+impl<P: Platform> Reading<P> {
+    pub(crate) fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>) -> Arc<Self> {
+        Arc::new(Self { base, reclaim })
+    }
+
+    /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
+    /// Waits for those that are not in the cache.
+    pub(crate) async fn read(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
+        check_range(offset, into.len())?;
+        let mut done = 0;
+        loop {
+            let want = available(file, offset, into.len());
+            if done >= want {
+                self.end_hit(file, offset, want);
+                return Ok(want);
+            }
+            done += copy_hits(&self.base, file, offset + done as u64, &mut into[done..want]);
+            if done < want {
+                let first = (offset + done as u64) / PAGE_BYTES;
+                let end = (offset + want as u64).div_ceil(PAGE_BYTES);
+                self.bring(file, first..end).await?;
+            }
+        }
+    }
+
+    /// The bytes where they are, if all of them are in the cache and guards do not hold too much already.
+    pub(crate) fn try_read_pinned(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        len: usize,
+    ) -> Option<PinnedPages> {
+        let want = available(file, offset, len);
+        let pages = self.pin(file, offset, want)?;
+        self.base.local().count(Counter::ReadHitPages, want.div_ceil(FRAME_BYTES) as u64);
+        self.end_hit(file, offset, want);
+        Some(pages)
+    }
+
+    fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
+        let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
+        PinnedPages::take(&self.base.cache, &file.pages, (offset, len), guards_max)
+    }
+
+    /// As [`Reading::read`], without the copy. Nothing when guards hold too much already, or the cache
+    /// is too small to hold the range at once: read it then.
+    pub(crate) async fn read_pinned(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        offset: u64,
+        len: usize,
+    ) -> Result<Option<PinnedPages>, Error> {
+        check_range(offset, len)?;
+        let tries = 16 + 2 * len / FRAME_BYTES;
+        for _ in 0..tries {
+            let want = available(file, offset, len);
+            if let Some(pages) = self.pin(file, offset, want) {
+                self.end_hit(file, offset, want);
+                return Ok(Some(pages));
+            }
+            let pages = FileInner::pages_of(&(offset..offset + want as u64));
+            let missing = pages.clone().find(|page| !self.is_there(file, *page));
+            match missing {
+                Some(page) => self.bring(file, page..pages.end).await?,
+                None => self.base.pass().await,
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_there(&self, file: &FileInner, page: u64) -> bool {
+        let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
+        frame.is_some_and(|frame| {
+            self.base.cache.pages.contains(frame) && self.base.cache.pages.word(frame).has(PRESENT | UPTODATE)
+        })
+    }
+
+    /// After a read: reads more ahead if it is time to.
+    fn end_hit(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize) {
+        if wants_more_ahead(file, offset + len as u64) {
+            self.read_ahead(file, offset..offset + len as u64);
+        }
+    }
+
+    /// A read of these bytes used up what was read ahead.
+    #[cold]
+    pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, read: Range<u64>) {
+        let bounds = self.readahead_bounds(file);
+        let ahead = {
+            let mut state = lock(&file.state);
+            let ahead = state.readahead.used(&FileInner::pages_of(&read), bounds);
+            set_trigger(file, &state);
+            ahead
+        };
+        self.fill_ahead(file, ahead);
+    }
+
+    /// What is read ahead is at most an eighth of the cache: more would push out what was read just
+    /// now, before its reader has seen it.
+    fn readahead_bounds(&self, file: &FileInner) -> Bounds {
+        let knob = file.device.knob(self.base.settings(), Knob::ReadaheadBytes) / PAGE_BYTES;
+        let size_max = knob.min(self.base.cache.total_pages() / 8);
+        Bounds { size_max, file_pages: file.size().div_ceil(PAGE_BYTES) }
+    }
+
+    /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
+    pub(crate) async fn bring(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
+        self.base.local().count(Counter::ReadMissPages, 1);
+        let obstacle = {
+            let state = lock(&file.state);
+            if state.discarded {
+                return Err(Error::Discarded);
+            }
+            self.obstacle(&state, file, pages.start)
+        };
+        match obstacle {
+            Obstacle::None => Ok(()),
+            Obstacle::Held => {
+                file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await;
+                Ok(())
+            }
+            Obstacle::InFlight(frame) => {
+                self.wait_for_page(file, pages.start, frame).await;
+                Ok(())
+            }
+            Obstacle::Partial(_) => self.merge(file, pages.start).await,
+            Obstacle::Absent => self.fill(file, pages).await,
+        }
+    }
+
+    fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
+        let Some(frame) = self.base.cache.frame_at(&file.pages, page) else {
+            return if state.holds > 0 { Obstacle::Held } else { Obstacle::Absent };
+        };
+        let word = self.base.cache.pages.word(frame);
+        if word.has(UPTODATE) {
+            Obstacle::None
+        } else if word.any(READING | WRITEBACK) {
+            Obstacle::InFlight(frame)
+        } else if state.holds > 0 {
+            Obstacle::Held
+        } else {
+            Obstacle::Partial(frame)
+        }
+    }
+
+    /// Waits until the frame is no longer that page with a request in flight.
+    pub(crate) async fn wait_for_page(&self, file: &FileInner, page: u64, frame: FrameId) {
+        let cache = &self.base.cache;
+        let identity = file.pages.identity(page);
+        cache
+            .page_queue(frame)
+            .until(|| {
+                let word = cache.pages.word(frame);
+                let same = word.has(PRESENT) && cache.pages.identity(frame) == identity;
+                (!(same && word.any(READING | WRITEBACK))).then_some(())
+            })
+            .await;
+    }
+}
+
+/// Whether the range can be a file's.
+fn check_range(offset: u64, len: usize) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= FILE_BYTES_MAX => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),
+    }
+}
+
+fn set_trigger(file: &FileInner, state: &FileState) {
+    let trigger = state.readahead.trigger().map_or(u64::MAX, |page| page.saturating_mul(PAGE_BYTES));
+    file.readahead_trigger.store(trigger, Ordering::Relaxed);
+}

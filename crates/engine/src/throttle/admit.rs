@@ -1,0 +1,220 @@
+//! Admission: what a writer does before it dirties pages, and after it has.
+//!
+//! Before, its pages are charged: by the device's admission queue, or by the policy's word where that is asked
+//! first ([`Asked::Before`]). After, a policy that wants to be asked then is asked if a question is due.
+//!
+//! Owns: when a payer is asked about, the carrying out of the answers.
+//! Does not own: the answers (`policy`), the queue (`dirty`).
+//! Invariants: no lock is held while the writer waits or writes. A device that keeps failing tells its writers.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::pause::NotedPause;
+use crate::base::Base;
+use crate::counters::Counter;
+use crate::devices::file::FileInner;
+use crate::devices::state::DeviceState;
+use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
+use crate::error::Error;
+use crate::platform::Platform;
+use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
+use crate::wait::either;
+use crate::writeback::Writeback;
+
+/// Most pages that are written between two questions to the policy, whatever it allows.
+const PIECE_PAGES_MAX: u64 = 64;
+
+/// Of an equal part, the most that is charged at a time.
+const PIECE_PART: u64 = 4;
+
+/// What follows an answer.
+enum Follows {
+    /// The payer goes on.
+    GoesOn,
+    /// It waits in the queue.
+    Queues,
+    /// It is asked about again.
+    AskAgain,
+}
+
+/// The mechanism.
+pub(crate) struct Throttle<P: Platform> {
+    pub(super) base: Base<P>,
+    writeback: Arc<Writeback<P>>,
+}
+
+impl<P: Platform> Throttle<P> {
+    pub(crate) fn new(base: Base<P>, writeback: Arc<Writeback<P>>) -> Self {
+        Self { base, writeback }
+    }
+
+    fn machine_size(&self) -> MachineSize {
+        MachineSize { memory_pages: self.base.devices.memory_pages(), cpus: self.base.platform.counters().threads() }
+    }
+
+    /// How many pages are charged and written at a time, at least 1: less when the limit is small, or the payer's
+    /// allowance nearly used up, so that it is not overrun.
+    pub(crate) fn piece_pages(&self, file: &FileInner) -> u64 {
+        let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
+        let pages = match policy.needs().asked {
+            Asked::Never => part,
+            Asked::Before | Asked::After => {
+                let exceeded = file.device.is_exceeded();
+                part.min(file.payer.allowance_pages(policy, self.machine_size(), exceeded))
+            }
+        };
+        pages.clamp(1, PIECE_PAGES_MAX)
+    }
+
+    /// Charges pages that the writer is about to dirty.
+    ///
+    /// # Errors
+    /// When it would have to wait for a device, or a file, that keeps failing.
+    pub(crate) async fn charge(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+        if self.base.devices.policy.needs().asked == Asked::Before {
+            failing::admit(&self.base.devices, file, pages).await?;
+            match self.admit(file, pages, pages).await? {
+                Follows::GoesOn | Follows::AskAgain if try_enter(&self.base.devices, &file.device, pages) => {
+                    return Ok(Charge::granted(&file.device, pages));
+                }
+                _ => {}
+            }
+        }
+        self.queue(file, pages).await
+    }
+
+    /// The writer has dirtied so many pages more: asks the policy if that is due, and does what it says.
+    ///
+    /// # Errors
+    /// As [`Throttle::charge`].
+    pub(crate) async fn balance(&self, file: &Arc<FileInner>, dirtied: u64) -> Result<(), Error> {
+        if dirtied == 0 || self.base.devices.policy.needs().asked != Asked::After {
+            return Ok(());
+        }
+        self.admit(file, dirtied, 0).await.map(drop)
+    }
+
+    /// Waits until pages fit in the device's admission queue.
+    async fn queue(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+        let (devices, device) = (&self.base.devices, &file.device);
+        loop {
+            failing::admit(devices, file, pages).await?;
+            if device.admission.try_take(pages) || try_take_anew(devices, device, pages) {
+                break;
+            }
+            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
+                return Err(error.into());
+            }
+            let cause = device.admission.cause(pages);
+            let _noted = NotedPause::begins(&*self.base.platform, device, cause, u64::MAX);
+            let waits = devices.totals.waits();
+            let mut take = pin!(device.admission.take(pages));
+            let granted = poll_fn(|cx| {
+                let granted = take.as_mut().poll(cx);
+                if granted.is_pending() {
+                    // Not before it is in the queue: the flusher asks who waits.
+                    device.flusher.raise();
+                    // Nor this: what others gave back until now was told to nobody.
+                    waits.is_queued();
+                    refresh_guard(devices, device);
+                }
+                granted
+            });
+            // If not, something failed: perhaps neither this file nor the device.
+            if granted.await.is_ok() {
+                break;
+            }
+        }
+        Ok(Charge::granted(device, pages))
+    }
+
+    /// Puts pages on the payer's account; asks about it if that is due, until it may go on or has to queue.
+    async fn admit(&self, file: &Arc<FileInner>, pages: u64, wanted: u64) -> Result<Follows, Error> {
+        if !self.is_due(file, pages) {
+            return Ok(Follows::GoesOn);
+        }
+        self.base.local().count(Counter::BalanceCalls, 1);
+        let device = &file.device;
+        let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };
+        loop {
+            let (admission, pace) = self.ask_about(file, &so_far);
+            so_far.pass = so_far.pass.saturating_add(1);
+            so_far.written_last = 0;
+            if pace.start_background {
+                self.writeback.start_background(device);
+            }
+            if admission == Admission::Enter {
+                return Ok(Follows::GoesOn);
+            }
+            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
+                return Err(error.into());
+            }
+            match self.carry_out(device, admission, &mut so_far).await {
+                Follows::AskAgain => {}
+                follows => return Ok(follows),
+            }
+        }
+    }
+
+    async fn carry_out(&self, device: &Arc<DeviceState>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
+        match admission {
+            Admission::Enter => Follows::GoesOn,
+            Admission::Wait => Follows::Queues,
+            Admission::WriteBack { pages } => {
+                so_far.written_last = self.writeback.write_back(device, pages).await;
+                so_far.written += so_far.written_last;
+                self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
+                Follows::AskAgain
+            }
+            Admission::Pause(pause) => {
+                self.pause(device, pause).await;
+                if pause.then == Then::Return { Follows::GoesOn } else { Follows::AskAgain }
+            }
+        }
+    }
+
+    /// Adds to the payer's account; whether the policy is to be asked now. A CPU's account is settled
+    /// whenever any payer's is.
+    fn is_due(&self, file: &FileInner, pages: u64) -> bool {
+        let local = self.base.local();
+        let of_cpu = local.owe(pages);
+        let exceeded = file.device.is_exceeded();
+        let due = file.payer.is_due(&self.base.devices.policy, self.machine_size(), exceeded, (pages, of_cpu));
+        if due {
+            local.pay();
+        }
+        due
+    }
+
+    /// Takes a snapshot and has the policy decide from it.
+    fn ask_about(&self, file: &FileInner, so_far: &PayerCounts) -> (Admission, Pace) {
+        let (device, policy) = (&file.device, &self.base.devices.policy);
+        let mut view = self.base.devices.view_of(device, self.base.moment());
+        let exceeded = device.is_exceeded();
+        let (admission, pace) =
+            file.payer.ask(policy, self.machine_size(), (&device.memory, exceeded), &mut view, so_far);
+        if let Admission::Pause(pause) = admission {
+            let (name, max) = (policy.name(), policy.pause_ns_max());
+            assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
+        }
+        device.set_exceeded(pace.exceeded);
+        let (reads, local) = (view.reads(), self.base.local());
+        local.count(Counter::BalancePasses, 1);
+        local.count(Counter::BalanceGlobalReads, reads.global);
+        local.count(Counter::BalanceDirtyReads, reads.dirty);
+        local.count(Counter::BalanceDeviceReads, reads.device);
+        (admission, pace)
+    }
+
+    /// Waits as the policy says, and notes it.
+    async fn pause(&self, device: &DeviceState, pause: Pause) {
+        let noted = NotedPause::begins(&*self.base.platform, device, pause.cause, pause.ns);
+        let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
+        match pause.woken_by {
+            WokenBy::Time => ends.await,
+            WokenBy::CongestionClears => either(self.base.devices.congestion_clears(), &mut ends).await,
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! A line before a gate: what there is only so much of, granted in order of asking.
+//!
+//! Owns: the line, its order, the waiting; the plainest gate, that of countable permits.
+//! Does not own: what a gate counts and when something fits (`dirty` has one in cost units).
+//! Invariants: nobody passes while somebody waits. Who leaves the line gives back what was granted to it and was
+//! not yet taken, and those behind move up.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{self, Mutex, MutexGuard};
+
+/// What lets through, in amounts.
+pub(crate) trait Gate {
+    /// Why those in the line are sent away.
+    type Refusal: Copy;
+
+    /// Whether so much fits now.
+    fn fits(&self, amount: u64) -> bool;
+
+    /// It went through.
+    fn enter(&mut self, amount: u64);
+
+    /// It came back.
+    fn leave(&mut self, amount: u64);
+
+    /// Nobody waits now.
+    fn line_is_empty(&mut self) {}
+}
+
+/// A gate and who waits before it.
+pub(crate) struct Line<G: Gate> {
+    state: Mutex<LineState<G>>,
+    waiting: AtomicUsize,
+}
+
+struct LineState<G: Gate> {
+    gate: G,
+    queue: VecDeque<Waiting<G::Refusal>>,
+    next_ticket: u64,
+}
+
+struct Waiting<E> {
+    ticket: u64,
+    amount: u64,
+    waker: Waker,
+    outcome: Option<Result<(), E>>,
+}
+
+impl<G: Gate> LineState<G> {
+    /// Those in the line that were answered only have yet to notice it.
+    fn nobody_waits(&self) -> bool {
+        self.queue.iter().all(|waiting| waiting.outcome.is_some())
+    }
+
+    fn try_enter(&mut self, amount: u64) -> bool {
+        let free = self.gate.fits(amount) && self.nobody_waits();
+        if free {
+            self.gate.enter(amount);
+        }
+        free
+    }
+
+    /// Grants from the front as far as it goes.
+    fn grant(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        for waiting in self.queue.iter_mut().filter(|waiting| waiting.outcome.is_none()) {
+            if !self.gate.fits(waiting.amount) {
+                break;
+            }
+            self.gate.enter(waiting.amount);
+            waiting.outcome = Some(Ok(()));
+            woken.push(waiting.waker.clone());
+        }
+        self.settle();
+        woken
+    }
+
+    fn settle(&mut self) {
+        if self.nobody_waits() {
+            self.gate.line_is_empty();
+        }
+    }
+}
+
+impl<G: Gate> Line<G> {
+    pub(crate) fn before(gate: G) -> Self {
+        let state = LineState { gate, queue: VecDeque::new(), next_ticket: 0 };
+        Self { state: Mutex::new(state), waiting: AtomicUsize::new(0) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, LineState<G>> {
+        sync::lock(&self.state)
+    }
+
+    /// Takes `amount` if it is there and nobody waits for it.
+    pub(crate) fn try_take(&self, amount: u64) -> bool {
+        self.state().try_enter(amount)
+    }
+
+    /// Changes the gate, and takes `amount` if it is there then and nobody waits for it.
+    pub(crate) fn try_take_after(&self, amount: u64, change: impl FnOnce(&mut G)) -> bool {
+        let mut state = self.state();
+        change(&mut state.gate);
+        let taken = state.try_enter(amount);
+        state.settle();
+        taken
+    }
+
+    /// Takes `amount` past the line if the gate lets it in for another reason.
+    pub(crate) fn try_pass(&self, amount: u64, may: impl FnOnce(&G) -> bool) -> bool {
+        let mut state = self.state();
+        let passes = may(&state.gate);
+        if passes {
+            state.gate.enter(amount);
+        }
+        passes
+    }
+
+    /// Takes `amount` whether it fits or not: for what has to go on whatever the gate says.
+    pub(crate) fn force(&self, amount: u64) {
+        self.state().gate.enter(amount);
+    }
+
+    /// Waits for `amount` in turn; fails when [`Line::fail`] says so meanwhile.
+    pub(crate) fn take(&self, amount: u64) -> Take<'_, G> {
+        Take { line: self, amount, ticket: None }
+    }
+
+    pub(crate) fn give_back(&self, amount: u64) {
+        self.change(|gate| gate.leave(amount));
+    }
+
+    /// Changes the gate; lets through those who fit then.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut G)) {
+        let woken = {
+            let mut state = self.state();
+            change(&mut state.gate);
+            state.grant()
+        };
+        wake(woken);
+    }
+
+    /// Changes what only those who come later see.
+    pub(crate) fn adjust(&self, change: impl FnOnce(&mut G)) {
+        change(&mut self.state().gate);
+    }
+
+    /// Looks at the gate.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&G) -> T) -> T {
+        look(&self.state().gate)
+    }
+
+    /// Ends the waiting of everybody who waits now.
+    pub(crate) fn fail(&self, error: G::Refusal) {
+        let woken: Vec<Waker> = {
+            let mut state = self.state();
+            let left = state.queue.iter_mut().filter(|waiting| waiting.outcome.is_none());
+            left.map(|waiting| {
+                waiting.outcome = Some(Err(error));
+                waiting.waker.clone()
+            })
+            .collect()
+        };
+        wake(woken);
+    }
+
+    /// How many are waiting.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Relaxed)
+    }
+}
+
+fn wake(wakers: Vec<Waker>) {
+    for waker in wakers {
+        waker.wake();
+    }
+}
+
+/// Waiting in a line.
+pub(crate) struct Take<'a, G: Gate> {
+    line: &'a Line<G>,
+    amount: u64,
+    ticket: Option<u64>,
+}
+
+impl<G: Gate> Future for Take<'_, G> {
+    type Output = Result<(), G::Refusal>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let line = self.line;
+        let mut state = line.state();
+        let Some(ticket) = self.ticket else {
+            if state.try_enter(self.amount) {
+                return Poll::Ready(Ok(()));
+            }
+            let ticket = state.next_ticket;
+            state.next_ticket += 1;
+            let waker = cx.waker().clone();
+            state.queue.push_back(Waiting { ticket, amount: self.amount, waker, outcome: None });
+            line.waiting.fetch_add(1, Ordering::Relaxed);
+            self.ticket = Some(ticket);
+            return Poll::Pending;
+        };
+        let Some(at) = state.queue.iter().position(|waiting| waiting.ticket == ticket) else {
+            return Poll::Pending;
+        };
+        match state.queue[at].outcome {
+            Some(outcome) => {
+                state.queue.remove(at);
+                line.waiting.fetch_sub(1, Ordering::Relaxed);
+                self.ticket = None;
+                Poll::Ready(outcome)
+            }
+            None => {
+                state.queue[at].waker.clone_from(cx.waker());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl<G: Gate> Drop for Take<'_, G> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut state = self.line.state();
+            let at = state.queue.iter().position(|waiting| waiting.ticket == ticket);
+            if let Some(waiting) = at.and_then(|at| state.queue.remove(at)) {
+                self.line.waiting.fetch_sub(1, Ordering::Relaxed);
+                if matches!(waiting.outcome, Some(Ok(()))) {
+                    state.gate.leave(waiting.amount);
+                }
+            }
+            state.grant()
+        };
+        wake(woken);
+    }
+}
+
+/// A number of things that are alike, such as a device's requests: nobody is ever refused.
+pub(crate) struct Permits(Line<Count>);
+
+struct Count {
+    used: u64,
+    limit: u64,
+}
+
+impl Gate for Count {
+    type Refusal = Infallible;
+
+    /// More than the limit is let through alone.
+    fn fits(&self, amount: u64) -> bool {
+        self.used == 0 || self.used + amount <= self.limit
+    }
+
+    fn enter(&mut self, amount: u64) {
+        self.used += amount;
+    }
+
+    fn leave(&mut self, amount: u64) {
+        debug_assert!(self.used >= amount, "gave back more than was taken");
+        self.used = self.used.saturating_sub(amount);
+    }
+}
+
+impl Permits {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self(Line::before(Count { used: 0, limit }))
+    }
+
+    /// Takes `amount` if it is there and nobody waits for it.
+    pub(crate) fn try_take(&self, amount: u64) -> bool {
+        self.0.try_take(amount)
+    }
+
+    /// Waits for `amount` in turn.
+    pub(crate) async fn take(&self, amount: u64) {
+        match self.0.take(amount).await {
+            Ok(()) => {}
+        }
+    }
+
+    pub(crate) fn give_back(&self, amount: u64) {
+        self.0.give_back(amount);
+    }
+
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.0.change(|count| count.limit = limit);
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u64 {
+        self.0.look(|count| count.used)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.waiting()
+    }
+}

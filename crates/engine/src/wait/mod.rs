@@ -1,0 +1,271 @@
+//! Waiting: the few shapes of it that the engine has.
+//!
+//! Owns: queues of wakers, single answers, lines in which those who come first are served first (`line`).
+//! Does not own: conditions; whoever waits says what for, whoever changes it wakes.
+//! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one. It
+//! leaves nothing behind: what waits is bounded by who waits, however long nothing happens.
+//! No lock of this module is held while a waker runs.
+
+mod line;
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
+use crate::sync::{self, Mutex};
+pub(crate) use line::{Gate, Line, Permits, Take};
+
+/// Locks one of the engine's ordinary mutexes.
+pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tasks to wake, in order of asking. The first, mostly the only one, costs no memory of its own.
+#[derive(Default)]
+struct Wakers {
+    first: Option<Place>,
+    /// By ticket, all above the first's.
+    more: Vec<Place>,
+    tickets: u64,
+}
+
+/// One waiter's.
+struct Place {
+    ticket: u64,
+    waker: Waker,
+}
+
+impl Wakers {
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.more.len()
+    }
+
+    /// Gives the waiter a place, unless the one that it had is still there. Whether it is a new one.
+    fn add(&mut self, ticket: &mut Option<u64>, waker: &Waker) -> bool {
+        if let Some(place) = ticket.and_then(|ticket| self.place(ticket)) {
+            place.waker.clone_from(waker);
+            return false;
+        }
+        self.tickets += 1;
+        *ticket = Some(self.tickets);
+        let place = Place { ticket: self.tickets, waker: waker.clone() };
+        if self.first.is_none() {
+            self.first = Some(place);
+        } else {
+            self.more.push(place);
+        }
+        true
+    }
+
+    fn place(&mut self, ticket: u64) -> Option<&mut Place> {
+        if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
+            return self.first.as_mut();
+        }
+        let at = self.more.binary_search_by_key(&ticket, |place| place.ticket).ok()?;
+        self.more.get_mut(at)
+    }
+
+    /// Takes the waiter's place from it; to be dropped without a lock held.
+    fn remove(&mut self, ticket: u64) -> Option<Place> {
+        if self.first.as_ref().is_some_and(|first| first.ticket == ticket) {
+            let next = (!self.more.is_empty()).then(|| self.more.remove(0));
+            return std::mem::replace(&mut self.first, next);
+        }
+        let at = self.more.binary_search_by_key(&ticket, |place| place.ticket).ok()?;
+        Some(self.more.remove(at))
+    }
+
+    /// All of them, which nobody has a place among any more.
+    fn take(&mut self) -> impl Iterator<Item = Place> + use<> {
+        self.first.take().into_iter().chain(std::mem::take(&mut self.more))
+    }
+}
+
+/// That what somebody may wait for has changed, and whoever asks from now on sees it: one fence for
+/// all queues that are woken for it.
+pub(crate) struct Changed(());
+
+impl Changed {
+    pub(crate) fn now() -> Self {
+        fence(Ordering::SeqCst);
+        Self(())
+    }
+}
+
+/// Tasks that wait for something to change.
+#[derive(Default)]
+pub(crate) struct WaitQueue {
+    wakers: Mutex<Wakers>,
+    waiting: AtomicUsize,
+}
+
+impl WaitQueue {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    /// Waits until `ready` returns something. It is asked now and after each wake-up. Who stops waiting
+    /// leaves nothing behind.
+    pub(crate) async fn until<T>(&self, mut ready: impl FnMut() -> Option<T>) -> T {
+        let mut waiter = Waiter { queue: self, ticket: None };
+        poll_fn(|cx| {
+            if let Some(value) = ready() {
+                return Poll::Ready(value);
+            }
+            waiter.register(cx);
+            fence(Ordering::SeqCst);
+            // A change between the question and the registration would otherwise be missed.
+            ready().map_or(Poll::Pending, Poll::Ready)
+        })
+        .await
+    }
+
+    /// Wakes everybody. Cheap when nobody waits.
+    pub(crate) fn wake_all(&self) {
+        self.wake_for(&Changed::now());
+    }
+
+    /// As [`WaitQueue::wake_all`], for a change that has been fenced.
+    #[inline]
+    pub(crate) fn wake_for(&self, _changed: &Changed) {
+        if self.waiting.load(Ordering::SeqCst) > 0 {
+            self.wake_waiting();
+        }
+    }
+
+    fn wake_waiting(&self) {
+        let woken = {
+            let mut wakers = sync::lock(&self.wakers);
+            self.waiting.store(0, Ordering::SeqCst);
+            wakers.take()
+        };
+        woken.for_each(|place| place.waker.wake());
+    }
+}
+
+/// Somebody who waits, and may have a place in the queue.
+struct Waiter<'a> {
+    queue: &'a WaitQueue,
+    ticket: Option<u64>,
+}
+
+impl Waiter<'_> {
+    fn register(&mut self, cx: &Context<'_>) {
+        let mut wakers = sync::lock(&self.queue.wakers);
+        if wakers.add(&mut self.ticket, cx.waker()) {
+            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Waiter<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        // Zero is from a wake-up after it got its place: there is none to give back.
+        if self.queue.waiting.load(Ordering::Relaxed) > 0 {
+            let mut wakers = sync::lock(&self.queue.wakers);
+            let place = wakers.remove(ticket);
+            self.queue.waiting.store(wakers.len(), Ordering::SeqCst);
+            drop(wakers);
+            drop(place);
+        }
+    }
+}
+
+/// A value that arrives once and can be read by many.
+pub(crate) struct Answer<T>(Mutex<AnswerState<T>>);
+
+struct AnswerState<T> {
+    value: Option<T>,
+    wakers: Wakers,
+}
+
+impl<T: Clone> Answer<T> {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self(Mutex::new(AnswerState { value: None, wakers: Wakers::default() })))
+    }
+
+    pub(crate) fn give(&self, value: T) {
+        let woken = {
+            let mut state = sync::lock(&self.0);
+            state.value.get_or_insert(value);
+            state.wakers.take()
+        };
+        woken.for_each(|place| place.waker.wake());
+    }
+
+    pub(crate) fn taken(&self) -> Option<T> {
+        sync::lock(&self.0).value.clone()
+    }
+
+    pub(crate) async fn wait(&self) -> T {
+        let mut asker = Asker { answer: self, ticket: None };
+        poll_fn(|cx| {
+            let mut state = sync::lock(&self.0);
+            match &state.value {
+                Some(value) => Poll::Ready(value.clone()),
+                None => {
+                    state.wakers.add(&mut asker.ticket, cx.waker());
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Somebody who waits for an answer.
+struct Asker<'a, T> {
+    answer: &'a Answer<T>,
+    ticket: Option<u64>,
+}
+
+impl<T> Drop for Asker<'_, T> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let place = sync::lock(&self.answer.0).wakers.remove(ticket);
+        drop(place);
+    }
+}
+
+/// Waits for whichever ends first; drops the other.
+pub(crate) async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    poll_fn(|cx| {
+        if one.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        other.as_mut().poll(cx)
+    })
+    .await;
+}
+
+/// A signal for one task: set by anybody, taken by its owner.
+pub(crate) struct Signal {
+    queue: WaitQueue,
+    set: AtomicBool,
+}
+
+impl Signal {
+    pub(crate) fn new() -> Self {
+        Self { queue: WaitQueue::new(), set: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn raise(&self) {
+        if !self.set.swap(true, Ordering::AcqRel) {
+            self.queue.wake_all();
+        }
+    }
+
+    /// Takes the signal; waits for it, or until `timeout` ends.
+    pub(crate) async fn wait_or(&self, timeout: impl Future<Output = ()>) {
+        either(self.queue.until(|| self.set.swap(false, Ordering::AcqRel).then_some(())), timeout).await;
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+use std::pin::Pin;
+use std::sync::atomic::AtomicU32;
+use std::task::Wake;
+
+use super::*;
+
+#[derive(Default)]
+struct Count(AtomicU32);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn poll<F: Future>(future: Pin<&mut F>, count: &Arc<Count>) -> Poll<F::Output> {
+    let waker = Waker::from(Arc::clone(count));
+    future.poll(&mut Context::from_waker(&waker))
+}
+
+fn woken(count: &Count) -> u32 {
+    count.0.load(Ordering::Relaxed)
+}
+
+#[test]
+fn permits_are_granted_in_order_of_asking() {
+    let permits = Permits::new(10);
+    assert!(permits.try_take(8));
+    let (large, small) = (Arc::new(Count::default()), Arc::new(Count::default()));
+    let mut first = Box::pin(permits.take(5));
+    let mut second = Box::pin(permits.take(1));
+    assert!(poll(first.as_mut(), &large).is_pending());
+    assert!(poll(second.as_mut(), &small).is_pending(), "no overtaking, though one would fit");
+    assert!(!permits.try_take(1));
+    permits.give_back(2);
+    assert_eq!((woken(&large), woken(&small)), (0, 0), "6 used, 5 do not fit");
+    permits.give_back(1);
+    assert_eq!((woken(&large), woken(&small)), (1, 0), "5 used and 5 granted");
+    assert_eq!(poll(first.as_mut(), &large), Poll::Ready(()));
+    assert!(poll(second.as_mut(), &small).is_pending());
+    permits.give_back(5);
+    assert_eq!(poll(second.as_mut(), &small), Poll::Ready(()));
+    assert_eq!(permits.used(), 6);
+}
+
+#[test]
+fn a_dropped_waiter_gives_its_grant_to_the_next() {
+    let permits = Permits::new(1);
+    assert!(permits.try_take(1));
+    let count = Arc::new(Count::default());
+    let mut first = Box::pin(permits.take(1));
+    let mut second = Box::pin(permits.take(1));
+    assert!(poll(first.as_mut(), &count).is_pending());
+    assert!(poll(second.as_mut(), &count).is_pending());
+    permits.give_back(1);
+    assert_eq!(woken(&count), 1);
+    drop(first);
+    assert_eq!(woken(&count), 2);
+    assert_eq!(poll(second.as_mut(), &count), Poll::Ready(()));
+    assert_eq!((permits.used(), permits.waiting()), (1, 0));
+}
+
+#[test]
+fn a_newcomer_is_served_though_an_answered_waiter_has_not_looked_yet() {
+    let permits = Permits::new(4);
+    assert!(permits.try_take(4));
+    let count = Arc::new(Count::default());
+    let mut slow = Box::pin(permits.take(1));
+    assert!(poll(slow.as_mut(), &count).is_pending());
+    permits.give_back(4);
+    let mut newcomer = Box::pin(permits.take(1));
+    assert_eq!(poll(newcomer.as_mut(), &count), Poll::Ready(()));
+}
+
+#[test]
+fn more_than_the_limit_is_let_through_alone() {
+    let permits = Permits::new(4);
+    assert!(permits.try_take(9));
+    assert!(!permits.try_take(1));
+    permits.give_back(9);
+    assert!(permits.try_take(1));
+}
+
+#[test]
+fn an_answer_is_given_once_and_read_by_all() {
+    let answer = Answer::new();
+    let count = Arc::new(Count::default());
+    let mut early = Box::pin(answer.wait());
+    assert!(poll(early.as_mut(), &count).is_pending());
+    answer.give(1);
+    answer.give(2);
+    assert_eq!(poll(early.as_mut(), &count), Poll::Ready(1));
+    let mut late = Box::pin(answer.wait());
+    assert_eq!(poll(late.as_mut(), &count), Poll::Ready(1));
+}
+
+#[test]
+fn a_raised_signal_is_taken_once() {
+    let signal = Signal::new();
+    signal.raise();
+    signal.raise();
+    let count = Arc::new(Count::default());
+    assert!(poll(Box::pin(signal.wait_or(std::future::pending())).as_mut(), &count).is_ready());
+    let mut again = Box::pin(signal.wait_or(std::future::pending()));
+    assert!(poll(again.as_mut(), &count).is_pending());
+    signal.raise();
+    assert_eq!(woken(&count), 1);
+    assert!(poll(again.as_mut(), &count).is_ready());
+}
+
+#[test]
+fn who_stops_waiting_leaves_nothing_behind() {
+    let (queue, answer, signal) = (WaitQueue::new(), Answer::<()>::new(), Signal::new());
+    for _ in 0..100 {
+        // A task each: the next one's waker is not this one's.
+        let count = Arc::new(Count::default());
+        assert!(poll(Box::pin(queue.until(|| None::<()>)).as_mut(), &count).is_pending());
+        assert!(poll(Box::pin(answer.wait()).as_mut(), &count).is_pending());
+        assert!(poll(Box::pin(signal.wait_or(std::future::pending())).as_mut(), &count).is_pending());
+        assert_eq!(Arc::strong_count(&count), 1, "nobody keeps the waker of a task that went away");
+    }
+    assert_eq!(sync::lock(&queue.wakers).len(), 0);
+    assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
+    assert_eq!(sync::lock(&answer.0).wakers.len(), 0);
+}
+
+#[test]
+fn those_who_stay_are_woken_in_order_of_asking_whoever_leaves() {
+    // Who of five leaves, in every combination.
+    for leaving in 0..32_u32 {
+        let queue = WaitQueue::new();
+        let counts: Vec<_> = (0..5).map(|_| Arc::new(Count::default())).collect();
+        let mut waiting: Vec<_> = counts.iter().map(|_| Some(Box::pin(queue.until(|| None::<()>)))).collect();
+        for (waiter, count) in waiting.iter_mut().zip(&counts) {
+            assert!(poll(waiter.as_mut().unwrap().as_mut(), count).is_pending());
+        }
+        for (at, waiter) in waiting.iter_mut().enumerate() {
+            if leaving & 1 << at != 0 {
+                *waiter = None;
+            }
+        }
+        // Asked again it keeps its place.
+        for (waiter, count) in waiting.iter_mut().zip(&counts) {
+            assert!(waiter.as_mut().is_none_or(|waiter| poll(waiter.as_mut(), count).is_pending()));
+        }
+        let tickets: Vec<u64> = {
+            let wakers = sync::lock(&queue.wakers);
+            wakers.first.iter().chain(&wakers.more).map(|place| place.ticket).collect()
+        };
+        let expected: Vec<u64> = (0..5).filter(|at| leaving & 1 << at == 0).map(|at| at + 1).collect();
+        assert_eq!(tickets, expected);
+        queue.wake_all();
+        let left = |at: usize| u32::from(leaving & 1 << at == 0);
+        assert!(counts.iter().enumerate().all(|(at, count)| woken(count) == left(at)), "{leaving:b}");
+        // Who was woken and leaves takes nobody else's place.
+        let late = Arc::new(Count::default());
+        let mut later = Box::pin(queue.until(|| None::<()>));
+        assert!(poll(later.as_mut(), &late).is_pending());
+        drop(waiting);
+        queue.wake_all();
+        assert_eq!(woken(&late), 1);
+    }
+}

@@ -1,0 +1,147 @@
+//! Requests of writeback: taking one, submitting it, giving it back; calls without data; holds.
+//!
+//! Owns: the order of asking for requests, the counting of what is in flight, holds that stop submission for a file.
+//! Does not own: which pages a request carries (`batch`), what its end means for them (`complete`).
+//! Invariants: a request that is counted is given back once. While a hold lives nothing of its file is submitted.
+
+use std::sync::Arc;
+
+use super::Writeback;
+use super::batch::Run;
+use super::complete::WriteEnds;
+use crate::counters::Counter;
+use crate::devices::Kind;
+use crate::devices::file::FileInner;
+use crate::devices::state::DeviceState;
+use crate::error::DeviceError;
+use crate::memory::FrameMemory;
+use crate::platform::Platform;
+use crate::request::{Completion, Operation, Request};
+use crate::settings::Knob;
+use crate::wait::{Answer, lock};
+
+/// How many requests a waiter may still take as one who has waited.
+#[derive(Default)]
+pub(super) struct Batch(u32);
+
+impl<P: Platform> Writeback<P> {
+    /// Waits for a request to write with. A waiter that had to wait then takes up to a batch without waiting.
+    pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch) {
+        let settings = self.base.settings();
+        let depth = device.write_depth(settings);
+        let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
+        batch.0 = batch.0.saturating_sub(1);
+        if !extra && !device.try_count_write(depth, depth) {
+            let free = || {
+                let depth = device.write_depth(settings);
+                device.try_count_write(depth, depth).then_some(())
+            };
+            device.write_ended.until(free).await;
+            batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
+        }
+        let counted = CountedWrite { device, writeback: self };
+        device.slots.take(1).await;
+        std::mem::forget(counted);
+    }
+
+    /// Takes a request to write with if there is one.
+    pub(super) fn try_acquire_request(&self, device: &DeviceState) -> bool {
+        // The slot first: a write that was counted and gets none would look like congestion that clears.
+        if !device.slots.try_take(1) {
+            return false;
+        }
+        let depth = device.write_depth(self.base.settings());
+        let counted = device.try_count_write(depth, depth);
+        if !counted {
+            device.slots.give_back(1);
+        }
+        counted
+    }
+
+    /// The request has ended, or was not needed.
+    pub(super) fn release_request(&self, device: &DeviceState) {
+        device.slots.give_back(1);
+        self.uncount_write(device);
+    }
+
+    fn uncount_write(&self, device: &DeviceState) {
+        if device.uncount_write(device.write_depth(self.base.settings())) {
+            self.base.devices.congestion_cleared();
+        }
+        device.write_ended.wake_all();
+    }
+
+    pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) {
+        let Run { offset, len, memory, sequence, pages, continues } = run;
+        let (device, now) = (&file.device, self.base.now());
+        device.writeback_begins(pages);
+        device.request_begins(Kind::Write, u64::from(len), now);
+        let runs = i64::from(!continues);
+        device.admission.add_runs(runs);
+        let local = self.base.local();
+        local.count(Counter::WriteRequests, 1);
+        local.count(Counter::PageOut, u64::from(len));
+        let ends = WriteEnds { writeback: Arc::clone(self), file: Arc::clone(file), sequence, runs, submitted: now };
+        let operation = Operation::Write { offset, len };
+        device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
+    }
+
+    /// Carries out an operation without data and waits for it.
+    pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
+        let answer = Answer::new();
+        let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: Arc::clone(&answer) };
+        file.device.request_begins(Kind::Other, 0, self.base.now());
+        file.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, None));
+        answer.wait().await
+    }
+
+    /// Stops submission for a file and waits until nothing of it is in flight.
+    pub(crate) async fn hold(&self, file: &Arc<FileInner>) -> Hold<P> {
+        lock(&file.state).holds += 1;
+        let hold = Hold { file: Arc::clone(file), platform: Arc::clone(&self.base.platform) };
+        file.queue.until(|| (!lock(&file.state).in_flight()).then_some(())).await;
+        hold
+    }
+}
+
+/// A request counted and not yet got: its waiter may go away.
+struct CountedWrite<'a, P: Platform> {
+    device: &'a DeviceState,
+    writeback: &'a Writeback<P>,
+}
+
+impl<P: Platform> Drop for CountedWrite<'_, P> {
+    fn drop(&mut self) {
+        self.writeback.uncount_write(self.device);
+    }
+}
+
+/// While it lives nothing of the file is submitted.
+pub(crate) struct Hold<P: Platform> {
+    file: Arc<FileInner>,
+    platform: Arc<P>,
+}
+
+impl<P: Platform> Drop for Hold<P> {
+    fn drop(&mut self) {
+        {
+            let mut state = lock(&self.file.state);
+            state.holds -= 1;
+            self.file.requeue(&mut state, self.platform.now());
+        }
+        self.file.queue.wake_all();
+    }
+}
+
+struct CallEnds<P: Platform> {
+    writeback: Arc<Writeback<P>>,
+    file: Arc<FileInner>,
+    answer: Arc<Answer<Result<(), DeviceError>>>,
+}
+
+impl<P: Platform> Completion for CallEnds<P> {
+    fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        self.file.device.request_ends(Kind::Other, 0, result.is_ok(), self.writeback.base.now());
+        self.answer.give(result);
+    }
+}

@@ -1,0 +1,236 @@
+//! A file's turn to be written: the steps that the flushers, drivers from outside and writers that write back
+//! themselves all take.
+//!
+//! Owns: taking a file off its list, writing a run of it, putting it where its next turn will be looked for.
+//! Does not own: which reason comes next (`schedule`), the run (`batch`), requests (`requests`).
+//! Invariants: a run is claimed only with a request in hand. A file that was taken is put back: dropping a
+//! [`Taken`] does it.
+
+use std::sync::Arc;
+
+use super::Writeback;
+use super::batch::{Claim, claim};
+use super::requests::Batch;
+use crate::cache::nodes::Tag;
+use crate::counters::Counter;
+use crate::devices::FlushReason;
+use crate::devices::file::{FileInner, FileState, PutBack};
+use crate::devices::state::{DeviceId, DeviceState};
+use crate::platform::{Nanos, Platform};
+use crate::rare::Rare;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+
+/// When to come back to pages that somebody was copying to.
+const BUSY_NS: u64 = 50_000;
+
+/// Whether a step waits for a request.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Patience {
+    /// It does.
+    Wait,
+    /// It gives up where the queue is congested.
+    Try,
+}
+
+/// What a step came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Step {
+    /// A run is on its way.
+    Wrote {
+        /// Its pages.
+        pages: u64,
+        /// Its bytes.
+        bytes: u64,
+    },
+    /// The queue is congested.
+    Congested,
+    /// Nothing of the file can be written now.
+    Ended,
+}
+
+/// What a file's last step left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Left {
+    /// There may be more to write.
+    More,
+    /// Nothing that is not in flight.
+    Nothing,
+    /// Only pages that somebody is copying to.
+    Busy,
+    /// The file failed lately, and is left alone for now but for syncs.
+    Paused,
+}
+
+/// A file that has its turn.
+pub struct Taken {
+    open: Option<Arc<FileInner>>,
+    device: Arc<DeviceState>,
+    reason: FlushReason,
+    left: Left,
+    taken_at: Nanos,
+    batch: Batch,
+}
+
+impl Taken {
+    /// The device it is on.
+    pub fn device(&self) -> DeviceId {
+        self.device.id
+    }
+
+    /// Whether a sync waits that this turn is not for.
+    pub(super) fn yields_to_sync(&self) -> bool {
+        self.reason != FlushReason::Sync && self.device.sync_waiting()
+    }
+
+    pub(super) fn state_of_device(&self) -> &DeviceState {
+        &self.device
+    }
+
+    fn tag(&self) -> Tag {
+        if self.reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty }
+    }
+
+    /// Whether the file pauses after a failure: then it is written for a sync only.
+    fn pauses(&self, state: &FileState, now: Nanos) -> bool {
+        self.reason != FlushReason::Sync && state.backs_off(now)
+    }
+
+    /// Ends the turn at once if the file pauses after a failure.
+    pub(super) fn pauses_now(&mut self, now: Nanos) -> bool {
+        let Some(file) = self.open.clone() else { return true };
+        let pauses = self.pauses(&lock(&file.state), now);
+        if pauses {
+            self.left = Left::Paused;
+        }
+        pauses
+    }
+
+    /// Puts the file where its next turn will be looked for.
+    fn close(&mut self, now: Nanos, how: PutBack) {
+        let Some(file) = self.open.take() else { return };
+        self.device.turn_ends();
+        let mut state = lock(&file.state);
+        let busy_until = now.after(BUSY_NS);
+        if self.reason == FlushReason::Sync {
+            match self.left {
+                Left::More => self.device.queue_sync(&file, &mut state),
+                Left::Busy => self.device.queue_sync_later(&file, &mut state, busy_until),
+                Left::Nothing | Left::Paused => {}
+            }
+            return;
+        }
+        if self.reason != FlushReason::Retry {
+            // Taken off its list by this turn; a writer that dirtied it meanwhile relied on that.
+            state.queued = false;
+        }
+        match self.left {
+            Left::Busy => file.come_back(&mut state, busy_until),
+            Left::More if self.reason == FlushReason::Retry => file.come_back(&mut state, now),
+            // What is left waits for a completion or a release, which queue the file.
+            Left::Nothing if state.in_flight() || state.holds > 0 => {}
+            Left::More | Left::Nothing | Left::Paused => file.requeue_as(&mut state, now, how),
+        }
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let now = self.taken_at;
+        self.close(now, PutBack::More);
+    }
+}
+
+impl<P: Platform> Writeback<P> {
+    /// Gives the next file of the reason's list its turn.
+    pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<Taken> {
+        let file = device.next_file(reason)?;
+        self.base.local().count(Counter::FlusherTurns, 1);
+        device.turn_begins();
+        match reason {
+            FlushReason::Sync => lock(&file.state).sync_queued = false,
+            FlushReason::Retry => lock(&file.state).retry_queued = false,
+            // These keep their mark until the turn ends.
+            FlushReason::Background | FlushReason::Expired { .. } => {}
+        }
+        Some(Taken {
+            open: Some(file),
+            device: Arc::clone(device),
+            reason,
+            left: Left::More,
+            taken_at: self.base.now(),
+            batch: Batch::default(),
+        })
+    }
+
+    /// Writes the file's next run, at most so many bytes but at least a page, as one request.
+    pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut Taken, bytes_max: u64, patience: Patience) -> Step {
+        let Some(file) = taken.open.clone() else { return Step::Ended };
+        let device = &file.device;
+        match patience {
+            Patience::Wait => {
+                self.acquire_request(device, &mut taken.batch).await;
+                while self.base.cache.rare.strikes(Rare::SlotTaken) {
+                    self.release_request(device);
+                    self.base.pass().await;
+                    self.acquire_request(device, &mut taken.batch).await;
+                }
+            }
+            Patience::Try if device.is_congested() || !self.try_acquire_request(device) => return Step::Congested,
+            Patience::Try => {}
+        }
+        let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max.max(PAGE_BYTES)) as u32;
+        let claimed = {
+            let mut state = lock(&file.state);
+            // A write of this turn may have failed: what is left waits for the pause, too.
+            if taken.pauses(&state, self.base.now()) {
+                None
+            } else {
+                Some(claim(&file, &mut state, taken.tag(), request_max))
+            }
+        };
+        taken.left = match claimed {
+            Some(Claim::Run(run)) => {
+                let (pages, bytes) = (run.pages, u64::from(run.len));
+                taken.left = Left::More;
+                self.submit_write(&file, run);
+                self.base.platform.between_requests().await;
+                return Step::Wrote { pages, bytes };
+            }
+            Some(Claim::Nothing) => Left::Nothing,
+            Some(Claim::Busy) => Left::Busy,
+            None => Left::Paused,
+        };
+        self.release_request(device);
+        Step::Ended
+    }
+
+    /// Ends the file's turn.
+    pub(crate) fn put_back(&self, mut taken: Taken, how: PutBack) {
+        taken.close(self.base.now(), how);
+    }
+
+    /// Writes up to so many pages of the device in a writer's place, waiting for requests; returns
+    /// how many. Ends early when there is nothing more that can be written now.
+    pub(crate) async fn write_back(self: &Arc<Self>, device: &Arc<DeviceState>, pages: u64) -> u64 {
+        let mut written = 0;
+        // A file has more turns than one only if it gave pages in the last.
+        let mut turns_left = device.unclean_count();
+        while written < pages && turns_left > 0 {
+            let Some(mut taken) = self.take(device, FlushReason::Background) else {
+                break;
+            };
+            let before = written;
+            while written < pages {
+                let bytes_max = crate::units::bytes_of(pages - written);
+                match self.write_run(&mut taken, bytes_max, Patience::Wait).await {
+                    Step::Wrote { pages, .. } => written += pages,
+                    _ => break,
+                }
+            }
+            self.put_back(taken, PutBack::More);
+            turns_left -= usize::from(written == before);
+        }
+        written
+    }
+}

@@ -1,0 +1,191 @@
+//! Writing: overwrites of dirty pages at once, everything else under the file's lock.
+//!
+//! Owns: what a write needs before it takes the file's lock: room in the dirty budget, space on the
+//! device, frames, the rest of a sector it covers in part.
+//! Does not own: what it then does to each page (`page`), the copy (`cache::hit`), the flusher.
+//! Invariants: what is needed is got before the lock is taken; under it nothing waits. Bytes are
+//! charged before they are dirtied and marked dirty before the write is acknowledged.
+
+mod page;
+mod space;
+
+use std::sync::Arc;
+
+use self::page::Means;
+use crate::base::Base;
+use crate::cache::hit::InPage;
+use crate::counters::Counter;
+use crate::devices::file::FileInner;
+use crate::error::Error;
+use crate::platform::Platform;
+use crate::rare::Rare;
+use crate::reading::Reading;
+use crate::reclaim::{Reclaim, Spare};
+use crate::throttle::Throttle;
+use crate::units::PAGE_BYTES;
+use crate::wait::lock;
+use crate::writeback::Writeback;
+
+/// Why a piece stopped before its end.
+enum Stop {
+    Done,
+    /// More frames are needed than were taken.
+    Frames,
+    /// The page has to be read, or a request for it to end, first.
+    Page(u64),
+    /// A copy into the page, or out of it, is in progress.
+    Busy,
+    /// The file is being cut at this moment.
+    Cutting,
+    Discarded,
+}
+
+/// The mechanism.
+pub(crate) struct Writing<P: Platform> {
+    base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
+    reading: Arc<Reading<P>>,
+    writeback: Arc<Writeback<P>>,
+    throttle: Throttle<P>,
+}
+
+/// Whether the device can keep a file with these bytes.
+fn check_range(file: &FileInner, offset: u64, len: usize) -> Result<(), Error> {
+    match offset.checked_add(len as u64) {
+        Some(end) if end <= file.bytes_max => Ok(()),
+        _ => Err(Error::OutOfRange { offset, len: len as u64, max: file.bytes_max }),
+    }
+}
+
+/// Overwrites the bytes if all of them are in pages that are dirty already; says how many, from the first on.
+/// That is all of them or none, unless one of several pages was taken by a flusher or a reader in this very moment.
+#[inline]
+pub(crate) fn overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
+    if check_range(file, offset, from.len()).is_err() {
+        return 0;
+    }
+    let at = InPage::first(offset, from.len());
+    if at.len == from.len() && !from.is_empty() {
+        let hit = base.cache.overwrite_hit::<P>(&file.pages, at, from);
+        base.local().count(Counter::WriteHitPages, u64::from(hit));
+        return if hit { from.len() } else { 0 };
+    }
+    if !could_overwrite(base, file, offset, from.len()) {
+        return 0;
+    }
+    overwrite_hits(base, file, offset, from)
+}
+
+fn could_overwrite<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, len: usize) -> bool {
+    let mut done = 0;
+    while done < len {
+        let at = InPage::first(offset + done as u64, len - done);
+        if !base.cache.could_overwrite(&file.pages, at) {
+            return false;
+        }
+        done += at.len;
+    }
+    true
+}
+
+/// Overwrites page by page up to the first for which that changes more than bytes; returns how many bytes.
+#[inline]
+fn overwrite_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, from: &[u8]) -> usize {
+    let (mut done, mut pages) = (0, 0);
+    while done < from.len() {
+        let at = InPage::first(offset + done as u64, from.len() - done);
+        if !base.cache.overwrite_hit::<P>(&file.pages, at, &from[done..]) {
+            break;
+        }
+        done += at.len;
+        pages += 1;
+    }
+    base.local().count(Counter::WriteHitPages, pages);
+    done
+}
+
+impl<P: Platform> Writing<P> {
+    pub(crate) fn new(
+        base: Base<P>,
+        reclaim: Arc<Reclaim<P>>,
+        reading: Arc<Reading<P>>,
+        writeback: Arc<Writeback<P>>,
+    ) -> Arc<Self> {
+        let throttle = Throttle::new(base.clone(), Arc::clone(&writeback));
+        Arc::new(Self { base, reclaim, reading, writeback, throttle })
+    }
+
+    /// [`Engine::write`](crate::Engine::write).
+    pub(crate) async fn write(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<(), Error> {
+        check_range(file, offset, from.len())?;
+        let mut done = 0;
+        while done < from.len() {
+            done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);
+            if done < from.len() {
+                let piece = &from[done..from.len().min(done + self.piece_bytes(file))];
+                done += self.write_piece(file, offset + done as u64, piece).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn piece_bytes(&self, file: &FileInner) -> usize {
+        let pages = if self.base.cache.rare.strikes(Rare::SmallPiece) { 1 } else { self.throttle.piece_pages(file) };
+        (pages * PAGE_BYTES) as usize
+    }
+
+    /// Writes at least one byte of the piece; returns how many.
+    async fn write_piece(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<usize, Error> {
+        let range = offset..offset + from.len() as u64;
+        let pages = FileInner::pages_of(&range);
+        let count = pages.end - pages.start;
+        let mut charge = self.throttle.charge(file, count).await?;
+        self.reserve_space(file, &range).await?;
+        let (mut done, mut frames_min, mut brought) = (0, 0, false);
+        loop {
+            let left = FileInner::pages_of(&(offset + done as u64..range.end));
+            let lacking = if std::mem::take(&mut brought) {
+                // Frames for the others might be had only by evicting this page again, for ever.
+                usize::from(self.needs_frame(file, left.start))
+            } else {
+                left.filter(|page| self.needs_frame(file, *page)).count().max(frames_min)
+            };
+            let mut spare = match lacking {
+                0 => Spare::none(&self.base.cache),
+                // A part of the cache at a time, so that many writers in a small one all get on.
+                _ => self.reclaim.take_frames(lacking.min((self.base.cache.total_pages() / 16).max(1) as usize)).await,
+            };
+            self.base.rare_yield().await;
+            let (more, stop) = self.write_pages(
+                file,
+                offset + done as u64,
+                &from[done..],
+                Means { spare: &mut spare, charge: &mut charge },
+            );
+            drop(spare);
+            done += more;
+            match stop {
+                Stop::Done => break,
+                Stop::Discarded => return Err(Error::Discarded),
+                Stop::Frames if done > 0 => break,
+                Stop::Frames => frames_min = 1,
+                Stop::Page(page) => {
+                    self.reading.bring(file, page..page + 1).await?;
+                    brought = true;
+                }
+                Stop::Cutting => file.queue.until(|| (!lock(&file.state).cutting).then_some(())).await,
+                Stop::Busy => self.base.pass().await,
+            }
+        }
+        let dirtied = charge.spent();
+        drop(charge);
+        file.device.wake_flusher_if_over();
+        self.throttle.balance(file, dirtied).await?;
+        Ok(done)
+    }
+
+    fn needs_frame(&self, file: &FileInner, page: u64) -> bool {
+        let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
+        frame.is_none_or(|frame| !self.base.cache.pages.contains(frame) || self.base.cache.pages.word(frame).stable())
+    }
+}
