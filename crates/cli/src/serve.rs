@@ -24,13 +24,14 @@ use std::{process, thread};
 use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
+use frontend::Peer;
 use frontend_nfs::{Admission, Server};
 use platform_linux::{
     Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
     RefusedConnection, ServeHandle, ServeLimits, connections_max, handle_key, host_device, peers_are_identified, serve,
 };
 use rustix::process::geteuid;
-use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Peer, Volume};
+use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 
 use crate::args;
 use crate::cache_size::HostMemory;

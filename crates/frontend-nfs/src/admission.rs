@@ -5,7 +5,7 @@
 //! to be in their credentials: that proves nothing.
 //! Invariants: a peer of which nothing is known is refused, unless everybody is admitted.
 
-use volume::Peer;
+use frontend::Peer;
 
 const ROOT: u32 = 0;
 

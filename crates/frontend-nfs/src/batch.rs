@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
+use frontend::{Output, Segment};
 use futures_util::task::AtomicWaker;
-use volume::Segment;
 
 use crate::record::MARK_BYTES;
 use crate::reply::{Data, Reply};
@@ -130,7 +130,7 @@ impl Batch {
     }
 
     /// Moves everything to `output`. The bytes count as outstanding from here on.
-    pub(crate) fn hand_out(&mut self, output: &mut Vec<Segment>) {
+    pub(crate) fn hand_out(&mut self, output: &mut dyn Output) {
         if self.len() == 0 {
             return;
         }
@@ -152,6 +152,8 @@ impl Batch {
             output.push(Segment::Bytes(headers.slice(from..)));
         }
         self.insert_bytes = 0;
+        // Records carry their own lengths: those of one poll leave together.
+        output.end_reply();
     }
 }
 

@@ -16,9 +16,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
+use frontend::{Machine, Output, ProtocolError};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use volume::{Machine, Platform, ProtocolError, Segment};
+use volume::Platform;
 
 use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
@@ -320,7 +321,7 @@ impl<P: Platform> Machine for Connection<P> {
         self.records.lacking(input)
     }
 
-    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
         let turn_over = self.start_calls();
         let outstanding = self.batch.outstanding().bytes();
         if self.records.waiting() > 0 && !turn_over {
@@ -371,7 +372,7 @@ impl<P: Platform> Drop for Connection<P> {
         if !self.changing.is_empty() {
             let mut changing = std::mem::take(&mut self.changing);
             let rest = async move { while changing.next().await.is_some() {} };
-            self.server.volume.engine().platform().spawn("nfs calls without a connection", rest);
+            self.server.volume.run_to_the_end("nfs calls without a connection", rest);
         }
     }
 }

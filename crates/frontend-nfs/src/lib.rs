@@ -9,7 +9,7 @@
 //! Both programs are served on one connection, so that one port without a port mapper is enough. A
 //! [`Server`] is what all connections share; [`Server::connection`] gives the [`Machine`] of one.
 //!
-//! [`Machine`]: volume::Machine
+//! [`Machine`]: frontend::Machine
 
 #![forbid(unsafe_code)]
 

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::{Buf, Bytes, BytesMut};
-use volume::ProtocolError;
+use frontend::ProtocolError;
 
 use crate::limits::WRITE_BYTES_MAX;
 

@@ -5,7 +5,7 @@
 //! Invariants: a reply is one whole record, its mark patched when its length is known.
 
 use bytes::Bytes;
-use volume::read::SharedPages;
+use volume::PinnedPages;
 use volume::{Attributes, Before, Consistency, Kind, ReadBytes, Timestamp};
 
 use crate::record;
@@ -23,7 +23,7 @@ const REPLY_BYTES_USUAL: usize = 384;
 /// File bytes at the end of a READ's reply.
 pub(crate) enum Data {
     /// In page frames.
-    Pages(SharedPages),
+    Pages(PinnedPages),
     /// In memory of their own.
     Copied(Bytes),
 }

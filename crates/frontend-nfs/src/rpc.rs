@@ -4,6 +4,8 @@
 //! Does not own: programs and procedures, record marks.
 //! Invariants: a credential is read only within its own bytes; nothing is allocated for a header.
 
+use frontend::{Caller, GROUPS_MAX};
+
 use crate::xdr::{Reader, Writer, XdrError};
 
 const CALL: u32 = 0;
@@ -14,30 +16,9 @@ const AUTH_SYS: u32 = 1;
 /// Most bytes of a credential or a verifier (RFC 5531, section 8.2).
 const AUTH_BYTES_MAX: usize = 400;
 const MACHINE_NAME_BYTES_MAX: usize = 255;
-/// Most supplementary groups that AUTH_SYS carries.
-pub const GROUPS_MAX: usize = 16;
 
 /// The flavours of credentials that are taken, in the order in which MOUNT offers them.
 pub(crate) const FLAVOURS: [u32; 2] = [AUTH_SYS, AUTH_NONE];
-
-/// Who says to have sent a call. Nothing is checked yet: files are used as the serving user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Caller {
-    /// AUTH_NONE: nobody in particular.
-    Anonymous,
-    /// AUTH_SYS: what the client's kernel or library claims.
-    User {
-        /// The user's number.
-        uid: u32,
-        /// The primary group's number.
-        gid: u32,
-        /// Supplementary groups; those from `group_count` on are 0.
-        groups: [u32; GROUPS_MAX],
-        /// How many groups there are.
-        group_count: u8,
-    },
-}
 
 /// The header of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,7 +6,8 @@
 
 use std::sync::Arc;
 
-use volume::{Peer, Platform, Volume};
+use frontend::Peer;
+use volume::{Platform, Volume};
 
 use crate::admission::Admission;
 use crate::calls::{Calls, Event};

@@ -1,7 +1,7 @@
 //! Sockets for protocol machines: listeners, connections, serving.
 //!
 //! Owns: the module's parts; see each.
-//! Does not own: protocols: a connection moves bytes between a socket and a `volume::Machine`.
+//! Does not own: protocols: a connection moves bytes between a socket and a `frontend::Machine`.
 //! Invariants: page frames go to the kernel where they are, without a copy, and are let go when sent.
 
 mod connection;

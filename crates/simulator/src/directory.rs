@@ -288,7 +288,7 @@ impl Directory for MemoryTree {
         self.with(node, |_, _| {
             Ok(PathLimits {
                 links_max: u32::MAX,
-                name_max: volume::names::NAME_BYTES_MAX as u32,
+                name_max: volume::NAME_BYTES_MAX as u32,
                 no_trunc: true,
                 case_insensitive: false,
                 case_preserving: true,

@@ -2,47 +2,37 @@
 //!
 //! Owns: what a front end sees of the files: identity, attributes coherent with unwritten data, names.
 //! Does not own: pages and writing back (the engine), protocols (front ends), the host's calls (the
-//! world's [`Directory`]).
-//! Invariants: nothing outside the exported directories is reachable; a handle names one object for as
-//! long as that lives, and nothing afterwards.
+//! world's [`Directory`]), connections and callers (`frontend`).
+//! Invariants: imports run one way: `tree`, the seam below; `objects`, what is kept; `volume`, which puts the parts
+//! together; then the operations in `handles`, `names`, `data` and `coherence`. Nothing outside the
+//! exported directories is reachable; a handle names one object for as long as that lives, and nothing
+//! afterwards.
 #![forbid(unsafe_code)]
 
-mod attributes;
+mod coherence;
 mod data;
-mod directory;
-mod entries;
 mod error;
-mod handle;
-mod inode;
-mod list;
-mod listing;
-mod location;
-pub mod machine;
-mod name_cache;
-pub mod names;
-pub mod read;
-mod resolve;
-mod search;
-mod settle;
-mod sync;
-mod table;
+mod handles;
+mod lock;
+mod names;
+mod objects;
 mod task;
-mod tend;
-mod usage;
+mod tree;
 mod volume;
 
-pub use attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
-pub use data::{ReadBytes, ReadResult};
-pub use directory::{
+pub use data::read_write::{ReadBytes, ReadResult};
+pub use engine::{PinnedPages, Platform};
+pub use error::VolumeError;
+pub use names::entries::CreateHow;
+pub use names::list::{DirectoryEntry, Listing};
+pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey};
+pub use objects::inode::Inode;
+pub use tree::attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
+pub use tree::directory::{
     Change, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, New, NewDevice,
     Node, PathLimits, Pending, Removed, Renamed, Space, SpecialKind, Stat,
 };
-pub use engine::Platform;
-pub use entries::CreateHow;
-pub use error::VolumeError;
-pub use handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, IDENTITY_BYTES_MAX, Identity};
-pub use inode::Inode;
-pub use list::{DirectoryEntry, Listing};
-pub use listing::Window;
-pub use machine::{Machine, Peer, ProtocolError, Segment};
+pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
+pub use tree::names::NAME_BYTES_MAX;
+pub use tree::window::Window;
 pub use volume::Volume;

@@ -24,7 +24,7 @@ struct Row {
 }
 
 /// `platform-linux` and `simulator` never see each other, and `simulator` sees nothing that runs in it;
-/// front ends see `volume` only; nobody sees `cli` or `checker`. Tests of a front end need a world to run in, so they may see one.
+/// front ends see `volume` and `frontend` only; nobody sees `cli` or `checker`. Tests of a front end need a world to run in, so they may see one.
 const TABLE: &[Row] = &[
     Row { name: "frames", ours: &[], ours_in_tests: &[], others: Some(&["rustix", "thiserror"]) },
     Row {
@@ -39,15 +39,16 @@ const TABLE: &[Row] = &[
         ours_in_tests: &["frames", "simulator", "platform-linux"],
         others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
+    Row { name: "frontend", ours: &["volume"], ours_in_tests: &[], others: Some(&["bytes", "thiserror"]) },
     Row {
         name: "platform-linux",
-        ours: &["engine", "volume"],
+        ours: &["engine", "frontend", "volume"],
         ours_in_tests: &["frames"],
         others: Some(&["bytes", "futures-util", "io-uring", "libc", "rustix", "siphasher", "thiserror"]),
     },
     Row {
         name: "simulator",
-        ours: &["engine", "frames", "linux-policies", "volume"],
+        ours: &["engine", "frames", "frontend", "linux-policies", "volume"],
         ours_in_tests: &["reference"],
         others: Some(&["bytes", "bytesize", "thiserror", "toml"]),
     },
@@ -66,7 +67,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "frontend-nfs",
-        ours: &["volume"],
+        ours: &["frontend", "volume"],
         ours_in_tests: &["engine", "frames", "platform-linux", "nfs-client"],
         others: Some(&["bytes", "futures-util", "thiserror"]),
     },
@@ -75,6 +76,7 @@ const TABLE: &[Row] = &[
         ours: &[
             "engine",
             "frames",
+            "frontend",
             "frontend-nfs",
             "lab",
             "linux-policies",
@@ -107,6 +109,7 @@ const OPTIONAL: &[Row] = &[
         ours: &[
             "engine",
             "frames",
+            "frontend",
             "frontend-nfs",
             "linux-policies",
             "nfs-client",

@@ -49,6 +49,7 @@ const SIMULATED: &[(&[&str], &str)] = &[
 const BANS: &[Bans] = &[
     Bans { place: "crates/engine/src/", paths: PURE },
     Bans { place: "crates/volume/src/", paths: PURE },
+    Bans { place: "crates/frontend/src/", paths: PURE },
     Bans { place: "crates/frontend-nfs/src/", paths: PURE },
     Bans { place: "crates/reference/src/", paths: PURE },
     Bans { place: "crates/simulator/src/", paths: SIMULATED },

@@ -64,3 +64,35 @@ fn counts_what_the_world_holds_and_wakes_when_it_lets_go() {
     output.clear();
     assert_eq!((outstanding.bytes(), woken.0.load(Ordering::Relaxed)), (0, 1));
 }
+
+/// How many bytes there were at each end.
+#[derive(Default)]
+struct Ends {
+    bytes: usize,
+    ends: Vec<usize>,
+}
+
+impl Output for Ends {
+    fn push(&mut self, segment: Segment) {
+        self.bytes += segment.len();
+    }
+
+    fn end_reply(&mut self) {
+        self.ends.push(self.bytes);
+    }
+}
+
+#[test]
+fn what_is_handed_out_ends_where_its_last_record_does() {
+    let mut batch = Batch::default();
+    let mut output = Ends::default();
+    batch.hand_out(&mut output);
+    assert!(output.ends.is_empty(), "nothing was handed out");
+    batch.writer.raw(b"head");
+    batch.data(Data::Copied(Bytes::from(vec![2; 8192])));
+    batch.record(Bytes::from_static(b"last"));
+    batch.hand_out(&mut output);
+    batch.writer.raw(b"next");
+    batch.hand_out(&mut output);
+    assert_eq!(output.ends, [4 + 8192 + 4, 4 + 8192 + 4 + 4]);
+}

@@ -26,7 +26,7 @@ type Made<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
 pub(crate) fn try_lookup<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let directory = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
-    let name = reader.opaque(volume::names::NAME_BYTES_MAX).ok()?;
+    let name = reader.opaque(volume::NAME_BYTES_MAX).ok()?;
     let (inode, attributes) = volume.try_lookup(&directory, name)?;
     let of_directory = volume.try_attributes(&directory)?;
     let start = batch.writer.len();

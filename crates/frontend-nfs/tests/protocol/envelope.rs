@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use engine::settings::Knob;
+use frontend::{Machine, Segment};
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::{Opaque, Pack};
-use volume::{Machine, Segment};
 
 use crate::peer::{MOUNT, NFS, Peer, accepted, call_record, flat, marked, packed, unpacked};
 use crate::world::{CLIENT, World};

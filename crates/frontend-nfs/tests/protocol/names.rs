@@ -4,8 +4,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::task::{Context, Waker};
 
 use engine::settings::Knob;
+use frontend::Machine;
 use nfs3_types::nfs3::*;
-use volume::Machine;
 
 use crate::peer::{NFS, Peer, accepted, call_record, flat, marked, packed};
 use crate::world::{CLIENT, World};

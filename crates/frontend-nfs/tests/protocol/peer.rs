@@ -7,6 +7,7 @@ use std::task::Poll;
 
 use bytes::BytesMut;
 use engine::{Nanos, Platform};
+use frontend::{Machine, ProtocolError, Segment};
 use frontend_nfs::Connection;
 use nfs3_types::nfs3::nfs_fh3;
 use nfs3_types::rpc::{
@@ -14,7 +15,6 @@ use nfs3_types::rpc::{
 };
 use nfs3_types::xdr_codec::{Opaque, Pack, Unpack};
 use platform_linux::LinuxPlatform;
-use volume::{Machine, ProtocolError, Segment};
 
 use crate::world::World;
 

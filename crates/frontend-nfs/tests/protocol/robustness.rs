@@ -4,9 +4,9 @@ use std::task::{Context, Waker};
 
 use bytes::Bytes;
 use engine::settings::Knob;
+use frontend::{Machine, Segment};
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::Opaque;
-use volume::{Machine, Segment};
 
 use crate::peer::{MOUNT, NFS, Peer, call_record, marked, packed};
 use crate::world::{CLIENT, World};

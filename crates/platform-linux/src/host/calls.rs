@@ -31,7 +31,7 @@ pub(super) fn error_of(errno: Errno) -> VolumeError {
         Errno::FBIG | Errno::OVERFLOW => VolumeError::TooLarge,
         Errno::ROFS => VolumeError::ReadOnly,
         Errno::STALE => VolumeError::Stale,
-        Errno::NAMETOOLONG => VolumeError::NameTooLong { bytes: volume::names::NAME_BYTES_MAX },
+        Errno::NAMETOOLONG => VolumeError::NameTooLong { bytes: volume::NAME_BYTES_MAX },
         Errno::XDEV => VolumeError::CrossDevice,
         Errno::MLINK => VolumeError::TooManyLinks,
         Errno::LOOP => VolumeError::Symlink,
@@ -137,7 +137,7 @@ pub(super) fn space(fd: BorrowedFd<'_>) -> Result<Space, VolumeError> {
 
 pub(super) fn path_limits(fd: BorrowedFd<'_>) -> Result<PathLimits, VolumeError> {
     let stat = fstatvfs(fd).map_err(error_of)?;
-    let name_max = stat.f_namemax.min(volume::names::NAME_BYTES_MAX as u64);
+    let name_max = stat.f_namemax.min(volume::NAME_BYTES_MAX as u64);
     Ok(PathLimits {
         // What ext4 takes, the smallest among usual file systems; others say so when it is passed.
         links_max: 65_000,

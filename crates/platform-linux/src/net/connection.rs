@@ -17,9 +17,9 @@ use std::task::{Context, Poll};
 
 use bytes::BytesMut;
 use engine::Nanos;
+use frontend::{Machine, Segment};
 use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
-use volume::{Machine, Segment};
 
 use super::serve::{Phase, Place};
 use super::socket::{Outgoing, Pending, Received, Socket, receive, send};

@@ -13,13 +13,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use frontend::Peer;
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, bind, connect, getpeername, getsockname, listen,
     shutdown, socket_with, sockopt,
 };
-use volume::Peer;
 
 use super::owner::SocketOwners;
 

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use engine::{Nanos, Platform};
+use frontend::{Machine, Peer};
 use rustix::io::Errno;
-use volume::{Machine, Peer};
 
 use super::connection::Connection;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, counted_as};

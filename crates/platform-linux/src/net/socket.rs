@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use bytes::BytesMut;
+use frontend::Segment;
 use rustix::io::Errno;
-use volume::Segment;
 
 use super::serve::Place;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec, Message, Owner};

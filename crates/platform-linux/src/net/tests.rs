@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use bytes::{Buf, Bytes, BytesMut};
 use engine::{Nanos, Platform};
-use volume::{Machine, ProtocolError, Segment};
+use frontend::{Machine, Output, ProtocolError, Segment};
 
 use super::*;
 use crate::platform::{IoChoice, LinuxPlatform, Reactors};
@@ -97,7 +97,7 @@ impl Machine for Echo {
         header(input).map_or(8, |(len, _)| (8 + len).saturating_sub(input.len()))
     }
 
-    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
         if self.calls.is_empty() {
             return Poll::Pending;
         }
@@ -750,7 +750,7 @@ impl Machine for Pages {
         8
     }
 
-    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()> {
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
         let Some(call) = self.calls.front_mut() else { return Poll::Pending };
         let pages = std::task::ready!(call.as_mut().poll(cx));
         self.calls.pop_front();

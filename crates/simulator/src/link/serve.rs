@@ -10,7 +10,7 @@ use std::future::{Future, poll_fn};
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use volume::{Machine, ProtocolError, Segment};
+use frontend::{Machine, ProtocolError, Segment};
 
 use super::stream::LinkEnd;
 

@@ -13,12 +13,13 @@ use std::sync::Arc;
 use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
+use frontend::Peer;
 use frontend_nfs::{Admission, Server};
 use platform_linux::{
     Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeHandle, ServeLimits, WorkerPool,
     connections_max, handle_key, host_device, serve,
 };
-use volume::{DeviceFactory, DeviceKey, Directory as _, NewDevice, Node, Peer, Volume, VolumeError};
+use volume::{DeviceFactory, DeviceKey, Directory as _, NewDevice, Node, Volume, VolumeError};
 
 use super::servers::Knobs;
 use crate::hardware::{LimitedDevice, LimitedRelay};

@@ -1,7 +1,7 @@
 //! Attributes as clients see them, what changes them, and the moment before and after a change.
 //!
 //! Owns: the plain types, and how a time moves forward.
-//! Does not own: where the values come from (`inode`), or how a protocol writes them.
+//! Does not own: where the values come from (`objects::inode`), or how a protocol writes them.
 //! Invariants: a time given to a client for its own change is later than the one before it.
 
 use engine::WallNanos;

@@ -15,12 +15,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use engine::{Engine, File, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
-use crate::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
-use crate::directory::{DeviceKey, Node, Stat};
-use crate::handle::{FileHandle, Identity};
-use crate::listing::Listed;
-use crate::location::Location;
-use crate::usage::{Mark, Usage};
+use crate::error::VolumeError;
+use crate::objects::handle::FileHandle;
+use crate::objects::location::Location;
+use crate::objects::usage::{Mark, Usage};
+use crate::tree::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
+use crate::tree::directory::{DeviceKey, Node, Stat};
+use crate::tree::identity::Identity;
+use crate::tree::window::Listed;
 
 /// Most descriptors that a file's bytes take beside the object's own: the one it was opened with, one
 /// past the host's cache, one through it.
@@ -165,6 +167,22 @@ impl<P: Platform> Inode<P> {
     /// What it is. Never changes.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    pub(crate) fn require_directory(&self) -> Result<(), VolumeError> {
+        match self.kind {
+            Kind::Directory => Ok(()),
+            _ => Err(VolumeError::NotDirectory),
+        }
+    }
+
+    pub(crate) fn require_regular(&self) -> Result<(), VolumeError> {
+        match self.kind {
+            Kind::Regular => Ok(()),
+            Kind::Directory => Err(VolumeError::IsDirectory),
+            Kind::Symlink => Err(VolumeError::Symlink),
+            _ => Err(VolumeError::Invalid { what: "not a regular file" }),
+        }
     }
 
     /// Its number in its file system. Never changes, never 0.

@@ -1,7 +1,7 @@
 //! What names named a moment ago, for lookups that ask the host nothing.
 //!
 //! Owns: a fixed number of entries, and when one does not count any more.
-//! Does not own: lookups (`resolve`), the objects (`table`); an entry keeps neither alive.
+//! Does not own: lookups (`names::lookup`), the objects (`table`); an entry keeps neither alive.
 //! Invariants: an entry counts only while its directory's count of changes is what it was before the
 //! host was asked, so any change of ours, or of others once it was seen, ends all entries of the
 //! directory at once; while none of ours is being made; and for the time of the knob
@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex, Weak};
 use bytes::Bytes;
 use engine::{Nanos, Platform};
 
-use crate::handle::Identity;
-use crate::inode::Inode;
-use crate::volume::lock;
+use crate::lock::lock;
+use crate::objects::inode::Inode;
+use crate::tree::identity::Identity;
 
 /// Entries: about 130 bytes each with a usual name. One place each, whoever comes last has it.
 const NAMES_MAX: usize = 4096;

@@ -1,40 +1,23 @@
 //! Giving written files the times that clients were told.
 //!
-//! Owns: the queue of files whose modification time on the host is that of the writing back, and the
-//! task that sets it right once they are clean.
-//! Does not own: what the times are (`inode`).
-//! Invariants: a file with unwritten data or a time to be set is in the queue, once. The task ends
-//! when the queue is empty, and holds no volume alive while it sleeps.
+//! Owns: the task that sets the modification time on the host right, once a file is clean.
+//! Does not own: what the times are (`objects::inode`), which files wait (`objects::settling`).
+//! Invariants: a file with unwritten data or a time to be set is in the queue. The task ends when the queue is
+//! empty, and holds no volume alive while it sleeps.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Weak};
 
 use engine::{Nanos, Platform};
 
-use crate::attributes::{AttributeChange, SetTime};
-use crate::directory::Stat;
 use crate::error::VolumeError;
-use crate::inode::{Inode, Seen};
-use crate::volume::{Volume, lock};
+use crate::objects::inode::{Inode, Seen};
+use crate::tree::attributes::{AttributeChange, SetTime};
+use crate::tree::directory::Stat;
+use crate::volume::Volume;
 
 /// How often the queue is gone through.
 const ROUND_NS: u64 = Nanos::SECOND;
-
-/// Files to be settled. Bounded by the inode table.
-pub(crate) struct Settling<P: Platform>(Mutex<Queue<P>>);
-
-struct Queue<P: Platform> {
-    /// Weak: what waits here is kept by the table, which may have it cleaned to make room.
-    inodes: VecDeque<Weak<Inode<P>>>,
-    running: bool,
-}
-
-impl<P: Platform> Default for Settling<P> {
-    fn default() -> Self {
-        Self(Mutex::new(Queue { inodes: VecDeque::new(), running: false }))
-    }
-}
 
 impl<P: Platform> Volume<P> {
     /// Queues a file that was written to; one load where it is queued already.
@@ -47,16 +30,9 @@ impl<P: Platform> Volume<P> {
 
     #[cold]
     fn queue(&self, inode: &Arc<Inode<P>>) {
-        if !inode.state().unsettled || inode.settling.swap(true, Ordering::Relaxed) {
+        if !self.settling.push(inode) {
             return;
         }
-        let mut queue = lock(&self.settling.0);
-        queue.inodes.push_back(Arc::downgrade(inode));
-        if queue.running {
-            return;
-        }
-        queue.running = true;
-        drop(queue);
         let (me, platform) = (self.me.clone(), Arc::clone(self.engine.platform()));
         self.engine.platform().spawn("settle file times", async move {
             loop {
@@ -71,22 +47,15 @@ impl<P: Platform> Volume<P> {
 
     /// Goes through the queue once. False when it is empty: whoever queues next starts a new task.
     async fn settle_round(&self) -> bool {
-        let round = lock(&self.settling.0).inodes.len();
-        for _ in 0..round {
-            let Some(inode) = lock(&self.settling.0).inodes.pop_front() else {
-                break;
-            };
-            let Some(inode) = inode.upgrade() else {
+        for _ in 0..self.settling.len() {
+            let Some(inode) = self.settling.pop() else {
                 continue;
             };
-            inode.settling.store(false, Ordering::Relaxed);
             if !inode.is_removed() && !self.settle(&inode).await {
                 self.queue(&inode);
             }
         }
-        let mut queue = lock(&self.settling.0);
-        queue.running = !queue.inodes.is_empty();
-        queue.running
+        self.settling.goes_on()
     }
 
     /// Gives a clean file its modification time, and learns how the host has it since. False if it has to

@@ -2,15 +2,15 @@
 //!
 //! Owns: what an idle inode must not do to the host: keep a removed file's space, keep a program from
 //! being run.
-//! Does not own: when it is done (whoever runs the volume), room in the table (`resolve`).
+//! Does not own: when it is done (whoever runs the volume), room in the table (`handles::admit`).
 //! Invariants: an inode that is used, dirty or unsynced is left alone.
 
 use std::sync::Arc;
 
 use engine::Platform;
 
-use crate::attributes::Kind;
-use crate::inode::Inode;
+use crate::objects::inode::Inode;
+use crate::tree::attributes::Kind;
 use crate::volume::Volume;
 
 /// Objects asked after in one call of the tree.
@@ -58,7 +58,7 @@ impl<P: Platform> Volume<P> {
     fn close_program(&self, inode: &Arc<Inode<P>>) {
         let program = inode.kind() == Kind::Regular && inode.attributes().mode & 0o111 != 0;
         if program && inode.writable_file().is_some() {
-            self.table.drop_idle(inode, |inode| self.remember(inode));
+            self.table.drop_idle(inode, |inode| self.sightings.remember(inode));
         }
     }
 }

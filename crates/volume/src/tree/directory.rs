@@ -14,10 +14,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use engine::{Backing, Device};
 
-use crate::attributes::{AttributeChange, Kind, Timestamp};
 use crate::error::VolumeError;
-use crate::handle::Identity;
-use crate::listing::Window;
+use crate::tree::attributes::{AttributeChange, Kind, Timestamp};
+use crate::tree::identity::Identity;
+use crate::tree::window::Window;
 
 /// What a call of a tree gives: later, or at once.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, VolumeError>> + Send + 'a>>;
@@ -250,7 +250,7 @@ pub struct PathLimits {
     pub case_preserving: bool,
 }
 
-/// A tree of names on a host. Names are single ones and have passed [`crate::names`]; errors are the
+/// A tree of names on a host. Names are single ones and have passed [`crate::tree::names`]; errors are the
 /// host's. Calls that take names or change entries refuse a directory that is no longer below an
 /// export (`Stale`).
 pub trait Directory: Send + Sync + 'static {

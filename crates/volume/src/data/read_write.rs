@@ -2,7 +2,7 @@
 //!
 //! Owns: opening a file's bytes when they are first used, the limits of a range, sizes set by clients,
 //! what becomes of a program's right to act as its owner when its bytes change.
-//! Does not own: pages, dirty limits, writing back (the engine); times of writes (`inode`).
+//! Does not own: pages, dirty limits, writing back (the engine); times of writes (`objects::inode`).
 //! Invariants: a hit asks the host nothing and takes no lock but the file's own. A write is taken only
 //! once the tree has said that the file can be written, and a setuid bit is gone from the host before
 //! any byte changes. Bytes that changed are told by the times, also where the caller of a write went
@@ -13,19 +13,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{Error, FILE_BYTES_MAX, File, Platform};
+use engine::{Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
 
-use crate::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome};
-use crate::directory::Data;
 use crate::error::VolumeError;
-use crate::inode::{Inode, Times};
-use crate::read::SharedPages;
+use crate::objects::inode::{Inode, Times};
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
+use crate::tree::directory::Data;
 use crate::volume::{STOPPED, Volume};
 
 /// The bytes of a read.
 pub enum ReadBytes {
     /// In page frames, held stable until dropped.
-    Pages(SharedPages),
+    Pages(PinnedPages),
     /// Copied, where too many frames are held already; or none.
     Copied(Bytes),
 }
@@ -73,7 +72,7 @@ impl<P: Platform> Volume<P> {
 
     /// Reads at most `len` bytes from `offset`, fewer only at the end of the file; past it, none.
     pub async fn read(&self, inode: &Arc<Inode<P>>, offset: u64, len: u32) -> Result<ReadResult, VolumeError> {
-        require_regular(inode)?;
+        inode.require_regular()?;
         inode.used_now();
         let file = self.opened(inode, false).await?;
         Ok(self.read_file(inode, file, offset, len).await?)
@@ -127,7 +126,7 @@ impl<P: Platform> Volume<P> {
     }
 
     async fn write_bytes(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Result<Consistency, VolumeError> {
-        require_regular(inode)?;
+        inode.require_regular()?;
         inode.used_now();
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(VolumeError::TooLarge)?;
@@ -195,7 +194,7 @@ impl<P: Platform> Volume<P> {
 
     /// Sets the size, with `changing` held. On the host too on return, not yet durable.
     pub(crate) async fn set_size(&self, inode: &Arc<Inode<P>>, size: u64) -> Result<Consistency, VolumeError> {
-        require_regular(inode)?;
+        inode.require_regular()?;
         if size > FILE_BYTES_MAX {
             return Err(VolumeError::TooLarge);
         }
@@ -299,13 +298,4 @@ fn clamped(file: &File, offset: u64, len: u32) -> usize {
 fn finish<P: Platform>(inode: &Inode<P>, file: &File, offset: u64, bytes: ReadBytes) -> ReadResult {
     let end_of_file = offset.saturating_add(bytes.len() as u64) >= file.size();
     ReadResult { bytes, end_of_file, attributes: inode.attributes() }
-}
-
-pub(crate) fn require_regular<P: Platform>(inode: &Inode<P>) -> Result<(), VolumeError> {
-    match inode.kind() {
-        Kind::Regular => Ok(()),
-        Kind::Directory => Err(VolumeError::IsDirectory),
-        Kind::Symlink => Err(VolumeError::Symlink),
-        _ => Err(VolumeError::Invalid { what: "not a regular file" }),
-    }
 }

@@ -1,7 +1,7 @@
 //! The inodes in memory: one for each host object, found by identity, dropped when idle.
 //!
 //! Owns: the sharded map, the count against the descriptors that may be held.
-//! Does not own: how an object that is not in it is found (`resolve`), making dirty ones clean.
+//! Does not own: how an object that is not in it is found (`handles`), making dirty ones clean.
 //! Invariants: an identity has at most one inode that can be found. One is dropped only when nobody
 //! else holds it and everything known of it is on the host.
 
@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::Platform;
 
-use crate::handle::{Identity, IdentityMap};
-use crate::inode::Inode;
+use crate::objects::inode::Inode;
+use crate::tree::identity::{Identity, IdentityMap};
 
 const SHARDS: usize = 64;
 const _: () = assert!(SHARDS.is_power_of_two());

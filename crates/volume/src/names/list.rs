@@ -1,44 +1,28 @@
 //! Listing a directory's entries, a piece at a time.
 //!
-//! Owns: which pieces of directories are kept between calls, and how many.
-//! Does not own: the order and the cookies (`listing`), reading directories (the tree).
-//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, whatever clients list; any cookie works
-//! whether or not its piece is kept.
+//! Owns: what one answer holds, and from where its entries are taken.
+//! Does not own: the order and the cookies (`tree::window`), reading directories (the tree), which pieces of
+//! directories are kept between calls (`objects::pieces`).
+//! Invariants: any cookie works whether or not its piece is kept.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use engine::Platform;
 
-use crate::attributes::Attributes;
 use crate::error::VolumeError;
-use crate::inode::Inode;
-use crate::listing::{Entry, LAST_COOKIE, Listed, PARENT_COOKIE, SELF_COOKIE, Window};
-use crate::location::Location;
-use crate::resolve::require_directory;
-use crate::volume::{Volume, lock};
+use crate::objects::inode::Inode;
+use crate::objects::location::Location;
+use crate::tree::attributes::Attributes;
+use crate::tree::window::{Entry, LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
+use crate::volume::Volume;
 
-/// Most entries kept over all directories: four full windows, some 25 MiB with usual names.
-const KEPT_ENTRIES_MAX: usize = 4 * crate::listing::WINDOW_ENTRIES_MAX;
 /// Most entries in one answer.
 const ANSWER_ENTRIES_MAX: usize = 8_192;
 /// Most entries in one answer with attributes: its objects cannot be dropped meanwhile.
 const ANSWER_OBJECTS_MAX: usize = 1_024;
 /// Most entries looked up in one call of the tree, each with a descriptor until it is let go.
 const LOOKUPS_MAX: usize = 64;
-
-/// The directories of which a piece is kept, the latest last.
-pub(crate) struct Kept<P: Platform> {
-    directories: VecDeque<(Weak<Inode<P>>, usize)>,
-    entries: usize,
-}
-
-impl<P: Platform> Default for Kept<P> {
-    fn default() -> Self {
-        Self { directories: VecDeque::new(), entries: 0 }
-    }
-}
 
 /// An entry of a directory.
 pub struct DirectoryEntry<P: Platform> {
@@ -73,7 +57,7 @@ impl<P: Platform> Volume<P> {
         entries_max: usize,
         with_attributes: bool,
     ) -> Result<Listing<P>, VolumeError> {
-        require_directory(directory)?;
+        directory.require_directory()?;
         if cookie > LAST_COOKIE {
             return Err(VolumeError::BadCookie);
         }
@@ -135,29 +119,9 @@ impl<P: Platform> Volume<P> {
         let listed = window.seal();
         let piece = listed.take(cookie, entries_max);
         if !piece.1 {
-            self.keep(directory, listed);
+            self.pieces.keep(directory, listed);
         }
         Ok(piece)
-    }
-
-    /// Keeps a piece, and lets the oldest others go where that is too much.
-    fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
-        let mut kept = lock(&self.kept);
-        kept.entries += listed.len();
-        kept.directories.push_back((Arc::downgrade(directory), listed.len()));
-        let mut dropped = Vec::new();
-        while kept.entries > KEPT_ENTRIES_MAX || kept.directories.len() > KEPT_ENTRIES_MAX / 64 {
-            let Some((oldest, entries)) = kept.directories.pop_front() else {
-                break;
-            };
-            kept.entries -= entries;
-            dropped.extend(oldest.upgrade());
-        }
-        drop(kept);
-        for other in dropped {
-            other.listed().take();
-        }
-        *directory.listed() = Some(listed);
     }
 
     /// Entries with what they name.

@@ -1,122 +1,29 @@
 //! Handles: the bytes by which a client names an object, over renames and restarts.
 //!
-//! Owns: an object's identity, the layout of a handle, the key that marks our own.
-//! Does not own: where the key is kept (the world), or how an identity is found again (`resolve`).
+//! Owns: the layout of a handle, the key that marks our own.
+//! Does not own: where the key is kept (the world), identities (`tree::identity`), or how an object is found by
+//! its identity (`handles`).
 //! Invariants: a handle without the key's hash over every other byte of it is refused before
-//! anything in it is used. Equal identities are the same object, for as long as it lives.
+//! anything in it is used.
 //!
 //! Layout, in bytes: version 1, export 2, file-system id 8, form 1, kind 1, the host's bytes 0 to
 //! 40, keyed hash 8. All numbers are big-endian.
 
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::Hasher;
 
 use siphasher::sip::SipHasher24;
 
 use crate::error::VolumeError;
+use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
 
 /// Longest handle in bytes (RFC 1813, NFS3_FHSIZE).
 pub const HANDLE_BYTES_MAX: usize = 64;
-
-/// Most bytes that a host may use to identify an object in its file system.
-pub const IDENTITY_BYTES_MAX: usize = 40;
 
 const VERSION: u8 = 1;
 const FIXED_BYTES: usize = 13;
 const HASH_BYTES: usize = 8;
 const _: () = assert!(FIXED_BYTES + IDENTITY_BYTES_MAX + HASH_BYTES <= HANDLE_BYTES_MAX);
-
-/// What an object is known by, whatever its names: a file-system id and the host's own bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Identity {
-    fsid: u64,
-    form: u8,
-    kind: u8,
-    len: u8,
-    bytes: [u8; IDENTITY_BYTES_MAX],
-}
-
-impl Identity {
-    /// An identity. `form` and `kind` are the world's to choose: how the bytes were made.
-    ///
-    /// # Panics
-    /// When there are more than [`IDENTITY_BYTES_MAX`] bytes.
-    pub fn new(fsid: u64, form: u8, kind: u8, host: &[u8]) -> Self {
-        assert!(host.len() <= IDENTITY_BYTES_MAX, "{} bytes do not fit an identity", host.len());
-        let mut bytes = [0; IDENTITY_BYTES_MAX];
-        bytes[..host.len()].copy_from_slice(host);
-        Self { fsid, form, kind, len: host.len() as u8, bytes }
-    }
-
-    /// The file system.
-    pub fn fsid(&self) -> u64 {
-        self.fsid
-    }
-
-    /// How the bytes were made.
-    pub fn form(&self) -> u8 {
-        self.form
-    }
-
-    /// The host's type of the bytes.
-    pub fn kind(&self) -> u8 {
-        self.kind
-    }
-
-    /// The host's bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
-
-    /// Sixty-four bits that spread identities over tables. Not keyed: the host, not the client,
-    /// chooses what goes in.
-    pub(crate) fn mixed(&self) -> u64 {
-        let mut mixed = self.fsid ^ u64::from(self.kind);
-        for chunk in self.bytes().chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            mixed = (mixed ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed ^= mixed >> 29;
-        }
-        mixed
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}:{}.{}:", self.fsid, self.form, self.kind)?;
-        self.bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl Hash for Identity {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.mixed());
-    }
-}
-
-/// Takes the one word that an [`Identity`] hashes to as it is.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct PassHasher(u64);
-
-impl Hasher for PassHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = word;
-    }
-}
-
-/// A map keyed by identities. Iterates in the same order in every run.
-pub(crate) type IdentityMap<V> = std::collections::HashMap<Identity, V, BuildHasherDefault<PassHasher>>;
 
 /// What a client is given to name an object by: at most 64 bytes.
 #[derive(Clone, Copy)]
@@ -191,8 +98,8 @@ impl HandleKey {
         let mut parts = Parts { bytes: [0; HANDLE_BYTES_MAX], len: 0 };
         parts.push(&[VERSION]);
         parts.push(&export.to_be_bytes());
-        parts.push(&identity.fsid.to_be_bytes());
-        parts.push(&[identity.form, identity.kind]);
+        parts.push(&identity.fsid().to_be_bytes());
+        parts.push(&[identity.form(), identity.kind()]);
         parts.push(identity.bytes());
         parts
     }

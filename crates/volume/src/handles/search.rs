@@ -1,7 +1,8 @@
 //! The search for objects that no location leads to, where a tree cannot open identities.
 //!
-//! Owns: walks of the exports, who waits for one, what is known to be gone.
-//! Does not own: locations (`location`), the other ways from a handle to its object (`resolve`).
+//! Owns: walks of the exports, and when an object that none met is called gone.
+//! Does not own: what is kept of walks and of who waits for one (`objects::sightings`, `objects::walk`), the
+//! other ways from a handle to its object (`resolve`).
 //! Invariants: one walk at a time, and one serves everybody who waits when it begins. After a walk to the
 //! end there is a pause, so that handles of what is gone cost a walk in a pause however many there are.
 //! An object is called `Stale` because of a walk only if that began after the object was asked for, or when
@@ -10,121 +11,24 @@
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use engine::{Nanos, Platform};
 
-use crate::directory::Node;
+use super::follow::{DEPTH_MAX, Followed};
 use crate::error::VolumeError;
-use crate::handle::{Identity, IdentityMap};
-use crate::inode::Inode;
-use crate::location::Location;
-use crate::resolve::Followed;
-use crate::volume::{Volume, lock};
+use crate::objects::inode::Inode;
+use crate::objects::location::Location;
+use crate::objects::sightings::Wanted;
+use crate::objects::walk::{Walk, Walked};
+use crate::tree::directory::Node;
+use crate::tree::identity::Identity;
+use crate::volume::Volume;
 
 /// Pause between two walks to the end of the exports in search of identities.
 const WALK_PAUSE_NS: u64 = 5 * Nanos::SECOND;
 /// Most walks that one search waits for.
 const WALKS_MAX: usize = 3;
-/// Most names between an object and its export's root.
-pub(crate) const DEPTH_MAX: usize = 256;
-/// Most objects that are remembered to be gone.
-const GONE_MAX: usize = 65_536;
-
-/// The last walk that was begun.
-pub(crate) struct Walk<P: Platform> {
-    last: Option<Walked>,
-    /// What it met of what was wanted: kept in memory until those who wait have it.
-    met: Vec<Arc<Inode<P>>>,
-}
-
-impl<P: Platform> Default for Walk<P> {
-    fn default() -> Self {
-        Self { last: None, met: Vec::new() }
-    }
-}
-
-#[derive(Clone)]
-struct Walked {
-    /// Counts walks: it looked for everything that was wanted before it had this number.
-    number: u64,
-    ended: Nanos,
-    /// It went to the end, and nothing of ours was carried past it.
-    complete: bool,
-    /// Wanted and seen, but not where it was seen any more.
-    missed: BTreeSet<Identity>,
-    /// From before it began.
-    sight: Sight,
-}
-
-/// While this stays the same, what a walk has met can be found by its location.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Sight {
-    /// Changes of ours that leave something without a location.
-    lost: u64,
-    /// How often locations had to be dropped.
-    dropped: u64,
-}
-
-/// Counts changes of ours that matter to walks.
-#[derive(Default)]
-pub(crate) struct Moves {
-    carried: AtomicU64,
-    lost: AtomicU64,
-}
-
-/// What is looked for, and what need not be.
-#[derive(Default)]
-pub(crate) struct Searches {
-    /// With how many wait for each.
-    wanted: IdentityMap<u32>,
-    /// How many walks have begun.
-    begun: u64,
-    /// Objects whose last name we took, or saw taken, in two generations.
-    gone: IdentityMap<()>,
-    gone_before: IdentityMap<()>,
-}
-
-impl Searches {
-    pub(crate) fn is_gone(&self, identity: &Identity) -> bool {
-        self.gone.contains_key(identity) || self.gone_before.contains_key(identity)
-    }
-
-    /// The object's last name is gone. With a kernel's handle its identity never comes back.
-    pub(crate) fn set_gone(&mut self, identity: Identity) {
-        if self.gone.len() >= GONE_MAX / 2 {
-            self.gone_before = mem::take(&mut self.gone);
-        }
-        self.gone.insert(identity, ());
-    }
-
-    /// An object of this identity was found: where identities are inode numbers, another one.
-    pub(crate) fn set_found(&mut self, identity: &Identity) {
-        self.gone.remove(identity);
-        self.gone_before.remove(identity);
-    }
-}
-
-/// Somebody waits for a walk to meet an identity.
-struct Wanted<'a, P: Platform> {
-    volume: &'a Volume<P>,
-    identity: Identity,
-    /// How many walks had begun before.
-    begun: u64,
-}
-
-impl<P: Platform> Drop for Wanted<'_, P> {
-    fn drop(&mut self) {
-        let mut searches = lock(&self.volume.searches);
-        if let Some(waiting) = searches.wanted.get_mut(&self.identity) {
-            *waiting -= 1;
-            if *waiting == 0 {
-                searches.wanted.remove(&self.identity);
-            }
-        }
-    }
-}
 
 /// A directory on the path of a walk.
 struct Level {
@@ -140,7 +44,7 @@ impl<P: Platform> Volume<P> {
     /// Walks the exports for an object that no location leads to. It is `Stale` only if a walk says so
     /// that nothing of ours was carried past; what others moved is found once a pause has passed.
     pub(crate) async fn search(&self, identity: Identity, export: u16) -> Result<Arc<Inode<P>>, VolumeError> {
-        let wanted = self.want(identity);
+        let wanted = self.sightings.want(identity);
         for _ in 0..WALKS_MAX {
             // One walk serves all who wait for it.
             let mut walk = self.walk.lock().await;
@@ -162,39 +66,19 @@ impl<P: Platform> Volume<P> {
             }
             if walk.last.as_ref().is_some_and(|last| self.says_gone(last, &wanted, false)) {
                 // So that it is not looked for where it was.
-                lock(&self.locations).remove(&identity);
+                self.sightings.not_there(&identity);
                 return Err(VolumeError::Stale);
             }
         }
         Err(VolumeError::Stale)
     }
 
-    fn want(&self, identity: Identity) -> Wanted<'_, P> {
-        let mut searches = lock(&self.searches);
-        *searches.wanted.entry(identity).or_insert(0) += 1;
-        Wanted { volume: self, identity, begun: searches.begun }
-    }
-
     /// Whether a walk is enough to say that an object which it did not meet is gone.
-    fn says_gone(&self, last: &Walked, wanted: &Wanted<'_, P>, unknown: bool) -> bool {
+    fn says_gone(&self, last: &Walked, wanted: &Wanted<'_>, unknown: bool) -> bool {
         let looked_for = last.number > wanted.begun && !last.missed.contains(&wanted.identity);
         // All was seen: what was not there then will hardly be in the next seconds.
-        let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.sight();
+        let recent = unknown && self.now().since(last.ended) < WALK_PAUSE_NS && last.sight == self.sightings.sight();
         last.complete && (looked_for || recent)
-    }
-
-    fn sight(&self) -> Sight {
-        Sight { lost: self.moves.lost.load(Ordering::SeqCst), dropped: lock(&self.locations).dropped() }
-    }
-
-    /// A directory was moved: a walk may miss what is in it.
-    pub(crate) fn carried(&self) {
-        self.moves.carried.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// Something has no location any more that a walk gave it.
-    pub(crate) fn lost_sight(&self) {
-        self.moves.lost.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Walks until everything is met that is wanted, or to the end: then so that nothing of ours is carried
@@ -203,15 +87,15 @@ impl<P: Platform> Volume<P> {
         walk.met.clear();
         let before = walk.last.take();
         for held in [false, true] {
-            let number = self.begin_walk();
-            let (carried, sight) = (self.moves.carried.load(Ordering::SeqCst), self.sight());
+            let number = self.sightings.begin_walk();
+            let (carried, sight) = (self.sightings.carried_count(), self.sightings.sight());
             // Whoever gives up in the middle leaves the pause to the others all the same.
             let begun = Walked { number, ended: self.now(), complete: false, missed: BTreeSet::new(), sight };
             walk.last = Some(begun.clone());
             let moving = if held { Some(self.moving.lock().await) } else { None };
             let mut missed = BTreeSet::new();
             let to_the_end = self.walk_once(&mut walk.met, &mut missed).await;
-            let carried_past = moving.is_none() && self.moves.carried.load(Ordering::SeqCst) != carried;
+            let carried_past = moving.is_none() && self.sightings.carried_count() != carried;
             drop(moving);
             if !to_the_end {
                 // Everybody has what was wanted: the next search need not wait for this one.
@@ -225,16 +109,10 @@ impl<P: Platform> Volume<P> {
         }
     }
 
-    fn begin_walk(&self) -> u64 {
-        let mut searches = lock(&self.searches);
-        searches.begun += 1;
-        searches.begun
-    }
-
     /// Walks the exports, a directory at a time, and remembers where everything is. Holds open what is on
     /// the path to the directory being read, no more. False if it ended early, since all was met.
     async fn walk_once(&self, met: &mut Vec<Arc<Inode<P>>>, missed: &mut BTreeSet<Identity>) -> bool {
-        let mut open: BTreeSet<Identity> = lock(&self.searches).wanted.keys().copied().collect();
+        let mut open: BTreeSet<Identity> = self.sightings.wanted();
         for inode in met.iter() {
             open.remove(&inode.identity);
         }
@@ -289,7 +167,7 @@ impl<P: Platform> Volume<P> {
     ) -> Option<Arc<Inode<P>>> {
         let found = self.tree.lookup(node, name.clone()).await.ok().filter(|found| found.identity == wanted);
         if found.is_none() {
-            self.lost_sight();
+            self.sightings.lost_sight();
         }
         self.admit(found?, export, Some(Location { parent, name })).await.ok()
     }
@@ -298,9 +176,8 @@ impl<P: Platform> Volume<P> {
     async fn scan(&self, node: Node, identity: Identity, wanted: &BTreeSet<Identity>) -> Level {
         let entries = self.tree.identities(&node).await.unwrap_or_default();
         let mut level = Level { node, identity, directories: Vec::new(), wanted: Vec::new() };
-        let mut locations = lock(&self.locations);
+        self.sightings.listed(identity, &entries);
         for entry in entries {
-            locations.insert(entry.identity, Location { parent: identity, name: entry.name.clone() });
             if wanted.contains(&entry.identity) {
                 level.wanted.push((entry.identity, entry.name.clone()));
             }

@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 
-use crate::handle::{Identity, IdentityMap};
+use crate::tree::identity::{Identity, IdentityMap};
 
 /// A place in the tree: an entry of a directory.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,7 +1,7 @@
 //! Changing directories: making, removing, renaming and linking.
 //!
 //! Owns: the order of steps of each change, what becomes of inodes whose names change.
-//! Does not own: the host's calls (the tree), durability (`sync`).
+//! Does not own: the host's calls (the tree), durability (`data::sync`).
 //! Invariants: changes of one directory are made one at a time, so before and after are its own. No
 //! other object is checked or locked while a directory is, but the second one of a rename. What is
 //! removed stays usable to those who hold it, and is found by nobody else.
@@ -12,15 +12,14 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use engine::Platform;
 
-use crate::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
-use crate::directory::{Change, Created, New, Removed, Renamed, SpecialKind, Stat};
 use crate::error::VolumeError;
-use crate::handle::Identity;
-use crate::inode::{Inode, Times};
-use crate::location::Location;
-use crate::names;
-use crate::resolve::require_directory;
-use crate::volume::{STOPPED, Volume, lock};
+use crate::objects::inode::{Inode, Times};
+use crate::objects::location::Location;
+use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
+use crate::tree::directory::{Change, Created, New, Removed, Renamed, SpecialKind, Stat};
+use crate::tree::identity::Identity;
+use crate::tree::names;
+use crate::volume::{STOPPED, Volume};
 
 /// How a regular file is made where its name may be taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -197,7 +196,7 @@ impl<P: Platform> Volume<P> {
         let make =
             || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
         let (inode, _) = self.table.get_or_insert(&identity, make);
-        self.met(&identity);
+        self.sightings.met(&identity);
         if !self.tree.opens(&identity) {
             inode.state().location = Some(Location { parent: parent.identity, name });
         }
@@ -290,9 +289,9 @@ impl<P: Platform> Volume<P> {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
-        self.relocate(&moved.0, Location { parent: to.identity, name: to_name.clone() });
+        self.sightings.relocate(&self.table, &moved.0, Location { parent: to.identity, name: to_name.clone() });
         if moved.1.kind == Kind::Directory {
-            self.carried();
+            self.sightings.carried();
         }
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
@@ -348,7 +347,7 @@ impl<P: Platform> Volume<P> {
         if let Some(listed) = parent.listed().as_mut() {
             listed.insert(&name, inode.fileid());
         }
-        self.relocate(&inode.identity, Location { parent: parent.identity, name });
+        self.sightings.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
         inode.changed(linked.stat, self.now(), Times::Keep, None);
         drop(changing);
         let result = self.make_durable(parent).await;
@@ -374,7 +373,7 @@ impl<P: Platform> Volume<P> {
     fn name_taken(&self, identity: &Identity, stat: Stat) {
         if stat.links > 0 {
             // It may be known by that name alone.
-            self.lost_sight();
+            self.sightings.lost_sight();
         }
         self.name_changed(identity, stat);
     }
@@ -382,8 +381,8 @@ impl<P: Platform> Volume<P> {
     /// An object of which a name was changed or taken, if it is in memory.
     fn name_changed(&self, identity: &Identity, stat: Stat) {
         if stat.links == 0 {
-            lock(&self.locations).remove(identity);
-            self.remember_gone(identity);
+            self.sightings.not_there(identity);
+            self.sightings.remember_gone(identity);
         }
         let Some(inode) = self.table.get(identity) else {
             return;
@@ -401,6 +400,6 @@ impl<P: Platform> Volume<P> {
 
 fn check_place<P: Platform>(directory: &Inode<P>, name: &[u8]) -> Result<(), VolumeError> {
     names::check_entry(name)?;
-    require_directory(directory)?;
+    directory.require_directory()?;
     if directory.is_removed() { Err(VolumeError::Stale) } else { Ok(()) }
 }

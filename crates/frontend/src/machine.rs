@@ -1,42 +1,22 @@
 //! The seam between a front end and the world that moves its bytes.
 //!
-//! Owns: what a protocol machine is: bytes in, segments out, no socket, no thread, no clock; what a world
-//! tells it of its peer.
-//! Does not own: any protocol (front ends) or any transport (worlds).
+//! Owns: what a protocol machine is: bytes in, segments out, no socket, no thread, no clock; where output goes,
+//! and where one reply ends in it.
+//! Does not own: any protocol (front ends) or any transport (worlds); who calls (`caller`).
 //! Invariants: a machine never blocks; what it has to wait for, it waits for as a future, and says
 //! so by waking the task that polls it.
 
-use std::net::IpAddr;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-
-use crate::read::SharedPages;
-
-/// Who is at the other end of a connection, as far as the world that accepted it knows. What callers
-/// claim to be is in their calls.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
-    /// Where it connects from.
-    pub address: IpAddr,
-    /// The user of this host that its socket belongs to; none where that cannot be known: on other hosts,
-    /// in other network namespaces, with a kernel that does not tell.
-    pub socket_owner: Option<u32>,
-}
-
-impl From<IpAddr> for Peer {
-    /// A peer of which nothing is known but its address.
-    fn from(address: IpAddr) -> Self {
-        Self { address, socket_owner: None }
-    }
-}
+use volume::PinnedPages;
 
 /// A piece of output, to be sent in order. Dropped once it has been sent.
 pub enum Segment {
     /// Protocol bytes.
     Bytes(Bytes),
     /// File bytes, straight from the page frames, held stable until dropped.
-    Pages(SharedPages),
+    Pages(PinnedPages),
 }
 
 impl Segment {
@@ -52,6 +32,26 @@ impl Segment {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Where a machine puts its output.
+pub trait Output {
+    /// Appends a segment of the reply that is being put out.
+    fn push(&mut self, segment: Segment);
+
+    /// What was appended since the last end is whole: one reply, or several where replies carry their own
+    /// lengths. A transport that keeps messages apart hands it over in one piece, as `/dev/fuse` wants each
+    /// reply in one write.
+    fn end_reply(&mut self);
+}
+
+/// For streams, which do not keep replies apart.
+impl Output for Vec<Segment> {
+    fn push(&mut self, segment: Segment) {
+        Vec::push(self, segment);
+    }
+
+    fn end_reply(&mut self) {}
 }
 
 /// Why a connection cannot go on.
@@ -86,8 +86,9 @@ pub trait Machine: Send {
     fn input_hint(&self, input: &BytesMut) -> usize;
 
     /// Goes on with the calls in progress and appends finished replies to `output`, whole replies
-    /// at a time. Ready when it appended something, pending (the waker is kept) when it did not.
-    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut Vec<Segment>) -> Poll<()>;
+    /// at a time, the last of them with its end. Ready when it appended something, pending (the waker is kept)
+    /// when it did not.
+    fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()>;
 
     /// Calls received and not yet answered.
     fn calls_in_progress(&self) -> usize;
@@ -108,3 +109,6 @@ pub trait Machine: Send {
         false
     }
 }
+
+#[cfg(test)]
+mod tests;

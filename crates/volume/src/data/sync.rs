@@ -10,9 +10,9 @@ use std::sync::atomic::Ordering;
 
 use engine::Platform;
 
-use crate::attributes::{Kind, Outcome};
 use crate::error::VolumeError;
-use crate::inode::Inode;
+use crate::objects::inode::Inode;
+use crate::tree::attributes::{Kind, Outcome};
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {

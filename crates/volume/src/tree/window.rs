@@ -1,7 +1,7 @@
 //! Reading a directory in pieces: cookies that outlive changes, restarts and our memory.
 //!
 //! Owns: where an entry stands in a listing, the window of a directory that is kept, its bounds.
-//! Does not own: reading the directory (the tree), handles and attributes of entries (`resolve`).
+//! Does not own: reading the directory (the tree), handles and attributes of entries (`names::list`).
 //! Invariants: an entry's cookie depends on its name alone (but for the rare names that hash alike,
 //! which stand one after the other), so a listing goes on after the same cookie whatever came, went
 //! or was forgotten: it never starts again, never loops and never passes over a name that was there

@@ -1,0 +1,60 @@
+//! The pieces of directories that are kept between calls that list them.
+//!
+//! Owns: which directories have a piece, and how many entries that are.
+//! Does not own: the pieces (each stands in its directory's inode), the order of entries (`tree::window`).
+//! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, whatever clients list. The lock of the one is not held
+//! while that of a directory's piece is taken.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
+
+use engine::Platform;
+
+use super::inode::Inode;
+use crate::lock::lock;
+use crate::tree::window::{Listed, WINDOW_ENTRIES_MAX};
+
+/// Most entries kept over all directories: four full windows, some 25 MiB with usual names.
+const KEPT_ENTRIES_MAX: usize = 4 * WINDOW_ENTRIES_MAX;
+
+/// The directories of which a piece is kept, the latest last.
+struct Kept<P: Platform> {
+    directories: VecDeque<(Weak<Inode<P>>, usize)>,
+    entries: usize,
+}
+
+impl<P: Platform> Default for Kept<P> {
+    fn default() -> Self {
+        Self { directories: VecDeque::new(), entries: 0 }
+    }
+}
+
+pub(crate) struct Pieces<P: Platform>(Mutex<Kept<P>>);
+
+impl<P: Platform> Default for Pieces<P> {
+    fn default() -> Self {
+        Self(Mutex::new(Kept::default()))
+    }
+}
+
+impl<P: Platform> Pieces<P> {
+    /// Keeps a piece, and lets the oldest others go where that is too much.
+    pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
+        let mut kept = lock(&self.0);
+        kept.entries += listed.len();
+        kept.directories.push_back((Arc::downgrade(directory), listed.len()));
+        let mut dropped = Vec::new();
+        while kept.entries > KEPT_ENTRIES_MAX || kept.directories.len() > KEPT_ENTRIES_MAX / 64 {
+            let Some((oldest, entries)) = kept.directories.pop_front() else {
+                break;
+            };
+            kept.entries -= entries;
+            dropped.extend(oldest.upgrade());
+        }
+        drop(kept);
+        for other in dropped {
+            other.listed().take();
+        }
+        *directory.listed() = Some(listed);
+    }
+}
