@@ -128,9 +128,10 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     plain.commit(&file, 0, 0).unwrap();
     let resident = server.resident_bytes();
     assert!(resident <= before + BOUND_BYTES + LOOSE_BYTES, "{resident} bytes resident, {before} before");
-    // The silent ones go, until nobody waits.
-    eventually("nobody waits", || nfs_gauge(&server, "waiting_for_room") == 0);
-    assert!(nfs_gauge(&server, "closed_stalled") > 0);
+    // The silent ones go, until nobody waits. For a moment nobody does between two tries, too.
+    eventually("silent ones go until nobody waits", || {
+        nfs_gauge(&server, "closed_stalled") > 0 && nfs_gauge(&server, "waiting_for_room") == 0
+    });
     drop((streams, client, plain));
     eventually("nothing is held", || {
         nfs_gauge(&server, "connections") == 0 && nfs_gauge(&server, "request_bytes") == 0
