@@ -581,7 +581,8 @@ fn a_silent_connection_gives_back_the_buffer_that_a_busy_one_had() {
         let calls: Vec<u8> = (0..1_600).flat_map(|call| record(1, &bytes(call, 10_000))).collect();
         stream.write_all(&calls).unwrap();
         reader.join().unwrap();
-        rig.until(|counts| counts.request_bytes <= 16 << 10);
+        // What each connection may always have: it may be left with a buffer of less than that.
+        rig.until(|counts| counts.request_bytes <= 64 << 10);
         exchange(&mut stream, 2, &bytes(1, 100_000));
     }
 }
