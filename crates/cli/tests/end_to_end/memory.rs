@@ -113,7 +113,8 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     }
     eventually("some wait", || {
         let held = nfs_gauge(&server, "request_bytes");
-        assert!(held <= BOUND_BYTES, "{held} bytes are held");
+        // One that comes when all is taken has what each may always have, 64 KiB, on top.
+        assert!(held <= BOUND_BYTES + 201 * (64 << 10), "{held} bytes are held");
         nfs_gauge(&server, "waiting_for_room") > 0 && held > BOUND_BYTES / 2
     });
     // Others are served at once, with what is theirs.

@@ -140,6 +140,11 @@ impl Room {
         }
     }
 
+    /// Bytes that connections hold or may always have.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken.load(Ordering::SeqCst)
+    }
+
     /// Connections that wait for room.
     pub(super) fn waiters(&self) -> usize {
         self.waiters.load(Ordering::SeqCst)

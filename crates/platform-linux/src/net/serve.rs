@@ -400,7 +400,9 @@ impl Service {
     }
 
     fn request_bytes(&self) -> u64 {
-        self.lock().connections.values().map(|entry| entry.standing.share.held()).sum()
+        let held: u64 = self.lock().connections.values().map(|entry| entry.standing.share.held()).sum();
+        // What moves from one connection to another while they are added up would count twice.
+        held.min(self.room.taken())
     }
 
     /// Has silent connections give back what they do not need. While others wait for memory, those whose
