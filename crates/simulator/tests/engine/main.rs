@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
 mod background_time;
+mod budget;
 mod device_time;
 mod dirty_limits;
 mod errors;
