@@ -54,12 +54,14 @@ mod curve;
 mod estimator;
 mod flight;
 mod payer;
+mod policy;
 mod prices;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Side};
 pub use flight::{in_flight_ns, request_bytes};
 pub use payer::{Payer, Verdict};
+pub use policy::{Budget, DeviceMemory, PayerMemory};
 pub use prices::{Cost, Prices};
 
 /// Bytes of a MiB: prices of bytes are for so many.
