@@ -53,12 +53,14 @@
 mod curve;
 mod estimator;
 mod flight;
+mod parallel;
 mod payer;
 mod prices;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Side};
 pub use flight::{in_flight_ns, request_bytes};
+pub use parallel::{Ended, Parallelism};
 pub use payer::{Payer, Verdict};
 pub use prices::{Cost, Prices};
 
