@@ -185,6 +185,11 @@ impl Estimator {
         self.in_flight.remove(at);
         let busy_ns = now_ns.saturating_sub(self.busy_since_ns);
         self.busy_since_ns = now_ns;
+        self.ended(now_ns, busy_ns, done)
+    }
+
+    /// A request completed, and the device was busy for so long since the one before.
+    pub fn ended(&mut self, now_ns: u64, busy_ns: u64, done: Completion) -> bool {
         self.since_completion_ns += busy_ns;
         let window = &mut self.window;
         window.busy_ns += busy_ns;

@@ -55,6 +55,7 @@ mod estimator;
 mod flight;
 mod parallel;
 mod payer;
+mod policy;
 mod prices;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
@@ -62,6 +63,7 @@ pub use estimator::{Completion, Estimator, Side};
 pub use flight::{in_flight_ns, request_bytes};
 pub use parallel::{Ended, Parallelism};
 pub use payer::{Payer, Verdict};
+pub use policy::{Budget, DeviceMemory, PayerMemory};
 pub use prices::{Cost, Prices};
 
 /// Bytes of a MiB: prices of bytes are for so many.

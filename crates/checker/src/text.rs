@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use engine::DeviceError;
 use engine::rare::Rare;
-use simulator::{CPUS_MAX, FaultWhat, catalogue};
+use simulator::{CPUS_MAX, FaultWhat, Setup, catalogue};
 
 macro_rules! operations {
     ($($variant:ident $name:literal { $($field:ident),* };)*) => {
@@ -344,7 +344,7 @@ impl Scenario {
             }
             "policy" => {
                 let name = plain.first().ok_or("which policy?")?;
-                linux_policies::policy(name).map_err(|error| error.to_string())?;
+                Setup::of(name).map_err(|error| error.to_string())?;
                 self.policy = Some((*name).to_owned());
             }
             "crash_at" => self.crash_step = number("step")?,

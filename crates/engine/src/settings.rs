@@ -108,8 +108,8 @@ knobs! {
         "How long a file must be unused before a lookup asks the host whether it was changed there, and how long a name that was looked up is remembered.";
     NfsInflightBytes "nfs_inflight_bytes_max" "bytes" Engine 16777216 1048576 1073741824
         "Most request and reply bytes in progress on one connection before it is read no further.";
-    NfsRequestBytes "nfs_request_bytes_max" "bytes" Engine 268435456 67108864 1099511627776
-        "Most bytes of requests and replies, of all connections together: records being received or that wait, data of calls in progress, replies not sent yet. Each connection has 64 KiB of it for itself; beyond that it may take at most as much as it leaves free. One that gets no more waits, and others go on; one that waits for its peer with more than its own while others wait for memory is closed after a few seconds.";
+    NfsRequestBytes "nfs_request_bytes_max" "bytes" Engine 268435456 134217728 1099511627776
+        "Most bytes of requests and replies, of all connections together: records being received or that wait, data of calls in progress, replies not sent yet. 64 KiB of it are kept for each of the 1,024 connections that there can be; beyond that a connection may take at most as much as it leaves free. One that gets no more waits, and others go on; one that waits for its peer with more than its own while others wait for memory is closed after a few seconds.";
     NfsIdleCentisecs "nfs_idle_centisecs" "centiseconds" Engine 36000 0 360000
         "How long a connection without calls in progress may be silent before it is closed. 0 is for ever. Clients connect again by themselves.";
     NfsPeerConnections "nfs_peer_connections_max" "connections" Engine 768 1 1024

@@ -57,7 +57,7 @@ impl DevicePolicy for Every {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        Pace { payer_pages: self.0, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: self.0, ..Pace::UNASKED }
     }
 
     fn needs(&self) -> Needs {

@@ -1,9 +1,12 @@
 //! What an engine starts with: a policy by its name, and the knobs.
 //!
 //! Owns: the list of names, the knobs that a policy starts with.
-//! Does not own: the policies (`engine`, `linux-policies`).
+//! Does not own: the policies (`engine`, `budget`, `linux-policies`).
 //! Invariants: each engine has policies of its own, so that estimates begin afresh; the user's knobs come last.
 
+use std::sync::Arc;
+
+use budget::Budget;
 use engine::Policies;
 use engine::settings::{KnobError, Settings, Shares};
 use linux_policies::{Policy, WITH_TICKS};
@@ -11,11 +14,15 @@ use linux_policies::{Policy, WITH_TICKS};
 /// The name of the engine's own policies.
 pub const OWN_POLICY: &str = "afflux";
 
+/// The name of the flush budget's policy.
+pub const BUDGET_POLICY: &str = "budget";
+
 /// All names, each with what it is in a line.
 pub fn policies() -> Vec<(&'static str, &'static str)> {
     let own = (OWN_POLICY, "the engine's own: each device a share of the dirty limit and a flusher");
     let others = linux_policies::NAMES.iter().filter_map(|name| linux_policies::policy(name).ok());
-    std::iter::once(own).chain(others.map(|policy| (policy.name, policy.about))).collect()
+    let budget = (BUDGET_POLICY, "the flush budget: each device owes at most so much of its own time");
+    [own, budget].into_iter().chain(others.map(|policy| (policy.name, policy.about))).collect()
 }
 
 /// Why an engine cannot start so.
@@ -40,13 +47,17 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// What the policy called `name` starts with: [`OWN_POLICY`], or a name of `linux-policies`.
+    /// What the policy called `name` starts with: [`OWN_POLICY`], [`BUDGET_POLICY`], or a name of `linux-policies`.
     ///
     /// # Errors
     /// When there is none; the error lists the names.
     pub fn of(name: &str) -> Result<Self, SetupError> {
         if name == OWN_POLICY {
             return Ok(Self::default());
+        }
+        if name == BUDGET_POLICY {
+            let policy = Arc::new(Budget::default());
+            return Ok(Self { policies: Policies { policy, ..Policies::default() }, ..Self::default() });
         }
         let unknown = |_| {
             let names: Vec<&str> = policies().iter().map(|(name, _)| *name).collect();

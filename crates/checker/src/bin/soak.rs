@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 
 use checker::sweep::{self, Sweep};
 use checker::{RunOptions, Scenario, generate, generate_on, kind, policies_and_models, run, run_with, scopes, shrink};
+use simulator::Setup;
 
 const HELP: &str = "\
 cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
-                  [--out DIR]
+                  [--out DIR] [--policy NAME]
 cargo xtask soak --scopes OPERATIONS [--keep-going]
 cargo xtask soak --sweeps
 cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
@@ -32,6 +33,7 @@ cargo xtask soak --scenario FILE [--trace]
   --keep-going   count failures by kind instead of stopping at the first
   --no-reduce    with it: do not reduce the first of each kind either
   --out DIR      where reduced scenarios go (target/soak)
+  --policy NAME  all of them under this policy, instead of each under one of its own
   --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
                  a power loss after each step; 1 to 4
   --scenario F   instead: one scenario from a file; with --trace its last events are printed
@@ -49,6 +51,7 @@ struct Arguments {
     keep_going: bool,
     reduce: bool,
     out: PathBuf,
+    policy: Option<String>,
     scopes: Option<u32>,
     sweeps: bool,
     trace: bool,
@@ -66,6 +69,7 @@ fn arguments() -> Result<Arguments, String> {
         keep_going: false,
         reduce: true,
         out: PathBuf::from("target/soak"),
+        policy: None,
         scopes: None,
         sweeps: false,
         trace: false,
@@ -87,6 +91,11 @@ fn arguments() -> Result<Arguments, String> {
             "--keep-going" => arguments.keep_going = true,
             "--no-reduce" => arguments.reduce = false,
             "--out" => arguments.out = value()?.into(),
+            "--policy" => {
+                let name = value()?;
+                Setup::of(&name).map_err(|error| error.to_string())?;
+                arguments.policy = Some(name);
+            }
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
             "--trace" => arguments.trace = true,
             "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),
@@ -210,7 +219,10 @@ impl Soak {
 
     fn seeds(&self) {
         self.each(self.arguments.seeds, |number| {
-            let scenario = generate(self.arguments.first + number);
+            let mut scenario = generate(self.arguments.first + number);
+            if let Some(name) = &self.arguments.policy {
+                scenario.policy = Some(name.clone());
+            }
             self.runs.fetch_add(1, Ordering::Relaxed);
             if let Err(failure) = run(&scenario) {
                 self.failed(&scenario, &failure);

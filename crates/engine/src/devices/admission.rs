@@ -17,7 +17,14 @@ use crate::wait::{Gate, Line, Take};
 pub(crate) struct AdmissionQueue {
     line: Line<Ledger>,
     runs: Arc<AtomicU64>,
-    wake_above_pages: AtomicU64,
+    wake: Wake,
+}
+
+/// When a writer wakes the flusher: [`Room::wake_above`] and the prices that it is compared at.
+struct Wake {
+    above: AtomicU64,
+    page: AtomicU64,
+    run: AtomicU64,
 }
 
 /// What is charged, and what may be.
@@ -81,7 +88,8 @@ impl AdmissionQueue {
             pages_max: u64::MAX,
             unseen_pages: u64::MAX,
         };
-        Self { line: Line::before(ledger), runs, wake_above_pages: AtomicU64::new(u64::MAX) }
+        let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
+        Self { line: Line::before(ledger), runs, wake }
     }
 
     /// Charges pages if they fit and nobody waits.
@@ -122,7 +130,9 @@ impl AdmissionQueue {
 
     /// The policy's room.
     pub(crate) fn set_room(&self, room: &Room) {
-        self.wake_above_pages.store(room.wake_above_pages, Ordering::Relaxed);
+        self.wake.above.store(room.wake_above.0, Ordering::Relaxed);
+        self.wake.page.store(room.prices.page.0, Ordering::Relaxed);
+        self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
         self.line.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
         });
@@ -169,9 +179,18 @@ impl AdmissionQueue {
         self.line.waiting()
     }
 
-    /// Pages dirty and not in flight above which the flusher is to be woken.
-    pub(crate) fn wake_above_pages(&self) -> u64 {
-        self.wake_above_pages.load(Ordering::Relaxed)
+    /// Whether a writer may have to wake the flusher at all.
+    pub(crate) fn may_wake(&self) -> bool {
+        self.wake.above.load(Ordering::Relaxed) < u64::MAX
+    }
+
+    /// Whether so many pages that are dirty and not in flight, with all runs, cost so much that a writer wakes the
+    /// flusher.
+    pub(crate) fn wakes(&self, pages: u64) -> bool {
+        let price = |of: &AtomicU64| Cost(of.load(Ordering::Relaxed));
+        let prices = Prices { page: price(&self.wake.page), run: price(&self.wake.run) };
+        let runs = if pages == 0 { 0 } else { self.runs() };
+        prices.of(pages, runs) > price(&self.wake.above)
     }
 }
 

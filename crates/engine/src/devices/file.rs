@@ -232,16 +232,18 @@ impl FileInner {
         }
     }
 
-    /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs.
-    pub(crate) fn tag_dirty(&self, _: &mut FileState, page: u64, on: bool) {
+    /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs. How many runs more there are.
+    pub(crate) fn tag_dirty(&self, _: &mut FileState, page: u64, on: bool) -> i64 {
         let (index, nodes) = (&self.pages.index, &self.cache.nodes);
         let is_dirty = |page| index.has_tag(nodes, page, Tag::Dirty);
         if is_dirty(page) == on {
-            return;
+            return 0;
         }
         let neighbours = i64::from(page > 0 && is_dirty(page - 1)) + i64::from(is_dirty(page + 1));
         index.set_tag(nodes, page, Tag::Dirty, on);
-        self.device.admission.add_runs(if on { 1 - neighbours } else { neighbours - 1 });
+        let more = if on { 1 - neighbours } else { neighbours - 1 };
+        self.device.admission.add_runs(more);
+        more
     }
 
     /// Takes away the marks of a page that is dirty no more.

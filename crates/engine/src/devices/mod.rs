@@ -177,6 +177,7 @@ impl Devices {
         view.memory_pages = self.cache.total_pages();
         view.part_pages = self.totals.part_pages();
         view.request_bytes = device.map_or(0, DeviceState::request_bytes_preferred);
+        view.request_depth = device.map_or(0, |device| device.limits().depth);
         view.failed_room_pages = device.map_or(0, DeviceState::failed_room_pages);
         view.guard_pages = device.map_or(u64::MAX, |device| device.admission.guard_pages());
         view.knobs = self.knob_values(device);

@@ -220,8 +220,7 @@ impl DeviceState {
 
     /// Wakes the flusher if what is dirty and not in flight has passed the threshold that the policy set.
     pub(crate) fn wake_flusher_if_over(&self) {
-        let above = self.admission.wake_above_pages();
-        if above < u64::MAX && self.reclaimable_pages() > above {
+        if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
             self.flusher.raise();
         }
     }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::devices::state::DeviceState;
 use crate::devices::{Devices, Moment};
+use crate::policy::Dirtied;
 use crate::settings::Knob;
 use crate::units::pages_in;
 
@@ -112,19 +113,20 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
 pub(crate) struct Charge {
     device: Arc<DeviceState>,
     pages: u64,
-    spent: u64,
+    spent: Dirtied,
 }
 
 impl Charge {
     /// What the device's admission queue has granted.
     pub(crate) fn granted(device: &Arc<DeviceState>, pages: u64) -> Self {
         device.hold_pages(pages);
-        Self { device: Arc::clone(device), pages, spent: 0 }
+        Self { device: Arc::clone(device), pages, spent: Dirtied::default() }
     }
 
-    /// One page was dirtied: it stays charged until [`uncharge`].
-    pub(crate) fn spend(&mut self) {
-        self.spent += 1;
+    /// One page was dirtied, which made so many runs more: it stays charged until [`uncharge`].
+    pub(crate) fn spend(&mut self, runs: i64) {
+        self.spent.pages += 1;
+        self.spent.runs += runs.max(0) as u64;
         match self.pages.checked_sub(1) {
             Some(left) => self.pages = left,
             // More pages than foreseen became dirty (one was written back meanwhile): never refused.
@@ -132,15 +134,15 @@ impl Charge {
         }
     }
 
-    /// How many pages were dirtied.
-    pub(crate) fn spent(&self) -> u64 {
+    /// What was dirtied.
+    pub(crate) fn spent(&self) -> Dirtied {
         self.spent
     }
 }
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.device.note_dirtied_pages(self.spent);
+        self.device.note_dirtied_pages(self.spent.pages);
         if self.pages > 0 {
             self.device.give_pages_back(self.pages);
         }

@@ -8,7 +8,7 @@
 use std::sync::Mutex;
 
 use super::erased::Kept;
-use super::seam::{Admission, EXCEEDED_PAGES, Pace};
+use super::seam::{Admission, Asked, EXCEEDED_PAGES, Pace};
 use super::view::{PayerCounts, View};
 use super::{DeviceMemory, InForce};
 use crate::wait::lock;
@@ -16,6 +16,15 @@ use crate::wait::lock;
 /// What is kept of a payer: an open file is one.
 #[derive(Default)]
 pub(crate) struct Payer(Mutex<Option<Account>>);
+
+/// What a writer dirtied.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Dirtied {
+    /// Pages that were not dirty.
+    pub(crate) pages: u64,
+    /// Runs of dirty pages that it began.
+    pub(crate) runs: u64,
+}
 
 /// What a machine has that a first allowance depends on.
 #[derive(Clone, Copy)]
@@ -26,7 +35,9 @@ pub(crate) struct MachineSize {
 
 struct Account {
     unpaid_pages: u64,
+    unpaid_runs: u64,
     payer_pages: u64,
+    payer_runs: u64,
     memory: Kept,
 }
 
@@ -36,7 +47,13 @@ impl Account {
         if in_force.cpu_pages() == 0 {
             in_force.set_cpu_pages(start.cpu_pages);
         }
-        Self { unpaid_pages: 0, payer_pages: start.payer_pages, memory: in_force.policy.new_payer() }
+        Self {
+            unpaid_pages: 0,
+            unpaid_runs: 0,
+            payer_pages: start.payer_pages,
+            payer_runs: start.payer_runs,
+            memory: in_force.policy.new_payer(),
+        }
     }
 
     fn allowance(&self, exceeded: bool) -> u64 {
@@ -59,7 +76,9 @@ impl Payer {
     pub(crate) fn allowance_pages(&self, in_force: &InForce, machine: MachineSize, exceeded: bool) -> u64 {
         self.with(in_force, machine, |account| {
             let left = account.allowance(exceeded).saturating_sub(account.unpaid_pages);
-            left.min(account.cpu_allowance(in_force, exceeded))
+            // A payer that is asked before it dirties more has no account with its CPU.
+            let of_cpu = account.cpu_allowance(in_force, exceeded);
+            if in_force.needs.asked == Asked::Before { left } else { left.min(of_cpu) }
         })
     }
 
@@ -77,6 +96,21 @@ impl Payer {
         })
     }
 
+    /// Adds what the payer dirtied to the account, about which it is asked before it dirties more.
+    pub(crate) fn owes(&self, in_force: &InForce, machine: MachineSize, dirtied: &Dirtied) {
+        self.with(in_force, machine, |account| {
+            account.unpaid_pages = account.unpaid_pages.saturating_add(dirtied.pages);
+            account.unpaid_runs = account.unpaid_runs.saturating_add(dirtied.runs);
+        });
+    }
+
+    /// Whether the payer has used up its allowance.
+    pub(crate) fn has_used_up(&self, in_force: &InForce, machine: MachineSize) -> bool {
+        self.with(in_force, machine, |account| {
+            account.unpaid_pages >= account.payer_pages || account.unpaid_runs >= account.payer_runs
+        })
+    }
+
     /// Asks the policy what the payer does.
     pub(crate) fn ask(
         &self,
@@ -88,20 +122,22 @@ impl Payer {
     ) -> (Admission, Pace) {
         let (device, exceeded) = device;
         self.with(in_force, machine, |account| {
-            view.payer = PayerCounts { dirtied: account.unpaid_pages, ..*so_far };
+            view.payer = PayerCounts { dirtied: account.unpaid_pages, runs: account.unpaid_runs, ..*so_far };
             let mut pace = Pace {
                 payer_pages: account.payer_pages,
+                payer_runs: account.payer_runs,
                 cpu_pages: in_force.cpu_pages(),
                 exceeded,
                 unpaid_pages: account.unpaid_pages,
+                unpaid_runs: account.unpaid_runs,
                 start_background: false,
             };
             let payer = &mut *account.memory;
             let admission = in_force.ask(device, |policy, device, shared| {
                 policy.admit(view, payer, &mut **device, &mut **shared, &mut pace)
             });
-            account.payer_pages = pace.payer_pages;
-            account.unpaid_pages = pace.unpaid_pages;
+            (account.payer_pages, account.payer_runs) = (pace.payer_pages, pace.payer_runs);
+            (account.unpaid_pages, account.unpaid_runs) = (pace.unpaid_pages, pace.unpaid_runs);
             in_force.set_cpu_pages(pace.cpu_pages);
             (admission, pace)
         })

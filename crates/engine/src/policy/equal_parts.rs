@@ -61,7 +61,7 @@ impl DevicePolicy for EqualParts {
             cost_max: Cost(view.part_pages + view.failed_room_pages),
             prices: Prices::PAGES,
             cause: PauseCause::DevicePart,
-            wake_above_pages: background_pages(view),
+            wake_above: Cost(background_pages(view)),
         }
     }
 

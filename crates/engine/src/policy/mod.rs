@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::rare::Looks;
 use crate::wait::lock;
-pub(crate) use account::{MachineSize, Payer};
+pub(crate) use account::{Dirtied, MachineSize, Payer};
 pub use equal_parts::EqualParts;
 pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;

@@ -117,7 +117,8 @@ pub enum Admission {
 pub enum Asked {
     /// Never: the admission queue is all there is.
     Never,
-    /// Before it dirties more. The answer alone lets it in; the queue is for those who are told to wait.
+    /// Before it dirties more than its allowance, or more than its device has room for. The answer alone lets it in;
+    /// the queue is for those who are told to wait.
     Before,
     /// After it has dirtied what it is asked about; it was let in by the queue.
     After,
@@ -144,20 +145,31 @@ pub struct Needs {
 pub struct Pace {
     /// Pages the payer may dirty before it is asked about again.
     pub payer_pages: u64,
+    /// Runs of dirty pages that it may begin before it is asked about again.
+    pub payer_runs: u64,
     /// Pages all payers of a CPU may dirty before one of them is asked about.
     pub cpu_pages: u64,
     /// The device is over: its payers are asked about after [`EXCEEDED_PAGES`] at most.
     pub exceeded: bool,
     /// Pages of the payer that are not yet taken into account.
     pub unpaid_pages: u64,
+    /// Runs that it began and that are not yet taken into account.
+    pub unpaid_runs: u64,
     /// Background writeback has to start.
     pub start_background: bool,
 }
 
 impl Pace {
     /// Nobody is ever asked about.
-    pub const UNASKED: Self =
-        Self { payer_pages: u64::MAX, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false };
+    pub const UNASKED: Self = Self {
+        payer_pages: u64::MAX,
+        payer_runs: u64::MAX,
+        cpu_pages: u64::MAX,
+        exceeded: false,
+        unpaid_pages: 0,
+        unpaid_runs: 0,
+        start_background: false,
+    };
 }
 
 /// Pages between decisions about payers to a device that is over (kernel: 32 KiB).
@@ -214,15 +226,15 @@ pub struct Room {
     pub prices: Prices,
     /// Why those wait who find no room.
     pub cause: PauseCause,
-    /// Pages dirty and not in flight above which the flusher is woken by who dirties more. [`u64::MAX`] if payers
-    /// that are asked about wake it ([`Pace::start_background`]).
-    pub wake_above_pages: u64,
+    /// Cost of what is dirty and not in flight above which the flusher is woken by a writer that dirties more.
+    /// [`Cost::MAX`] if payers that are asked about wake it ([`Pace::start_background`]).
+    pub wake_above: Cost,
 }
 
 impl Room {
     /// Nobody queues but for the memory guard, and nobody wakes the flusher but payers that are asked about.
     pub const UNLIMITED: Self =
-        Self { cost_max: Cost::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above_pages: u64::MAX };
+        Self { cost_max: Cost::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above: Cost::MAX };
 }
 
 /// What may be on its way to a device, how large a request is, and how long syncs go first.
@@ -336,8 +348,8 @@ pub struct Memory<'a, L: DevicePolicy + ?Sized> {
     pub device: &'a mut L::Device,
     /// About everything.
     pub shared: &'a mut L::Shared,
-    /// What the mechanism is to know. Comes in as the last decision left it, except that `unpaid_pages` is what
-    /// the payer dirtied by now and `start_background` is false.
+    /// What the mechanism is to know. Comes in as the last decision left it, except that `unpaid_pages` and
+    /// `unpaid_runs` are what the payer dirtied by now and `start_background` is false.
     pub pace: &'a mut Pace,
 }
 

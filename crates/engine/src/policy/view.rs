@@ -96,6 +96,8 @@ pub struct DeviceCounts {
 pub struct PayerCounts {
     /// Pages dirtied since they were last taken into account.
     pub dirtied: u64,
+    /// Runs of dirty pages that it began in the meantime.
+    pub runs: u64,
     /// Pages that it is about to dirty, if it is asked about before that.
     pub wanted: u64,
     /// Which snapshot of the call this is, from 0.
@@ -188,6 +190,8 @@ pub struct View {
     pub part_pages: u64,
     /// Bytes of a request that suit the device best: its preference, or the most that it takes.
     pub request_bytes: u64,
+    /// Requests that the device takes at once.
+    pub request_depth: u32,
     /// Pages that the device may have on top of what its policy gives it: writes of them failed, and the device's
     /// other writers are not to pay for that.
     pub failed_room_pages: u64,

@@ -1,7 +1,8 @@
 //! Admission: what a writer does before it dirties pages, and after it has.
 //!
-//! Before, its pages are charged: by the device's admission queue, or by the policy's word where that is asked
-//! first ([`Asked::Before`]). After, a policy that wants to be asked then is asked if a question is due.
+//! Before, its pages are charged: by the device's admission queue, or by the policy's word where a policy that is asked
+//! before ([`Asked::Before`]) is: if the payer has used up its allowance, or its device has no room. After, what was
+//! dirtied goes on the payer's account, and a policy that wants to be asked then is asked if a question is due.
 //!
 //! Owns: when a payer is asked about, the carrying out of the answers.
 //! Does not own: the answers (`policy`), the queue (`dirty`).
@@ -19,12 +20,16 @@ use crate::devices::state::DeviceState;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
-use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
+use crate::policy::{Admission, Asked, Dirtied, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
 use crate::wait::either;
 use crate::writeback::Writeback;
 
 /// Most pages that are written between two questions to the policy, whatever it allows.
 const PIECE_PAGES_MAX: u64 = 64;
+
+/// Pages that a payer whose allowance is smaller dirties before it is asked about: a decision for each page would cost
+/// more than the pages.
+const ASKED_PAGES: u64 = 16;
 
 /// Of an equal part, the most that is charged at a time.
 const PIECE_PART: u64 = 4;
@@ -60,7 +65,8 @@ impl<P: Platform> Throttle<P> {
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
         let pages = match policy.needs().asked {
             Asked::Never => part,
-            Asked::Before | Asked::After => {
+            Asked::Before => part.min(file.payer.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES)),
+            Asked::After => {
                 let exceeded = file.device.is_exceeded();
                 part.min(file.payer.allowance_pages(policy, self.machine_size(), exceeded))
             }
@@ -75,25 +81,40 @@ impl<P: Platform> Throttle<P> {
     pub(crate) async fn charge(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
-            match self.admit(file, pages, pages).await? {
-                Follows::GoesOn | Follows::AskAgain if try_enter(&self.base.devices, &file.device, pages) => {
-                    return Ok(Charge::granted(&file.device, pages));
-                }
-                _ => {}
+            let enters = self.enters_unasked(file, pages)
+                || match self.ask(file, pages).await? {
+                    Follows::Queues => false,
+                    Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, pages),
+                };
+            if enters {
+                return Ok(Charge::granted(&file.device, pages));
             }
         }
         self.queue(file, pages).await
     }
 
-    /// The writer has dirtied so many pages more: asks the policy if that is due, and does what it says.
+    /// Charges pages of a payer that has not used up its allowance, if its device has room and nobody waits for it.
+    fn enters_unasked(&self, file: &FileInner, pages: u64) -> bool {
+        let (devices, machine) = (&self.base.devices, self.machine_size());
+        !file.payer.has_used_up(&devices.policy, machine)
+            && (file.device.admission.try_take(pages) || try_take_anew(devices, &file.device, pages))
+    }
+
+    /// The writer has dirtied so much more, which goes on its payer's account. Asks the policy if that is due, and
+    /// does what it says.
     ///
     /// # Errors
     /// As [`Throttle::charge`].
-    pub(crate) async fn balance(&self, file: &Arc<FileInner>, dirtied: u64) -> Result<(), Error> {
-        if dirtied == 0 || self.base.devices.policy.needs().asked != Asked::After {
-            return Ok(());
+    pub(crate) async fn balance(&self, file: &Arc<FileInner>, dirtied: &Dirtied) -> Result<(), Error> {
+        let policy = &self.base.devices.policy;
+        match policy.needs().asked {
+            Asked::Before if dirtied.pages > 0 => file.payer.owes(policy, self.machine_size(), dirtied),
+            Asked::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
+                self.ask(file, 0).await?;
+            }
+            _ => {}
         }
-        self.admit(file, dirtied, 0).await.map(drop)
+        Ok(())
     }
 
     /// Waits until pages fit in the device's admission queue.
@@ -130,11 +151,8 @@ impl<P: Platform> Throttle<P> {
         Ok(Charge::granted(device, pages))
     }
 
-    /// Puts pages on the payer's account; asks about it if that is due, until it may go on or has to queue.
-    async fn admit(&self, file: &Arc<FileInner>, pages: u64, wanted: u64) -> Result<Follows, Error> {
-        if !self.is_due(file, pages) {
-            return Ok(Follows::GoesOn);
-        }
+    /// Asks about the payer, that wants to dirty so many pages, until it may go on or has to queue.
+    async fn ask(&self, file: &Arc<FileInner>, wanted: u64) -> Result<Follows, Error> {
         self.base.local().count(Counter::BalanceCalls, 1);
         let device = &file.device;
         let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };

@@ -180,7 +180,7 @@ impl<P: Platform> Writing<P> {
         let dirtied = charge.spent();
         drop(charge);
         file.device.wake_flusher_if_over();
-        self.throttle.balance(file, dirtied).await?;
+        self.throttle.balance(file, &dirtied).await?;
         Ok(done)
     }
 

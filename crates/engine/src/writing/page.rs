@@ -126,8 +126,8 @@ impl<P: Platform> Writing<P> {
         cache.zero(frame, range.end..FRAME_BYTES);
         cache.fill_bytes(frame, range.start, write.bytes);
         cache.pages.set_dirty(frame, write.touched);
-        self.occupy_dirty(state, write, frame, (write.settled.union(write.touched), 0));
-        means.charge.spend();
+        let runs = self.occupy_dirty(state, write, frame, (write.settled.union(write.touched), 0));
+        means.charge.spend(runs);
         self.note_dirtied(write.file, state);
         Ok(())
     }
@@ -155,8 +155,7 @@ impl<P: Platform> Writing<P> {
         let before = cache.pages.change(frame, 0, DIRTY | uptodate);
         if !before.any(DIRTY) {
             cache.eviction.dirtied(&cache.pages, frame);
-            write.file.tag_dirty(state, write.at.page, true);
-            means.charge.spend();
+            means.charge.spend(write.file.tag_dirty(state, write.at.page, true));
             self.note_dirtied(write.file, state);
         }
         cache.pages.touch(frame);
@@ -192,11 +191,11 @@ impl<P: Platform> Writing<P> {
         // Sectors in flight stay dirty in the new version: their write may fail.
         cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
-        self.occupy_dirty(state, write, new, (valid.union(write.settled).union(write.touched), prior));
+        let runs = self.occupy_dirty(state, write, new, (valid.union(write.settled).union(write.touched), prior));
         state.failed_pages -= u64::from(word.has(FAILED));
         if !word.any(DIRTY) {
             // Else it takes over the old one's place in the accounts.
-            means.charge.spend();
+            means.charge.spend(runs);
             self.note_dirtied(write.file, state);
         }
         self.base.local().count(Counter::PagesCopiedStable, 1);
@@ -205,21 +204,23 @@ impl<P: Platform> Writing<P> {
         Ok(())
     }
 
-    /// Puts a filled frame, whose dirty sectors are set, in the page's place.
+    /// Puts a filled frame, whose dirty sectors are set, in the page's place. How many runs of dirty pages more there
+    /// are.
     fn occupy_dirty(
         &self,
         state: &mut FileState,
         write: &PageWrite<'_>,
         frame: FrameId,
         (valid, flags): (Sectors, u64),
-    ) {
+    ) -> i64 {
         let (cache, page) = (&self.base.cache, write.at.page);
         cache.pages.set_valid(frame, valid);
         let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
         cache.pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
         write.file.pages.index.insert(&cache.nodes, page, frame);
-        write.file.tag_dirty(state, page, true);
+        let runs = write.file.tag_dirty(state, page, true);
         cache.admit(&write.file.pages, page, frame, Admitted::Written);
+        runs
     }
 
     fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState) {

@@ -321,7 +321,7 @@ impl DevicePolicy for Balance {
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).clamp(16, 1024);
-        Pace { payer_pages: u64::MAX, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { cpu_pages, ..Pace::UNASKED }
     }
 
     fn room(&self, _: &View, _: &mut Device) -> Room {

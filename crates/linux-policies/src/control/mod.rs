@@ -306,7 +306,7 @@ impl DevicePolicy for Control {
 
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace {
         let cpu_pages = (memory_pages / (32 * cpus.max(1))).max(16);
-        Pace { payer_pages: TASK_PAGES, cpu_pages, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: TASK_PAGES, cpu_pages, ..Pace::UNASKED }
     }
 
     fn room(&self, _: &View, _: &mut Device) -> Room {

@@ -2,8 +2,8 @@
 //!
 //! Owns: the sum, the rule of the bound, the connections that wait for room.
 //! Does not own: the bytes, and which of them count (`connection`).
-//! Invariants: a connection always has [`UNIT_BYTES`]; they are taken from the bound when it begins.
-//! Beyond them it gets more only while what it then has beyond is at most what is then left free: so one
+//! Invariants: a connection always has [`UNIT_BYTES`]. Those of all connections that there can be are taken from the
+//! bound before the first one comes, so that a newcomer never passes it. Beyond them a connection gets more only while what it then has beyond is at most what is then left free: so one
 //! alone gets half, n that want much get a part of n + 1 each, and a newcomer finds as much free as the
 //! others have. A connection that gets nothing waits with nothing else stopped, and is woken when bytes
 //! come back, in turn with the others that wait.
@@ -24,11 +24,16 @@ const SLACK_BYTES: u64 = 16 << 20;
 /// What one connection has of the room. Written by that connection alone.
 pub(super) struct Share {
     held: AtomicU64,
-    /// What is taken from the bound for it: at least its unit, and never less than it holds.
+    /// What is taken from the bound for it: its unit, which is so before it comes, or as much as it holds.
     taken: AtomicU64,
 }
 
 impl Share {
+    /// Of a connection that begins.
+    pub(super) fn new() -> Self {
+        Self { held: AtomicU64::new(0), taken: AtomicU64::new(UNIT_BYTES) }
+    }
+
     /// Bytes that the connection holds.
     pub(super) fn held(&self) -> u64 {
         self.held.load(Ordering::Relaxed)
@@ -39,9 +44,8 @@ impl Share {
     }
 }
 
-#[derive(Default)]
 pub(super) struct Room {
-    /// What is taken from the bound.
+    /// What is taken from the bound: the units of all connections that there can be, and what is held beyond.
     taken: AtomicU64,
     /// The most of it since memory was last given back.
     peak: AtomicU64,
@@ -58,16 +62,21 @@ struct Waiting {
 }
 
 impl Room {
-    /// A connection begins.
-    pub(super) fn enter(&self) -> Share {
-        self.taken.fetch_add(UNIT_BYTES, Ordering::SeqCst);
-        Share { held: AtomicU64::new(0), taken: AtomicU64::new(UNIT_BYTES) }
+    /// For so many connections at a time.
+    pub(super) fn new(connections_max: usize) -> Self {
+        let units = connections_max as u64 * UNIT_BYTES;
+        Self {
+            taken: AtomicU64::new(units),
+            peak: AtomicU64::new(units),
+            waiting: Mutex::default(),
+            waiters: AtomicUsize::new(0),
+        }
     }
 
     /// The connection `number` is gone.
     pub(super) fn leave(&self, number: u64, share: &Share) {
         self.forget(number);
-        self.taken.fetch_sub(share.taken(), Ordering::SeqCst);
+        self.taken.fetch_sub(share.taken() - UNIT_BYTES, Ordering::SeqCst);
         self.wake(WAKES_MAX);
     }
 
@@ -140,7 +149,7 @@ impl Room {
         }
     }
 
-    /// Bytes that connections hold or may always have.
+    /// Bytes that connections hold beyond their units, and the units of all that there can be.
     pub(super) fn taken(&self) -> u64 {
         self.taken.load(Ordering::SeqCst)
     }

@@ -34,7 +34,7 @@ use crate::reactor::{Mail, Reactor, Sleep};
 /// Connections at once, where the limit on descriptors allows it.
 pub const CONNECTIONS_MAX: usize = 1_024;
 /// The least that the bound on what all connections hold can be set to.
-const REQUEST_BYTES_MIN: u64 = 64 << 20;
+const REQUEST_BYTES_MIN: u64 = 128 << 20;
 /// Pause before accepting again when the host has no descriptor or memory for a connection.
 const SHORTAGE_PAUSE_NS: u64 = 100 * Nanos::MILLISECOND;
 /// How often silent connections are looked for. One that is silent for so long gives back the buffer that
@@ -49,8 +49,8 @@ const STALLS_MAX: u8 = 2;
 /// they know to come, so that what is left over is enough for whole records.
 const SPARE_PARTS: u64 = 4;
 
-/// All connections that there can be have their units within the least bound that can be set.
-const _: () = assert!(CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_MIN);
+/// The units of all connections that there can be leave as much again of the least bound that can be set.
+const _: () = assert!(2 * CONNECTIONS_MAX as u64 * UNIT_BYTES <= REQUEST_BYTES_MIN);
 
 /// What has been served so far.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -188,6 +188,7 @@ pub fn serve(
     on_refused: impl Fn(&RefusedConnection) + Send + Sync + 'static,
     factory: impl Fn(Peer) -> Box<dyn Machine> + Send + Sync + 'static,
 ) -> ServeHandle {
+    let room = Room::new(limits().connections_max);
     let service = Arc::new(Service {
         platform: platform.clone(),
         factory: Box::new(factory),
@@ -205,7 +206,7 @@ pub fn serve(
         closed_for_room: AtomicU64::new(0),
         refused: AtomicU64::new(0),
         closed_stalled: AtomicU64::new(0),
-        room: Room::default(),
+        room,
         crowded: AtomicBool::new(false),
         roster: Mutex::default(),
         owners: SocketOwners::new().ok().map(Mutex::new),
@@ -455,7 +456,7 @@ impl Service {
             active_ns: AtomicU64::new(clock::monotonic().0),
             busy: AtomicBool::new(false),
             leaving: AtomicU8::new(0),
-            share: self.room.enter(),
+            share: Share::new(),
             waits_for_peer: AtomicBool::new(false),
             moved: AtomicU64::new(0),
             stalls: AtomicU8::new(0),

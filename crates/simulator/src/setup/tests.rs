@@ -6,7 +6,7 @@ use super::*;
 fn each_name_has_a_setup_with_the_knobs_that_its_policy_starts_with() {
     for (name, _) in policies() {
         let setup = Setup::of(name).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let (own, default) = (name == OWN_POLICY, Settings::new());
+        let (own, default) = (linux_policies::policy(name).is_err(), Settings::new());
         assert_eq!(setup.settings.get(Knob::DirtyRatio) == default.get(Knob::DirtyRatio), own, "{name}");
         assert_eq!(setup.shares(1 << 20).background == BackgroundShare::OfMemory, !own, "{name}");
     }

@@ -61,12 +61,12 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        // Each piece is asked about.
-        Pace { payer_pages: 64, cpu_pages: 1, ..Pace::UNASKED }
+        // Nobody is asked about while there is room.
+        Pace::UNASKED
     }
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
-        Room { cost_max: Cost(self.limit_ns), prices: self.prices, cause: PauseCause::DeviceTime, wake_above_pages: 0 }
+        Room { cost_max: Cost(self.limit_ns), prices: self.prices, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
     }
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {

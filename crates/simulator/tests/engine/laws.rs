@@ -44,7 +44,7 @@ impl DevicePolicy for Always {
     }
 
     fn start(&self, _: u64, _: u64) -> Pace {
-        Pace { payer_pages: self.pages, cpu_pages: u64::MAX, exceeded: false, unpaid_pages: 0, start_background: false }
+        Pace { payer_pages: self.pages, ..Pace::UNASKED }
     }
 
     fn needs(&self) -> Needs {

@@ -14,33 +14,38 @@ fn take_all(room: &Room, share: &Share, step: u64, max: u64) -> u64 {
 
 #[test]
 fn each_gets_its_unit_and_nobody_more_than_is_left_free() {
-    let (room, max) = (Room::default(), 64 * MIB);
-    let (one, two) = (room.enter(), room.enter());
-    assert!((31 * MIB..=32 * MIB).contains(&take_all(&room, &one, MIB, max)), "half: {}", one.held());
-    assert!((15 * MIB..=16 * MIB).contains(&take_all(&room, &two, MIB, max)), "half of the rest: {}", two.held());
+    let (room, max) = (Room::new(603), 64 * MIB);
+    let (one, two) = (Share::new(), Share::new());
+    // 64 MiB without 603 units are 26 MiB.
+    assert!((12 * MIB..=13 * MIB).contains(&take_all(&room, &one, MIB, max)), "half: {}", one.held());
+    assert!((5 * MIB..=7 * MIB).contains(&take_all(&room, &two, MIB, max)), "half of the rest: {}", two.held());
     // All at once is not more than step by step.
-    let three = room.enter();
-    assert!(!room.try_hold(&three, 9 * MIB, 0, max) && room.try_hold(&three, 7 * MIB, 0, max));
-    // Any number of further ones have their units, and nothing more once those are all there is.
-    let crowd: Vec<_> = (0..600).map(|_| room.enter()).collect();
+    let three = Share::new();
+    assert!(!room.try_hold(&three, 5 * MIB, 0, max) && room.try_hold(&three, 3 * MIB, 0, max));
+    // Those that come when much is taken have their units, and all together hold no more than the bound.
+    let crowd: Vec<_> = (0..600).map(|_| Share::new()).collect();
     assert!(crowd.iter().all(|share| room.try_hold(share, UNIT_BYTES, 0, max)));
-    assert!(!room.try_hold(&crowd[0], UNIT_BYTES + 1, 0, max));
-    assert_eq!(room.reserve(&crowd[0], MIB, max), UNIT_BYTES);
+    while crowd.iter().any(|share| room.try_hold(share, share.held() + UNIT_BYTES, 0, max)) {}
+    let held: u64 = crowd.iter().chain([&one, &two, &three]).map(Share::held).sum();
+    assert!(held <= max, "{held} bytes are held");
+    let before = crowd[0].held();
+    assert!(room.reserve(&crowd[0], MIB, max) < before + UNIT_BYTES);
+    room.settle(&crowd[0], before, before);
     room.leave(1, &one);
-    assert!(room.try_hold(&crowd[0], MIB, 0, max), "what came back is there for others");
-    assert!(!room.try_hold(&crowd[1], MIB, 64 * MIB, max), "not what is to be left free");
-    room.settle(&crowd[0], 0, MIB);
+    assert!(room.try_hold(&crowd[0], 4 * MIB, 0, max), "what came back is there for others");
+    assert!(!room.try_hold(&crowd[599], MIB, 64 * MIB, max), "not what is to be left free");
+    room.settle(&crowd[0], 0, 4 * MIB);
     room.leave(2, &two);
     room.leave(3, &three);
     crowd.iter().enumerate().for_each(|(at, share)| room.leave(4 + at as u64, share));
-    assert_eq!(room.taken.load(Ordering::SeqCst), 0);
+    assert_eq!(room.taken(), 603 * UNIT_BYTES);
 }
 
 #[test]
 fn those_that_want_much_get_equal_parts() {
     for (connections, max) in [(1, 64 * MIB), (3, 64 * MIB), (20, 64 * MIB), (200, 256 * MIB)] {
-        let room = Room::default();
-        let shares: Vec<_> = (0..connections).map(|_| room.enter()).collect();
+        let room = Room::new(connections as usize);
+        let shares: Vec<_> = (0..connections).map(|_| Share::new()).collect();
         // In turns, as connections of the same speed do.
         let step = UNIT_BYTES;
         while shares.iter().filter(|share| room.try_hold(share, share.held() + step, 0, max)).count() > 0 {}
@@ -53,8 +58,8 @@ fn those_that_want_much_get_equal_parts() {
 
 #[test]
 fn what_is_reserved_for_a_moment_comes_back() {
-    let (room, max) = (Room::default(), 64 * MIB);
-    let share = room.enter();
+    let (room, max) = (Room::new(1), 64 * MIB);
+    let share = Share::new();
     assert!(room.try_hold(&share, 2 * MIB, 0, max));
     assert_eq!(room.reserve(&share, MIB, max), 3 * MIB);
     room.settle(&share, 2 * MIB, 2 * MIB);
@@ -71,8 +76,8 @@ impl Wake for Flag {
 
 #[test]
 fn those_that_wait_are_woken_in_turn() {
-    let (room, max) = (Room::default(), 64 * MIB);
-    let holder = room.enter();
+    let (room, max) = (Room::new(1), 64 * MIB);
+    let holder = Share::new();
     let flags: Vec<_> = (0..3 * WAKES_MAX).map(|_| Arc::new(Flag(AtomicU64::new(0)))).collect();
     for _ in 0..3 {
         // Those that were woken in vain wait again, behind the others.
@@ -93,7 +98,8 @@ fn those_that_wait_are_woken_in_turn() {
 #[test]
 fn random_threads_never_take_more_than_the_bound() {
     let max = 16 * MIB;
-    let room = Room::default();
+    let room = Room::new(4 * 8);
+    let units = room.taken();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let room = &room;
@@ -105,7 +111,7 @@ fn random_threads_never_take_more_than_the_bound() {
                     state ^= state << 17;
                     state % below
                 };
-                let shares: Vec<_> = (0..8).map(|_| room.enter()).collect();
+                let shares: Vec<_> = (0..8).map(|_| Share::new()).collect();
                 for _ in 0..20_000 {
                     let share = &shares[random(8) as usize];
                     let before = share.taken();
@@ -125,5 +131,5 @@ fn random_threads_never_take_more_than_the_bound() {
             });
         }
     });
-    assert_eq!(room.taken.load(Ordering::SeqCst), 0);
+    assert_eq!(room.taken(), units);
 }
