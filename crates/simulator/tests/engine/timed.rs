@@ -100,7 +100,7 @@ impl DevicePolicy for Timed {
 
     fn room(&self, _: &View, (): &mut ()) -> Room {
         let Terms { prices, limit_ns, .. } = self.terms;
-        Room { cost_max: Cost(limit_ns), prices, cause: PauseCause::DeviceTime, wake_above_pages: 0 }
+        Room { cost_max: Cost(limit_ns), prices, cause: PauseCause::DeviceTime, wake_above: Cost(0) }
     }
 
     fn flight(&self, _: &View, (): &mut ()) -> Flight {
