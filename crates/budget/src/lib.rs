@@ -53,6 +53,7 @@
 mod curve;
 mod estimator;
 mod flight;
+mod parallel;
 mod payer;
 mod policy;
 mod prices;
@@ -60,6 +61,7 @@ mod prices;
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Side};
 pub use flight::{in_flight_ns, request_bytes};
+pub use parallel::{Ended, Parallelism};
 pub use payer::{Payer, Verdict};
 pub use policy::{Budget, DeviceMemory, PayerMemory};
 pub use prices::{Cost, Prices};

@@ -12,6 +12,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::pass::Pass;
+use super::ready::Place;
 use super::state::DeviceState;
 use super::table::FileTable;
 use crate::cache::nodes::Tag;
@@ -67,10 +69,18 @@ pub(crate) struct FileState {
     pub(crate) failed_pages: u64,
     /// Of these, as many as the device was told of.
     failed_noted: u64,
-    /// Since when the file has been dirty.
+    /// Of these, what is on its way to the device.
+    pub(crate) writing_pages: u64,
+    /// Since when the file has been dirty: nothing that is not on its way has been for longer.
     pub(crate) dirtied_at: Nanos,
     /// Where the flusher goes on.
     pub(crate) cursor: u64,
+    /// The page after the last write request's.
+    pub(crate) write_end: u64,
+    /// Where it goes on, and how far it has come, if it goes by passes.
+    pub(crate) pass: Pass,
+    /// Where it is in its device's list.
+    pub(crate) place: Place,
     /// In its device's list of dirty files, or of those being worked on.
     pub(crate) queued: bool,
     /// In its device's list of files that a sync waits for.
@@ -129,10 +139,14 @@ impl FileInner {
         let state = FileState {
             host_size: pages.size(),
             dirty_pages: 0,
+            writing_pages: 0,
             failed_pages: 0,
             failed_noted: 0,
             dirtied_at: Nanos(0),
             cursor: 0,
+            write_end: 0,
+            pass: Pass::default(),
+            place: Place::default(),
             queued: false,
             sync_queued: false,
             // What happened to the host's file before is not known, so the first sync flushes.
@@ -212,7 +226,9 @@ impl FileInner {
             state.queued = true;
             // The flusher had its turn: what was dirty before is on its way, or to be tried again.
             state.dirtied_at = now;
-            self.device.queue_dirty(self, state.dirtied_at);
+            self.device.queue_dirty(self, state);
+        } else if state.waiting_pages().is_power_of_two() && state.place.is_outgrown(state.waiting_pages()) {
+            self.device.grow_queued(self, state);
         }
     }
 
@@ -285,8 +301,8 @@ impl FileInner {
         } else if !state.queued {
             state.queued = true;
             match how {
-                PutBack::More => self.device.queue_more(self, state.dirtied_at),
-                PutBack::Redirty => state.dirtied_at = self.device.queue_redirtied(self, state.dirtied_at, now),
+                PutBack::More => self.device.queue_more(self, state),
+                PutBack::Redirty => self.device.queue_redirtied(self, state, now),
             }
             self.device.flusher.raise();
         }
@@ -307,6 +323,11 @@ impl FileInner {
 }
 
 impl FileState {
+    /// Dirty pages that are not on their way.
+    pub(crate) fn waiting_pages(&self) -> u64 {
+        self.dirty_pages.saturating_sub(self.writing_pages)
+    }
+
     /// Whether requests of the file are with its device.
     pub(crate) fn in_flight(&self) -> bool {
         self.reads_in_flight > 0 || !self.writes_in_flight.is_empty()

@@ -1,13 +1,14 @@
 //! A device's lists of files: which is written next, and why.
 //!
-//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`state`).
-//! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none. A file is in at most one of
-//! `dirty` and `io`.
+//! Owns: the lists, their order. Does not own: the files, the lock around the lists (`state`), the orders of those
+//! that may be written (`ready`).
+//! Invariants: `unclean` and `unflushed` keep their files alive, the other lists none.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use super::file::FileInner;
+use super::ready::{Entry, Ready};
 use crate::platform::Nanos;
 
 /// Why a file is written.
@@ -17,23 +18,33 @@ pub(crate) enum FlushReason {
     Sync,
     /// Its last write failed, or it was busy, and the pause is over.
     Retry,
-    /// The device has too much that is dirty, or somebody needs the room.
+    /// The device has too much that is dirty, or somebody needs the room. It is the file's turn.
     Background,
-    /// It has been dirty since then, which is too long.
+    /// The same, and no other file has twice as much that is dirty.
+    Largest,
+    /// It has been dirty since then, which is too long. It is the first in the order of turns.
     Expired {
+        /// The latest instant that is too long ago.
+        before: Nanos,
+    },
+    /// The same, and no other file has been dirty for longer.
+    Oldest {
         /// The latest instant that is too long ago.
         before: Nanos,
     },
 }
 
+impl FlushReason {
+    /// Whether the file is gone through in passes of its own, whatever a sync wrote of it meanwhile.
+    pub(crate) fn is_by_passes(self) -> bool {
+        matches!(self, Self::Largest | Self::Oldest { .. })
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Lists {
-    /// Files in the order in which they became dirty.
-    pub(super) dirty: VecDeque<Entry>,
-    /// Files being worked on, a turn each.
-    io: VecDeque<Entry>,
-    /// Files that had their turn and have more: with the next that come from `dirty`.
-    pub(super) more: VecDeque<Entry>,
+    /// Files that may be written.
+    pub(super) ready: Ready,
     /// Files that a sync waits for.
     pub(super) sync: VecDeque<Weak<FileInner>>,
     /// Files whose pause is over.
@@ -45,54 +56,27 @@ pub(super) struct Lists {
     pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
 }
 
-impl Lists {
-    pub(super) fn any_ready(&self) -> bool {
-        !(self.dirty.is_empty() && self.io.is_empty() && self.more.is_empty())
-    }
-
-    /// When the file that has been dirty longest became so, or the first found for which that is
-    /// long `enough`.
-    pub(super) fn oldest(&self, enough: impl Fn(Nanos) -> bool) -> Option<Nanos> {
-        let mut oldest = None;
-        for Entry { dirtied_at, .. } in self.dirty.iter().take(1).chain(&self.io).chain(&self.more) {
-            if enough(*dirtied_at) {
-                return Some(*dirtied_at);
-            }
-            oldest = Some(oldest.map_or(*dirtied_at, |oldest: Nanos| oldest.min(*dirtied_at)));
-        }
-        oldest
-    }
-
-    /// Takes what is next off its list.
-    pub(super) fn next(&mut self, reason: FlushReason) -> Option<Weak<FileInner>> {
-        let Self { dirty, io, more, sync, retry, .. } = self;
-        match reason {
-            FlushReason::Sync => sync.pop_front(),
-            FlushReason::Retry => retry.pop_front(),
-            FlushReason::Background => {
-                if io.is_empty() {
-                    io.append(more);
-                    io.append(dirty);
-                }
-                io.pop_front().map(|entry| entry.file)
-            }
-            FlushReason::Expired { before } => {
-                let expired = |entry: &Entry| entry.dirtied_at <= before;
-                for list in [io, more, dirty] {
-                    if let Some(at) = list.iter().position(expired) {
-                        return list.remove(at).map(|entry| entry.file);
-                    }
-                }
-                None
-            }
-        }
-    }
+/// A file taken off its list.
+pub(super) enum Next {
+    /// Of those for which somebody waits.
+    Asked(Weak<FileInner>),
+    /// Of those that may be written.
+    Ready(Entry),
 }
 
-#[derive(Clone)]
-pub(super) struct Entry {
-    pub(super) file: Weak<FileInner>,
-    pub(super) dirtied_at: Nanos,
+impl Lists {
+    /// Takes what is next off its list.
+    pub(super) fn next(&mut self, reason: FlushReason) -> Option<Next> {
+        match reason {
+            FlushReason::Sync => return self.sync.pop_front().map(Next::Asked),
+            FlushReason::Retry => return self.retry.pop_front().map(Next::Asked),
+            FlushReason::Background => self.ready.next_in_turn(),
+            FlushReason::Largest => self.ready.next_largest(),
+            FlushReason::Expired { before } => self.ready.next_expired(before),
+            FlushReason::Oldest { before } => self.ready.next_oldest(before),
+        }
+        .map(Next::Ready)
+    }
 }
 
 pub(super) enum Later {

@@ -10,7 +10,11 @@ pub(crate) mod admission;
 mod bandwidth;
 mod congestion;
 pub(crate) mod file;
+mod in_flight;
 mod lists;
+pub(crate) mod pass;
+mod ready;
+mod rings;
 pub(crate) mod state;
 mod table;
 mod totals;
@@ -220,7 +224,9 @@ impl Devices {
     /// Asks what may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
         let view = self.view(Some(device), moment, GlobalCounts::default());
-        device.admission.set_room(&self.policy.room(&view, &device.memory));
+        let (room, flight) = self.policy.room(&view, &device.memory);
+        device.in_flight.set(flight, room.prices);
+        device.admission.set_room(&room);
     }
 
     /// Looks at what all devices share so far; 0 in a build without the feature `rare-paths`.

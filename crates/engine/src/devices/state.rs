@@ -12,7 +12,9 @@ use super::DirtyTotals;
 use super::admission::AdmissionQueue;
 use super::congestion::Congestion;
 use super::file::{FileInner, FileState};
-use super::lists::{Entry, FlushReason, Later, Lists, redirtied_at};
+use super::in_flight::InFlight;
+use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
+use super::ready::{Behind, Entry, Size};
 use super::usage::{Kind, Usage};
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
@@ -36,6 +38,7 @@ pub(crate) struct DeviceState {
     pub(crate) settings: DeviceSettings,
     /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
     pub(crate) admission: AdmissionQueue,
+    pub(crate) in_flight: InFlight,
     totals: Arc<DirtyTotals>,
     /// Requests in flight.
     pub(crate) slots: Permits,
@@ -76,6 +79,8 @@ pub(crate) struct FlusherView {
     pub(crate) now: Nanos,
     /// A sync waits for pages.
     pub(crate) sync_waiting: bool,
+    /// Syncs have used so much of the device's time that the rest goes first.
+    pub(crate) sync_ahead: bool,
     /// A file that failed, or was busy, is to be tried again.
     pub(crate) retry_due: bool,
     /// Files with dirty pages that may be written now.
@@ -105,6 +110,7 @@ impl DeviceState {
             device,
             settings: DeviceSettings::default(),
             admission: AdmissionQueue::new(),
+            in_flight: InFlight::new(),
             totals,
             slots: Permits::new(depth),
             reading: Permits::new(0),
@@ -160,11 +166,21 @@ impl DeviceState {
         self.settings.get(engine, knob)
     }
 
-    /// Most writes in flight: the knob, but a quarter of the device's slots is left to readers.
+    /// Most writes in flight: the policy's, or the knob, but a quarter of the device's slots is left to readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
         let depth = self.limits().depth.max(1);
-        let knob = self.knob(engine, Knob::WriteDepth) as u32;
-        knob.min((depth - depth / 4).max(1))
+        let most = self.in_flight.allowed().requests_max.unwrap_or(self.knob(engine, Knob::WriteDepth) as u32);
+        most.max(1).min((depth - depth / 4).max(1))
+    }
+
+    /// Most writes in flight at this moment: fewer while what is in flight costs what it may.
+    pub(crate) fn write_depth_now(&self, engine: &Settings) -> u32 {
+        self.in_flight.requests_now(self.write_depth(engine), self.writeback_pages.load(Ordering::Relaxed))
+    }
+
+    /// Writes in flight.
+    pub(crate) fn writes_in_flight(&self) -> u64 {
+        u64::from(self.writes_in_flight.load(Ordering::Relaxed))
     }
 
     /// Pages that are dirty and not under writeback.
@@ -356,22 +372,27 @@ impl DeviceState {
     }
 
     /// Queues a file that was in no list.
-    pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
-        lock(&self.lists).dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+    pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
+        state.place = lock(&self.lists).ready.push(entry(file, state), Behind::Dirty);
     }
 
-    /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`). Returns since when it
-    /// counts as dirty.
-    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, dirtied_at: Nanos, now: Nanos) -> Nanos {
-        let dirty = &mut lock(&self.lists).dirty;
-        let dirtied_at = redirtied_at(dirtied_at, dirty.back().map(|youngest| youngest.dirtied_at), now);
-        dirty.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
-        dirtied_at
+    /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`), which may change since when
+    /// it counts as dirty.
+    pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
+        let ready = &mut lock(&self.lists).ready;
+        state.dirtied_at = redirtied_at(state.dirtied_at, ready.youngest_dirty(), now);
+        state.place = ready.push(entry(file, state), Behind::Dirty);
     }
 
     /// Queues a file that had its turn and has more.
-    pub(crate) fn queue_more(&self, file: &Arc<FileInner>, dirtied_at: Nanos) {
-        lock(&self.lists).more.push_back(Entry { file: Arc::downgrade(file), dirtied_at });
+    pub(crate) fn queue_more(&self, file: &Arc<FileInner>, state: &mut FileState) {
+        state.place = lock(&self.lists).ready.push(entry(file, state), Behind::More);
+    }
+
+    /// A file that is queued, or has its turn, has twice as much that is dirty as it had.
+    pub(crate) fn grow_queued(&self, file: &FileInner, state: &mut FileState) {
+        let grown = lock(&self.lists).ready.grow(state.place, file.pages.slot, state.waiting_pages());
+        state.place = grown.unwrap_or(state.place);
     }
 
     /// Has the flusher come back to a file at `at`, whatever else it is queued for.
@@ -388,9 +409,9 @@ impl DeviceState {
         }
     }
 
-    /// Whether a sync waits for a turn: it goes ahead of everything else.
-    pub(crate) fn sync_waiting(&self) -> bool {
-        !lock(&self.lists).sync.is_empty()
+    /// Whether a sync waits for a turn that goes ahead of everything else.
+    pub(crate) fn sync_goes_first(&self) -> bool {
+        !lock(&self.lists).sync.is_empty() && !self.in_flight.is_sync_ahead()
     }
 
     pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
@@ -399,22 +420,34 @@ impl DeviceState {
         }
     }
 
-    /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote
-    /// since they were listed: what is dirty now is younger, and they are listed by that.
+    /// The next file for a turn; those that are gone are passed over, and so are those that a sync wrote since they
+    /// were listed: what is dirty now is younger, or less, and they are listed by that.
     pub(crate) fn next_file(&self, reason: FlushReason) -> Option<Arc<FileInner>> {
         loop {
             let next = lock(&self.lists).next(reason)?;
-            let Some(file) = next.upgrade() else { continue };
-            if let FlushReason::Expired { before } = reason {
-                let mut state = lock(&file.state);
-                if state.dirtied_at > before {
+            let entry = match next {
+                Next::Ready(entry) => entry,
+                Next::Asked(file) => match file.upgrade() {
+                    Some(file) => return Some(file),
+                    None => continue,
+                },
+            };
+            let Some(file) = entry.file.upgrade() else { continue };
+            let mut state = lock(&file.state);
+            match reason {
+                FlushReason::Expired { before } | FlushReason::Oldest { before } if state.dirtied_at > before => {
                     state.queued = false;
                     // That instant will do for now: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
-                    continue;
+                }
+                FlushReason::Largest if Size::of(state.waiting_pages()) < entry.size => {
+                    self.queue_more(&file, &mut state);
+                }
+                _ => {
+                    drop(state);
+                    return Some(file);
                 }
             }
-            return Some(file);
         }
     }
 
@@ -425,8 +458,9 @@ impl DeviceState {
         FlusherView {
             now,
             sync_waiting: !lists.sync.is_empty(),
+            sync_ahead: self.in_flight.is_sync_ahead(),
             retry_due: !lists.retry.is_empty(),
-            files_ready: lists.any_ready(),
+            files_ready: !lists.ready.is_empty(),
             draining: self.drains.load(Ordering::Relaxed) > 0,
             memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
@@ -484,7 +518,8 @@ impl DeviceState {
             flushing: self.turns.load(Ordering::Relaxed) > 0,
             runs: self.admission.runs(),
             bytes_in_flight: usage.write_bytes_in_flight,
-            writes_in_flight: u64::from(self.writes_in_flight.load(Ordering::Relaxed)),
+            writes_in_flight: self.writes_in_flight(),
+            runs_in_flight: self.in_flight.runs(),
             reads_in_flight: u64::from(usage.reads_in_flight),
             read_bytes: usage.read_bytes,
             busy_ns: usage.busy_ns(now),
@@ -518,12 +553,18 @@ impl DeviceState {
 
 impl DirtyFiles for DeviceState {
     fn any(&self) -> bool {
-        lock(&self.lists).any_ready()
+        !lock(&self.lists).ready.is_empty()
     }
 
-    fn dirty_since(&self, enough: &dyn Fn(Nanos) -> bool) -> Option<Nanos> {
-        lock(&self.lists).oldest(enough)
+    fn dirty_since(&self) -> Option<Nanos> {
+        lock(&self.lists).ready.oldest()
     }
+}
+
+/// The file as it is queued.
+fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry {
+    let size = Size::of(state.waiting_pages());
+    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size }
 }
 
 /// Everything on the device is to be written while this lives.

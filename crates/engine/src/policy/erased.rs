@@ -6,7 +6,9 @@
 
 use std::any::Any;
 
-use super::seam::{Admission, Completed, DevicePolicy, DirtyFiles, LimitPages, Memory, Needs, Next, Pace, Room};
+use super::seam::{
+    Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Room,
+};
 use super::view::View;
 
 /// Memory of a policy that the engine keeps and cannot look into.
@@ -30,6 +32,8 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn new_shared(&self) -> Box<dyn Any + Send>;
     /// [`DevicePolicy::room`].
     fn room(&self, view: &View, device: &mut dyn Any) -> Room;
+    /// [`DevicePolicy::flight`].
+    fn flight(&self, view: &View, device: &mut dyn Any) -> Flight;
     /// [`DevicePolicy::admit`], with memory that this policy made.
     fn admit(
         &self,
@@ -45,6 +49,8 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool;
     /// [`DevicePolicy::next`].
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
+    /// [`DevicePolicy::next_if_pressed`].
+    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
     /// [`DevicePolicy::slice_bytes`].
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
     /// [`DevicePolicy::limits`].
@@ -88,6 +94,10 @@ impl<L: DevicePolicy> AnyPolicy for L {
         DevicePolicy::room(self, view, own(device))
     }
 
+    fn flight(&self, view: &View, device: &mut dyn Any) -> Flight {
+        DevicePolicy::flight(self, view, own(device))
+    }
+
     fn admit(
         &self,
         view: &View,
@@ -110,6 +120,10 @@ impl<L: DevicePolicy> AnyPolicy for L {
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
         DevicePolicy::next(self, view, files, own(device), own(shared))
+    }
+
+    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
+        DevicePolicy::next_if_pressed(self, view, files, own(device), own(shared))
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {

@@ -24,8 +24,8 @@ pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;
 pub use pauses::PauseStatus;
 pub use seam::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, LimitPages, Memory, Needs,
-    Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
+    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, LimitPages, Memory,
+    Needs, Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
 };
 pub use view::{DeviceCounts, Global, GlobalCounts, KnobValues, PayerCounts, Reads, View};
 
@@ -74,9 +74,10 @@ impl InForce {
         question(&*self.policy, &mut device, &mut shared)
     }
 
-    /// Asks what may be charged to a device: nothing that devices share is looked at.
-    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> Room {
-        self.policy.room(view, &mut **lock(&device.0))
+    /// Asks what may be charged to a device, and what may be in flight: nothing that devices share is looked at.
+    pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
+        let own = &mut **lock(&device.0);
+        (self.policy.room(view, own), self.policy.flight(view, own))
     }
 
     fn cpu_pages(&self) -> u64 {

@@ -237,23 +237,60 @@ impl Room {
         Self { cost_max: Cost::MAX, prices: Prices::PAGES, cause: PauseCause::MemoryGuard, wake_above: Cost::MAX };
 }
 
+/// What may be on its way to a device, how large a request is, and how long syncs go first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Flight {
+    /// Most write requests in flight, as far as the device takes so many; `None`: `writeback_depth`.
+    pub requests_max: Option<u32>,
+    /// So many may be in flight whatever they cost; one always.
+    pub requests: u32,
+    /// Beyond them another follows while what is in flight costs less than that, at the prices of [`Room`].
+    pub cost_max: Cost,
+    /// Most bytes of a request, as far as the device takes so many; at least a page.
+    pub request_bytes: u64,
+    /// A turn that has written its slice goes on to the end of the run that it is in, if no more than that is left.
+    pub run_tail_bytes: u64,
+    /// What syncs may use of the device more than the rest before the two have their turns by cost. A sync pays
+    /// twice for a run: there and back again. [`Cost::MAX`]: syncs always go first.
+    pub sync_lead: Cost,
+}
+
+impl Flight {
+    /// As knobs say, in requests as large as the device takes. Syncs go first.
+    pub const BY_KNOBS: Self = Self {
+        requests_max: None,
+        requests: u32::MAX,
+        cost_max: Cost::MAX,
+        request_bytes: u64::MAX,
+        run_tail_bytes: 0,
+        sync_lead: Cost::MAX,
+    };
+}
+
 /// The device's files that may be written, as a policy sees them.
 pub trait DirtyFiles {
     /// Whether there are any.
     fn any(&self) -> bool;
 
-    /// Since when the file that has been dirty longest is so, or the first that is found to have been so for long
-    /// `enough`.
-    fn dirty_since(&self, enough: &dyn Fn(Nanos) -> bool) -> Option<Nanos>;
+    /// Since when the file that has been dirty longest is so.
+    fn dirty_since(&self) -> Option<Nanos>;
 }
 
-/// What the flusher does next, if no sync, second try, drain or want of frames comes first.
+/// What the flusher does next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// It gives the device's files their turns, for there is too much dirty.
     InTurn,
-    /// It gives a turn to a file that has been dirty since `before` or longer.
+    /// It gives a turn to a file with the most that is dirty: no other has twice as much. Equals take turns.
+    MostDirty,
+    /// It gives a turn to a file that has been dirty since `before` or longer: the first in turn.
     Old {
+        /// The instant.
+        before: Nanos,
+    },
+    /// The same, to the file that has been dirty longest. One that is left with more has its next turn after those
+    /// that were old by then. It stays old until nothing of it that was there when a pass over it began is left.
+    Oldest {
         /// The instant.
         before: Nanos,
     },
@@ -266,7 +303,7 @@ impl Next {
     /// will be.
     pub fn what_is_old(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
-        match files.dirty_since(&|since| since.after(expire_ns) <= now).map(|since| since.after(expire_ns)) {
+        match files.dirty_since().map(|since| since.after(expire_ns)) {
             Some(at) if at <= now => Self::Old { before: Nanos(now.0.saturating_sub(expire_ns)) },
             Some(at) => Self::WaitUntil(at),
             None => Self::WaitUntil(Nanos::NEVER),
@@ -297,6 +334,10 @@ pub struct Completed {
     pub bytes: u64,
     /// From its submission to its end.
     pub latency_ns: u64,
+    /// Write requests in flight when this one was submitted, itself included; 0 for reads.
+    pub in_flight: u64,
+    /// Somebody waits to submit another write: what may be in flight is.
+    pub held_back: bool,
 }
 
 /// What a policy remembers, lent for a decision.
@@ -349,6 +390,11 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// request has ended, possibly with a file's lock held: it may look at nothing that devices share.
     fn room(&self, view: &View, device: &mut Self::Device) -> Room;
 
+    /// What may be in flight. Asked together with [`DevicePolicy::room`], and after it.
+    fn flight(&self, _: &View, _: &mut Self::Device) -> Flight {
+        Flight::BY_KNOBS
+    }
+
     /// What the payer does.
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission;
 
@@ -358,13 +404,19 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// Whether background writeback of the device goes on, or starts.
     fn over_background(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> bool;
 
-    /// What the flusher does next.
+    /// What the flusher does next, if no sync, second try, drain or want of frames comes first.
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut Self::Device, shared: &mut Self::Shared) -> Next {
         if files.any() && self.over_background(view, device, shared) {
             Next::InTurn
         } else {
             Next::what_is_old(view, files)
         }
+    }
+
+    /// What the flusher writes next of all that there is, since everything is to be written, somebody found no frame,
+    /// or somebody waits in the admission queue.
+    fn next_if_pressed(&self, _: &View, _: &dyn DirtyFiles, _: &mut Self::Device, _: &mut Self::Shared) -> Next {
+        Next::InTurn
     }
 
     /// Most bytes of one file that a flusher writes before it turns to the next, whatever it writes it for.

@@ -79,6 +79,8 @@ pub struct DeviceCounts {
     pub bytes_in_flight: u64,
     /// Write requests in flight.
     pub writes_in_flight: u64,
+    /// Of these, those that do not continue the one before.
+    pub runs_in_flight: u64,
     /// Read requests in flight.
     pub reads_in_flight: u64,
     /// Bytes read since the engine started.

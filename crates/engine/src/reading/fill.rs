@@ -288,7 +288,8 @@ impl Sent {
     fn ended(self, moved: bool, now: Nanos) -> Completed {
         let pages = if moved { self.pages } else { 0 };
         let latency_ns = now.since(self.at);
-        Completed { direction: Direction::Read, runs: self.runs, pages, bytes: pages * PAGE_BYTES, latency_ns }
+        let (direction, runs, bytes) = (Direction::Read, self.runs, pages * PAGE_BYTES);
+        Completed { direction, runs, pages, bytes, latency_ns, ..Completed::default() }
     }
 }
 

@@ -61,8 +61,8 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
         next += 1;
     }
     let Claimer { state, pieces, .. } = claimer;
-    let continues = first_page == cursor && !state.writes_in_flight.is_empty();
-    state.cursor = next;
+    let continues = first_page == state.write_end && !state.writes_in_flight.is_empty();
+    (state.cursor, state.write_end) = (next, next);
     let offset = first_page * PAGE_BYTES + span.0 as u64;
     let len: u32 = pieces.iter().map(|piece| u32::from(piece.len)).sum();
     let sequence = state.next_sequence;

@@ -34,6 +34,8 @@ pub(super) struct WriteEnds<P: Platform> {
     /// Whether it counts as a run of its own.
     pub(super) runs: i64,
     pub(super) submitted: Nanos,
+    /// Writes in flight then, itself included.
+    pub(super) in_flight: u64,
 }
 
 impl<P: Platform> Completion for WriteEnds<P> {
@@ -98,6 +100,7 @@ impl<P: Platform> WriteEnds<P> {
         self.note_result(&mut state, result, now);
         ended.tries.1 = state.failures_in_row;
         file.note_failed(&mut state);
+        state.writing_pages -= pieces.len() as u64;
         file.device.writeback_ends(pieces.len() as u64);
         file.requeue(&mut state, now);
         let kept = file.settle(&mut state);
@@ -156,6 +159,7 @@ impl<P: Platform> WriteEnds<P> {
         device.note_written_pages(ended.written);
         device.request_ends(Kind::Write, bytes, result.is_ok(), now);
         device.admission.add_runs(-self.runs);
+        device.in_flight.end_runs(self.runs as u64);
         let base = &self.writeback.base;
         uncharge(&base.devices, device, ended.uncharged, base.moment());
     }
@@ -163,7 +167,8 @@ impl<P: Platform> WriteEnds<P> {
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
-        let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns };
+        let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
+        let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns, in_flight, held_back };
         base.ask(device, |policy, view, own, shared| policy.completed(view, &done, &mut **own, &mut **shared));
         base.devices.refresh_room(device, base.moment());
     }

@@ -2,14 +2,14 @@
 //!
 //! Owns: the loop of choosing and of giving turns; the look for files to which a flush has long been owed.
 //! Does not own: the choice (`schedule`), the steps of a turn (`turn`), the outcome (`complete`).
-//! Invariants: a turn gives one file at most a slice, then the next file has its turn. Where somebody else drives
+//! Invariants: a turn gives one file at most a slice and a run's short rest, then the next file has its turn. Where somebody else drives
 //! background writeback it serves syncs, second tries, drains and those who are short of frames.
 
 use std::sync::Arc;
 
 use super::Writeback;
 use super::driver::Driver;
-use super::schedule::{FlushChoice, choose};
+use super::schedule::{FlushChoice, Question, choose};
 use super::turn::{Patience, Step, Taken};
 use crate::devices::FlushReason;
 use crate::devices::file::PutBack;
@@ -48,6 +48,9 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                 device.flusher.wait_or(base.sleep_until(deadline)).await;
             }
             FlushChoice::Write(reason) => {
+                if reason == FlushReason::Sync && view.sync_ahead {
+                    device.in_flight.nothing_but_syncs();
+                }
                 let Some(mut taken) = writeback.take(&device, reason) else {
                     continue;
                 };
@@ -64,35 +67,49 @@ impl<P: Platform> Writeback<P> {
         if view.files_ready && self.base.cache.rare.strikes(Rare::EarlyFlush) {
             return FlushChoice::Write(FlushReason::Background);
         }
-        choose(view, || self.next(device))
+        choose(view, |question| self.next(device, question))
     }
 
-    /// What the policy wants written next; nothing where somebody else drives background writeback.
-    fn next(&self, device: &DeviceState) -> Next {
-        match &self.driver {
-            Driver::FlusherEach => {
+    /// What the policy wants written next; where somebody else drives background writeback nothing but what has to be.
+    fn next(&self, device: &DeviceState, question: Question) -> Next {
+        match (&self.driver, question) {
+            (Driver::FlusherEach, Question::Due) => {
                 self.base.ask(device, |policy, view, own, shared| policy.next(view, device, &mut **own, &mut **shared))
             }
-            Driver::Own(_) => Next::WaitUntil(Nanos::NEVER),
+            (Driver::FlusherEach, Question::Pressed) => self.base.ask(device, |policy, view, own, shared| {
+                policy.next_if_pressed(view, device, &mut **own, &mut **shared)
+            }),
+            (Driver::Own(_), Question::Due) => Next::WaitUntil(Nanos::NEVER),
+            (Driver::Own(_), Question::Pressed) => Next::InTurn,
         }
     }
 
-    /// Writes a slice of the file, or less if there is no more, or a sync waits.
+    /// Writes a slice of the file and the rest of a run that is short, or less if there is no more, or a sync waits.
     async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
         let device = taken.state_of_device();
         let slice =
             self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, &mut **own, &mut **shared));
         let mut left = slice.max(PAGE_BYTES);
+        let mut tail = device.in_flight.allowed().run_tail_bytes;
         if taken.pauses_now(self.base.now()) {
             return;
         }
-        while left > 0 {
-            match self.write_run(taken, u64::MAX, Patience::Wait).await {
-                Step::Wrote { bytes, .. } => left = left.saturating_sub(bytes),
+        loop {
+            let written = match self.write_run(taken, u64::MAX, Patience::Wait).await {
+                Step::Wrote { bytes, .. } => bytes,
                 Step::Congested | Step::Ended => return,
-            }
+            };
             if taken.yields_to_sync() {
                 return;
+            }
+            if written < left {
+                left -= written;
+            } else {
+                tail = tail.saturating_sub(written - left);
+                left = 0;
+                if tail == 0 || !taken.run_ends_within(tail) {
+                    return;
+                }
             }
         }
     }

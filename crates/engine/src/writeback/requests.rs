@@ -31,13 +31,14 @@ impl<P: Platform> Writeback<P> {
         let depth = device.write_depth(settings);
         let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
         batch.0 = batch.0.saturating_sub(1);
-        if !extra && !device.try_count_write(depth, depth) {
-            let free = || {
-                let depth = device.write_depth(settings);
-                device.try_count_write(depth, depth).then_some(())
-            };
-            device.write_ended.until(free).await;
-            batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
+        let free = || device.try_count_write(device.write_depth_now(settings), device.write_depth(settings));
+        if !extra && !free() {
+            let waits = device.in_flight.waits();
+            device.write_ended.until(|| free().then_some(())).await;
+            drop(waits);
+            if device.in_flight.allowed().requests_max.is_none() {
+                batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
+            }
         }
         let counted = CountedWrite { device, writeback: self };
         device.slots.take(1).await;
@@ -50,8 +51,8 @@ impl<P: Platform> Writeback<P> {
         if !device.slots.try_take(1) {
             return false;
         }
-        let depth = device.write_depth(self.base.settings());
-        let counted = device.try_count_write(depth, depth);
+        let settings = self.base.settings();
+        let counted = device.try_count_write(device.write_depth_now(settings), device.write_depth(settings));
         if !counted {
             device.slots.give_back(1);
         }
@@ -71,17 +72,20 @@ impl<P: Platform> Writeback<P> {
         device.write_ended.wake_all();
     }
 
-    pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run) {
+    pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run, for_sync: bool) {
         let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
         device.writeback_begins(pages);
         device.request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission.add_runs(runs);
+        device.in_flight.begin(pages, runs as u64, for_sync);
+        let in_flight = device.writes_in_flight();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
         local.count(Counter::PageOut, u64::from(len));
-        let ends = WriteEnds { writeback: Arc::clone(self), file: Arc::clone(file), sequence, runs, submitted: now };
+        let (writeback, submitted) = (Arc::clone(self), now);
+        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight };
         let operation = Operation::Write { offset, len };
         device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }

@@ -78,9 +78,18 @@ impl Taken {
         self.device.id
     }
 
-    /// Whether a sync waits that this turn is not for.
+    /// Whether a sync waits that this turn is not for, and goes first.
     pub(super) fn yields_to_sync(&self) -> bool {
-        self.reason != FlushReason::Sync && self.device.sync_waiting()
+        self.reason != FlushReason::Sync && self.device.sync_goes_first()
+    }
+
+    /// Whether the run that the turn is in goes on, and for no more than so many bytes.
+    pub(super) fn run_ends_within(&self, bytes: u64) -> bool {
+        let Some(file) = &self.open else { return false };
+        let state = lock(&file.state);
+        let is_dirty = |page| file.pages.index.has_tag(&file.cache.nodes, page, self.tag());
+        let end = state.cursor + bytes / PAGE_BYTES;
+        is_dirty(state.cursor) && (state.cursor + 1..=end).any(|page| !is_dirty(page))
     }
 
     pub(super) fn state_of_device(&self) -> &DeviceState {
@@ -89,6 +98,31 @@ impl Taken {
 
     fn tag(&self) -> Tag {
         if self.reason == FlushReason::Sync { Tag::ToWrite } else { Tag::Dirty }
+    }
+
+    /// Claims the file's next run. Where the turn goes by passes, a pass that has ended says how old the file is.
+    fn claim(&self, file: &FileInner, state: &mut FileState, now: Nanos, bytes_max: u32) -> Claim {
+        let by_passes = self.reason.is_by_passes() && state.holds == 0;
+        if by_passes {
+            let is_old = matches!(self.reason, FlushReason::Oldest { .. });
+            state.cursor = state.pass.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
+        }
+        let claimed = claim(file, state, self.tag(), bytes_max);
+        let ended = match &claimed {
+            Claim::Run(run) => {
+                state.writing_pages += run.pages;
+                if by_passes { state.pass.went(run.offset / PAGE_BYTES, state.cursor) } else { None }
+            }
+            Claim::Nothing if by_passes => state.pass.found_nothing(),
+            Claim::Nothing | Claim::Busy => None,
+        };
+        state.dirtied_at = ended.map_or(state.dirtied_at, |began| state.dirtied_at.max(began));
+        claimed
+    }
+
+    /// Whether the file is no longer so old as the turn is for.
+    fn is_young(&self, state: &FileState) -> bool {
+        matches!(self.reason, FlushReason::Oldest { before } if state.dirtied_at > before)
     }
 
     /// Whether the file pauses after a failure: then it is written for a sync only.
@@ -124,6 +158,10 @@ impl Taken {
             // Taken off its list by this turn; a writer that dirtied it meanwhile relied on that.
             state.queued = false;
         }
+        if let FlushReason::Oldest { before } = self.reason {
+            // Behind those that are as old.
+            state.dirtied_at = state.dirtied_at.max(before);
+        }
         match self.left {
             Left::Busy => file.come_back(&mut state, busy_until),
             Left::More if self.reason == FlushReason::Retry => file.come_back(&mut state, now),
@@ -151,7 +189,10 @@ impl<P: Platform> Writeback<P> {
             FlushReason::Sync => lock(&file.state).sync_queued = false,
             FlushReason::Retry => lock(&file.state).retry_queued = false,
             // These keep their mark until the turn ends.
-            FlushReason::Background | FlushReason::Expired { .. } => {}
+            FlushReason::Background
+            | FlushReason::Largest
+            | FlushReason::Expired { .. }
+            | FlushReason::Oldest { .. } => {}
         }
         Some(Taken {
             open: Some(file),
@@ -179,21 +220,27 @@ impl<P: Platform> Writeback<P> {
             Patience::Try if device.is_congested() || !self.try_acquire_request(device) => return Step::Congested,
             Patience::Try => {}
         }
-        let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max.max(PAGE_BYTES)) as u32;
+        let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
+        let request_max = u64::from(device.limits().request_bytes_max).min(bytes_max) as u32;
+        let now = self.base.now();
         let claimed = {
             let mut state = lock(&file.state);
             // A write of this turn may have failed: what is left waits for the pause, too.
-            if taken.pauses(&state, self.base.now()) {
+            if taken.pauses(&state, now) {
                 None
+            } else if taken.is_young(&state) {
+                drop(state);
+                self.release_request(device);
+                return Step::Ended;
             } else {
-                Some(claim(&file, &mut state, taken.tag(), request_max))
+                Some(taken.claim(&file, &mut state, now, request_max))
             }
         };
         taken.left = match claimed {
             Some(Claim::Run(run)) => {
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
-                self.submit_write(&file, run);
+                self.submit_write(&file, run, taken.reason == FlushReason::Sync);
                 self.base.platform.between_requests().await;
                 return Step::Wrote { pages, bytes };
             }

@@ -14,7 +14,9 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::policy::{Admission, AnyPolicy, Completed, DirtyFiles, LimitPages, Needs, Next, Pace, Reads, Room, View};
+use engine::policy::{
+    Admission, AnyPolicy, Completed, DirtyFiles, Flight, LimitPages, Needs, Next, Pace, Reads, Room, View,
+};
 use linux_policies::Policy;
 
 /// A path and what was read on it: shared by all devices, of these dirty counters, the device's.
@@ -150,6 +152,10 @@ impl AnyPolicy for Tallied {
         self.policy.room(view, device)
     }
 
+    fn flight(&self, view: &View, device: &mut dyn Any) -> Flight {
+        self.policy.flight(view, device)
+    }
+
     fn admit(
         &self,
         view: &View,
@@ -177,6 +183,10 @@ impl AnyPolicy for Tallied {
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
         self.policy.next(view, files, device, shared)
+    }
+
+    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
+        self.policy.next_if_pressed(view, files, device, shared)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test crate, also outside its test functions")]
 
+mod ages;
 mod background_time;
 mod budget;
 mod device_time;
 mod dirty_limits;
 mod errors;
+mod flushing;
 mod lab;
 mod laws;
 mod reading;
@@ -14,7 +16,9 @@ mod reading_ahead;
 mod reclaiming;
 mod stale_handles;
 mod stamps;
+mod sync_share;
 mod syncing;
+mod timed;
 mod until_flush;
 mod volume;
 mod writing_back;

@@ -1,0 +1,115 @@
+use super::*;
+
+const L: Cost = 100 * MILLISECOND;
+const BOUND: Ended = Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false };
+
+/// So many completions like this one.
+fn run(device: &mut Parallelism, now_ns: u64, count: u64, ended: Ended) {
+    (0..count).for_each(|_| device.ended(now_ns, L, &ended));
+}
+
+#[test]
+fn rounds_by_table() {
+    let mut device = Parallelism::new(100);
+    // Latency in ms, held back, and p after p such completions.
+    let table = [
+        (100, true, 8),
+        (100, false, 8),
+        (99, true, 16),
+        (500, false, 16),
+        (1, true, 32),
+        (101, true, 28),
+        (101, true, 24),
+        (100, true, 27),
+        (100, true, 30),
+        (100, false, 30),
+        (100, true, 33),
+        (1000, true, 28),
+    ];
+    for (number, (latency_ms, held_back, p)) in table.into_iter().enumerate() {
+        let ended = Ended { latency_ns: latency_ms * MILLISECOND, held_back, ..BOUND };
+        let before = device.requests();
+        run(&mut device, 0, before - 1, ended);
+        assert_eq!(device.requests(), before, "a round is p completions");
+        run(&mut device, 0, 1, ended);
+        assert_eq!(device.requests(), p, "round {number}");
+    }
+}
+
+#[test]
+fn p_stays_within_the_devices_depth_and_above_nothing() {
+    for (depth, least, most) in [(1, 1, 1), (2, 1, 2), (3, 1, 3), (4, 1, 4), (50, 1, 50)] {
+        let mut device = Parallelism::new(depth);
+        run(&mut device, 0, 1000, BOUND);
+        assert_eq!(device.requests(), most);
+        run(&mut device, 0, 10_000, Ended { latency_ns: 10 * L, ..BOUND });
+        assert_eq!(device.requests(), least);
+        run(&mut device, 0, 10_000, BOUND);
+        assert_eq!(device.requests(), most, "it grows again");
+    }
+}
+
+#[test]
+fn a_device_whose_requests_are_slow_by_nature_is_not_taken_for_loaded() {
+    let mut device = Parallelism::new(64);
+    let alone = Ended { latency_ns: 800 * MILLISECOND, in_flight: 1, held_back: false, is_large: true };
+    device.ended(0, L, &Ended { is_large: false, ..alone });
+    device.ended(0, L, &Ended { in_flight: 2, ..alone });
+    assert_eq!(device.unloaded_ns(), None, "neither small requests nor others beside them say anything");
+    device.ended(0, L, &alone);
+    assert_eq!(device.unloaded_ns(), Some(800 * MILLISECOND));
+    device.ended(0, L, &Ended { latency_ns: 1600 * MILLISECOND, ..alone });
+    assert_eq!(device.unloaded_ns(), Some(900 * MILLISECOND));
+    // 5/4 of 900.
+    run(&mut device, 0, 4, Ended { latency_ns: 1125 * MILLISECOND, ..BOUND });
+    assert_eq!(device.requests(), 8);
+    run(&mut device, 0, 8, Ended { latency_ns: 1126 * MILLISECOND, ..BOUND });
+    assert_eq!(device.requests(), 7);
+}
+
+#[test]
+fn every_ten_seconds_a_round_with_half_as_many_measures_anew() {
+    const SECOND: u64 = 1000 * MILLISECOND;
+    let mut device = Parallelism::new(16);
+    run(&mut device, 5 * SECOND, 4 + 8, BOUND);
+    assert_eq!(device.requests(), 16);
+    run(&mut device, 15 * SECOND - 1, 16, BOUND);
+    assert_eq!(device.requests(), 16);
+    run(&mut device, 15 * SECOND, 16, BOUND);
+    assert_eq!((device.requests(), device.learned()), (8, 16));
+    let ended = |latency_ms, in_flight| Ended { latency_ns: latency_ms * MILLISECOND, in_flight, ..BOUND };
+    run(&mut device, 16 * SECOND, 16, ended(900, 9));
+    assert_eq!(device.unloaded_ns(), None, "these were submitted before");
+    run(&mut device, 16 * SECOND, 4, ended(200, 8));
+    run(&mut device, 16 * SECOND, 4, ended(300, 1));
+    assert_eq!((device.requests(), device.unloaded_ns()), (16, Some(250 * MILLISECOND)));
+    run(&mut device, 17 * SECOND, 1, Ended { is_large: true, ..ended(900, 1) });
+    assert_eq!(device.unloaded_ns(), Some(250 * MILLISECOND), "what was measured is better than a guess");
+    // The next: more are in flight all the time, so it is given up.
+    run(&mut device, 26 * SECOND, 15, BOUND);
+    assert_eq!(device.requests(), 8);
+    run(&mut device, 26 * SECOND, 63, BOUND);
+    assert_eq!(device.requests(), 8);
+    run(&mut device, 26 * SECOND, 1, BOUND);
+    assert_eq!((device.requests(), device.unloaded_ns()), (16, Some(250 * MILLISECOND)));
+}
+
+/// A device that works on 24 requests at once, 60 ms each at best; more wait for each other.
+#[test]
+fn p_finds_what_a_parallel_device_works_on() {
+    let mut device = Parallelism::new(256);
+    let (mut now_ns, mut most, mut least) = (0, 0, u64::MAX);
+    // Slower by nature than what may be in flight: until it was seen how slow, that looks like too much at once.
+    for round in 0..400 {
+        let p = device.requests();
+        let latency_ns = 60 * MILLISECOND * p.max(24) / 24;
+        for _ in 0..p {
+            now_ns += latency_ns / p;
+            device.ended(now_ns, 50 * MILLISECOND, &Ended { latency_ns, in_flight: p, is_large: true, ..BOUND });
+        }
+        if round > 100 {
+            (most, least) = (most.max(device.learned()), least.min(device.learned()));
+        }
+    }
+    assert!(least >= 24 && most <= 40, "{least} to {most}");
+}

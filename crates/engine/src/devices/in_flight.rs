@@ -1,0 +1,121 @@
+//! What the policy lets be on its way to a device, and how the device's time is divided between syncs and the rest.
+//!
+//! Owns: the policy's answer, the runs in flight, what syncs have used more than the rest.
+//! Does not own: how many requests and pages are in flight (`state`), the waiting for one to end (`writeback`).
+//! Invariants: nothing is asked at a submission. With nothing in flight a request may always follow. Cost is never
+//! summed up but multiplied anew, so that new prices hold for all that is in flight.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::policy::{Cost, Flight, Prices};
+use crate::wait::lock;
+
+/// To the sync's place and back again.
+const SEEKS_OF_SYNC: u64 = 2;
+
+/// What is on its way, and what may be.
+pub(crate) struct InFlight {
+    terms: Mutex<Terms>,
+    runs: AtomicU64,
+    waiting: AtomicU32,
+    /// What syncs have used more than the rest.
+    lead: AtomicU64,
+}
+
+#[derive(Clone, Copy)]
+struct Terms {
+    flight: Flight,
+    prices: Prices,
+}
+
+impl InFlight {
+    /// As the knobs say, until the policy is asked.
+    pub(super) fn new() -> Self {
+        let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
+        let (runs, waiting, lead) = (AtomicU64::new(0), AtomicU32::new(0), AtomicU64::new(0));
+        Self { terms: Mutex::new(terms), runs, waiting, lead }
+    }
+
+    fn terms(&self) -> Terms {
+        *lock(&self.terms)
+    }
+
+    /// What the policy has answered.
+    pub(super) fn set(&self, flight: Flight, prices: Prices) {
+        *lock(&self.terms) = Terms { flight, prices };
+    }
+
+    /// The policy's answer.
+    pub(crate) fn allowed(&self) -> Flight {
+        self.terms().flight
+    }
+
+    /// Most requests at this moment, of `most` at any, with so many pages in flight.
+    pub(super) fn requests_now(&self, most: u32, pages: u64) -> u32 {
+        let Terms { flight, prices } = self.terms();
+        let always = flight.requests.max(1);
+        if always >= most || prices.of(pages, self.runs()) < flight.cost_max { most } else { always }
+    }
+
+    /// Runs in flight.
+    pub(super) fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// A request with so many pages is submitted, for a sync or for another reason.
+    pub(crate) fn begin(&self, pages: u64, runs: u64, for_sync: bool) {
+        self.runs.fetch_add(runs, Ordering::Relaxed);
+        let Terms { flight, prices } = self.terms();
+        if flight.sync_lead == Cost::MAX {
+            return;
+        }
+        let changed = |lead: u64| {
+            if for_sync {
+                lead.saturating_add(prices.of(pages, runs * SEEKS_OF_SYNC).0)
+            } else {
+                lead.saturating_sub(prices.of(pages, runs).0)
+            }
+        };
+        self.lead.update(Ordering::Relaxed, Ordering::Relaxed, changed);
+    }
+
+    /// A request has ended.
+    pub(crate) fn end_runs(&self, runs: u64) {
+        self.runs.fetch_sub(runs, Ordering::Relaxed);
+    }
+
+    /// Whether syncs have used so much that the rest has its turn, if there is any.
+    pub(crate) fn is_sync_ahead(&self) -> bool {
+        let lead_max = self.allowed().sync_lead;
+        lead_max != Cost::MAX && Cost(self.lead.load(Ordering::Relaxed)) >= lead_max
+    }
+
+    /// There is nothing but syncs: what they use beyond their lead, nobody was kept from.
+    pub(crate) fn nothing_but_syncs(&self) {
+        self.lead.fetch_min(self.allowed().sync_lead.0, Ordering::Relaxed);
+    }
+
+    /// Somebody waits to submit while this lives.
+    pub(crate) fn waits(&self) -> Waits<'_> {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waits(self)
+    }
+
+    /// Whether somebody waits to submit.
+    pub(crate) fn is_waited_for(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// Somebody waits to submit.
+pub(crate) struct Waits<'a>(&'a InFlight);
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests;

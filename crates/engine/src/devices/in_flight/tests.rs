@@ -1,0 +1,52 @@
+use super::*;
+
+const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };
+
+#[test]
+fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
+    let flight = Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS };
+    // Pages and runs in flight, the most requests at any moment, at this.
+    let table = [
+        (0, 0, 32, 32),
+        (999, 0, 32, 32),
+        (1000, 0, 32, 4),
+        (1000, 0, 3, 3),
+        (399, 6, 32, 32),
+        (400, 6, 32, 4),
+        (1 << 60, 1 << 60, 4, 4),
+    ];
+    for (pages, runs, most, now) in table {
+        let device = InFlight::new();
+        assert_eq!(device.requests_now(most, pages), most, "the knobs look at no cost");
+        device.set(flight, PRICES);
+        device.begin(pages, runs, false);
+        assert_eq!(device.requests_now(most, pages), now, "{pages} pages in {runs} runs, of {most}");
+        device.set(Flight { requests: 0, ..flight }, PRICES);
+        assert!(device.requests_now(most, pages) >= 1, "an idle device is given something");
+    }
+}
+
+#[test]
+fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
+    let device = InFlight::new();
+    device.begin(1 << 40, 1, true);
+    assert!(!device.is_sync_ahead(), "syncs first always");
+    device.set(Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    // There and back again: 201 each.
+    for number in 0..5 {
+        assert!(!device.is_sync_ahead(), "sync {number}");
+        device.begin(1, 1, true);
+    }
+    assert!(device.is_sync_ahead());
+    device.begin(5, 0, false);
+    assert!(device.is_sync_ahead(), "exactly the lead");
+    device.begin(1, 0, false);
+    assert!(!device.is_sync_ahead());
+    device.begin(1 << 30, 1, false);
+    device.begin(999, 0, true);
+    assert!(!device.is_sync_ahead(), "what the rest used before is no credit of syncs");
+    device.begin(9999, 0, true);
+    device.nothing_but_syncs();
+    device.begin(1, 0, false);
+    assert!(!device.is_sync_ahead(), "nobody was kept from what it used");
+}

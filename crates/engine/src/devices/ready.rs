@@ -1,0 +1,190 @@
+//! A device's files that may be written: whose turn it is.
+//!
+//! A file is in three orders at once. *Turns*: first those that are being worked on, a round of them; when it is
+//! over, those of it that have more, and those that became dirty meanwhile. *Size*: by the power of two of what is
+//! dirty and not in flight, first come first served among equals, so that a file moves seldom while it is dirtied.
+//! *Age*: since when it has been dirty.
+//!
+//! Owns: the three orders. Does not own: the files, the lock around this (`state`), which order is followed.
+//! Invariants: keeps no file alive. Taking a file takes as long as a search by age among all of them, whatever there
+//! is; but for [`Ready::next_expired`], which looks at the round's files up to the first that is old, and rounds are
+//! nearly in the order of age.
+
+use std::collections::BTreeSet;
+use std::sync::Weak;
+
+use super::file::FileInner;
+use super::rings::Rings;
+use crate::platform::Nanos;
+
+/// Lists of turns.
+const DIRTY: u32 = 0;
+const ROUND: u32 = 1;
+const MORE: u32 = 2;
+/// The first list by size.
+const SIZES: u32 = 3;
+/// Sizes that are told apart.
+const SIZE_COUNT: u32 = 64;
+
+/// Where a file that is put among the others begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Behind {
+    /// Those that have had no turn.
+    Dirty,
+    /// Those that had their turn and have more.
+    More,
+}
+
+/// The files.
+pub(super) struct Ready {
+    entries: Vec<Option<Entry>>,
+    free: Vec<u32>,
+    turns: Rings,
+    sizes: Rings,
+    /// A bit for each size of which there is a file.
+    sizes_used: u64,
+    ages: BTreeSet<(Nanos, u32)>,
+}
+
+/// A file among the others.
+pub(super) struct Entry {
+    pub(super) file: Weak<FileInner>,
+    /// The file's number, by which it is known even when it is gone.
+    pub(super) slot: u32,
+    pub(super) dirtied_at: Nanos,
+    /// The most that was dirty when it was looked at.
+    pub(super) size: Size,
+}
+
+/// Where a file is among the others, as the file remembers it. It may be there no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Place {
+    number: u32,
+    size: Size,
+}
+
+impl Place {
+    /// Whether a file with so many dirty pages belongs elsewhere.
+    pub(crate) fn is_outgrown(self, pages: u64) -> bool {
+        Size::of(pages) > self.size
+    }
+}
+
+/// The power of two of a number of pages.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Size(u8);
+
+impl Size {
+    pub(crate) fn of(pages: u64) -> Self {
+        Self(pages.checked_ilog2().unwrap_or(0) as u8)
+    }
+
+    fn list(self) -> u32 {
+        u32::from(self.0)
+    }
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+            turns: Rings::new(SIZES),
+            sizes: Rings::new(SIZE_COUNT),
+            sizes_used: 0,
+            ages: BTreeSet::new(),
+        }
+    }
+}
+
+impl Ready {
+    pub(super) fn is_empty(&self) -> bool {
+        self.ages.is_empty()
+    }
+
+    /// When the file that has been dirty longest became so.
+    pub(super) fn oldest(&self) -> Option<Nanos> {
+        self.ages.first().map(|(dirtied_at, _)| *dirtied_at)
+    }
+
+    /// When the youngest became dirty of those that have had no turn.
+    pub(super) fn youngest_dirty(&self) -> Option<Nanos> {
+        let last = self.turns.last(DIRTY)?;
+        self.entries[last as usize].as_ref().map(|entry| entry.dirtied_at)
+    }
+
+    /// Puts a file that is not among them behind others.
+    pub(super) fn push(&mut self, entry: Entry, behind: Behind) -> Place {
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            self.entries.len() as u32 - 1
+        });
+        let size = entry.size;
+        self.turns.push(if behind == Behind::Dirty { DIRTY } else { MORE }, number);
+        self.ages.insert((entry.dirtied_at, number));
+        self.entries[number as usize] = Some(entry);
+        self.sizes.push(size.list(), number);
+        self.sizes_used |= 1 << size.0;
+        Place { number, size }
+    }
+
+    fn leave_size(&mut self, number: u32, size: Size) {
+        self.sizes.remove(number);
+        if self.sizes.first(size.list()).is_none() {
+            self.sizes_used &= !(1 << size.0);
+        }
+    }
+
+    fn take(&mut self, number: u32) -> Option<Entry> {
+        let entry = self.entries[number as usize].take()?;
+        self.turns.remove(number);
+        self.leave_size(number, entry.size);
+        self.ages.remove(&(entry.dirtied_at, number));
+        self.free.push(number);
+        Some(entry)
+    }
+
+    /// The file in the slot has so much that is dirty now; where it is then, if it is still among them.
+    pub(super) fn grow(&mut self, place: Place, slot: u32, pages: u64) -> Option<Place> {
+        let (number, size) = (place.number, Size::of(pages));
+        let entry = self.entries.get_mut(number as usize)?.as_mut().filter(|entry| entry.slot == slot)?;
+        let before = std::mem::replace(&mut entry.size, size);
+        self.leave_size(number, before);
+        self.sizes.push(size.list(), number);
+        self.sizes_used |= 1 << size.0;
+        Some(Place { number, size })
+    }
+
+    /// Takes what is next in the round, or of the next one.
+    pub(super) fn next_in_turn(&mut self) -> Option<Entry> {
+        if self.turns.first(ROUND).is_none() {
+            self.turns.append(ROUND, MORE);
+            self.turns.append(ROUND, DIRTY);
+        }
+        self.turns.first(ROUND).and_then(|number| self.take(number))
+    }
+
+    /// Takes the first in the order of turns that has been dirty since `before` or longer.
+    pub(super) fn next_expired(&mut self, before: Nanos) -> Option<Entry> {
+        self.oldest().filter(|oldest| *oldest <= before)?;
+        let is_old =
+            |number: &u32| self.entries[*number as usize].as_ref().is_some_and(|entry| entry.dirtied_at <= before);
+        let number = [ROUND, MORE, DIRTY].into_iter().find_map(|list| self.turns.iter(list).find(is_old))?;
+        self.take(number)
+    }
+
+    /// Takes the one that has been dirty longest, if since `before` or longer.
+    pub(super) fn next_oldest(&mut self, before: Nanos) -> Option<Entry> {
+        let (_, number) = *self.ages.first().filter(|(dirtied_at, _)| *dirtied_at <= before)?;
+        self.take(number)
+    }
+
+    /// Takes the first of those that have the most.
+    pub(super) fn next_largest(&mut self) -> Option<Entry> {
+        let size = self.sizes_used.checked_ilog2()?;
+        self.sizes.first(size).and_then(|number| self.take(number))
+    }
+}
+
+#[cfg(test)]
+mod tests;
