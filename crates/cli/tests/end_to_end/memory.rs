@@ -94,11 +94,11 @@ fn nfs_gauge(server: &Server, name: &str) -> u64 {
 
 #[test]
 fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
-    const BOUND_BYTES: u64 = 64 << 20;
+    const BOUND_BYTES: u64 = 128 << 20;
     const LOOSE_BYTES: u64 = 64 << 20;
     let scratch = Scratch::new();
     let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &["--set", "nfs_request_bytes_max=64MiB"]);
+    let server = Server::start(scratch.path(), &[&data], &["--set", "nfs_request_bytes_max=128MiB"]);
     eventually("the cache has its memory", || resident_bytes(&server) == CACHE_BYTES);
     let before = server.resident_bytes();
     // A record of 1 MiB, but for its end.

@@ -20,7 +20,7 @@ use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
 use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, LimitPages, PauseStatus};
 use crate::request::Request;
-use crate::settings::{DeviceSettings, Knob, Settings};
+use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
 use crate::units::{PAGE_BYTES, bytes_of, pages_in};
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
@@ -97,13 +97,14 @@ impl DeviceState {
         device: Arc<dyn Device>,
         totals: Arc<DirtyTotals>,
         memory: DeviceMemory,
+        settings: DeviceSettings,
     ) -> Self {
         let depth = u64::from(device.limits().depth.max(1));
         Self {
             id,
             name: name.to_owned(),
             device,
-            settings: DeviceSettings::default(),
+            settings,
             admission: AdmissionQueue::new(),
             totals,
             slots: Permits::new(depth),
@@ -156,7 +157,7 @@ impl DeviceState {
         self.device.submit(request);
     }
 
-    pub(crate) fn knob(&self, engine: &Settings, knob: Knob) -> u64 {
+    pub(crate) fn knob(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
         self.settings.get(engine, knob)
     }
 
