@@ -167,7 +167,7 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
         ServeLimits {
             connections_max,
             peer_connections_max: knob(NfsKnob::PeerConnections) as usize,
-            idle_ns: knob(NfsKnob::IdleCentisecs) * 10 * Nanos::MILLISECOND,
+            idle_ns: knob(NfsKnob::IdleCentisecs) * Nanos::CENTISECOND,
             request_bytes_max: knob(NfsKnob::RequestBytes),
         }
     }

@@ -23,7 +23,7 @@ use crate::reading::{self, Reading};
 use crate::reclaim::Reclaim;
 use crate::request::Backing;
 use crate::reshape::Reshaping;
-use crate::settings::{KnobError, Settings, Shares, WhichKnob, would_fit};
+use crate::settings::{Acts, KnobError, KnobInfo, Settings, Shares, WhichKnob, would_fit};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
@@ -309,7 +309,7 @@ impl<P: Platform> Engine<P> {
         let knob = knob.id(settings);
         would_fit(settings, knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
-        self.knobs_changed();
+        self.knob_changed(settings.info(knob));
         Ok(())
     }
 
@@ -325,7 +325,7 @@ impl<P: Platform> Engine<P> {
         let knob = knob.id(settings);
         would_fit(settings, knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
-        self.knobs_changed();
+        self.knob_changed(settings.info(knob));
         Ok(())
     }
 
@@ -339,7 +339,10 @@ impl<P: Platform> Engine<P> {
         self.device(device).map(|device| device.settings.own(self.settings())).unwrap_or_default()
     }
 
-    fn knobs_changed(&self) {
+    fn knob_changed(&self, knob: &KnobInfo) {
+        if knob.acts == Acts::NextUse {
+            return;
+        }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
             device.flusher.raise();
         }

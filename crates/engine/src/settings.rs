@@ -35,8 +35,8 @@ crate::knobs! {
         "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds; at once while nothing has been measured. By a kernel's law: in linux-3.6 alone. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" 3000 in 1..=360000 "centiseconds" Device AtOnce
         "Age at which dirty data is written whatever its amount.";
-    WritebackCentisecs "dirty_writeback_centisecs" 500 in 1..=360000 "centiseconds" Engine AtOnce
-        "How often a flusher looks for data that has expired.";
+    WritebackCentisecs "dirty_writeback_centisecs" 500 in 0..=360000 "centiseconds" Engine AtOnce
+        "How often a flusher looks for data that has expired, and for files that nobody syncs. 0 is off: nothing is written because of its age.";
     SliceBytes "writeback_slice_bytes" 67108864 in 4096..=1099511627776 "bytes" Device NextUse
         "Most that a flusher writes of one file before it turns to the next.";
     WriteDepth "writeback_depth" also "nr_requests" 16 in 1..=65536 "requests" Device NextUse

@@ -194,6 +194,14 @@ impl Devices {
         view
     }
 
+    /// How often data that has expired is looked for; `None` if that is off.
+    pub(crate) fn look_ns(&self) -> Option<u64> {
+        match self.settings.get(Knob::WritebackCentisecs) {
+            0 => None,
+            centisecs => Some(centisecs_ns(centisecs)),
+        }
+    }
+
     fn knob_values(&self, device: Option<&DeviceState>) -> KnobValues {
         let settings = &self.settings;
         let at = |knob: KnobId| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
@@ -212,7 +220,7 @@ impl Devices {
             device_background_ratio: knob(Knob::BackgroundRatio),
             device_background_bytes: knob(Knob::BackgroundBytes),
             slice_bytes: knob(Knob::SliceBytes),
-            expire_ns: centisecs_ns(knob(Knob::ExpireCentisecs)),
+            expire_ns: self.look_ns().map_or(u64::MAX, |_| centisecs_ns(knob(Knob::ExpireCentisecs))),
             own: PolicyKnobs::read(&self.policy_knobs, at),
             own_sums: PolicyKnobs(sums),
         }

@@ -86,7 +86,7 @@ pub(crate) struct FlusherView {
     pub(crate) memory_short: bool,
     /// When the first of the files that failed, or were busy, may be tried again.
     pub(crate) next_retry: Option<Nanos>,
-    /// How often to look again at all.
+    /// How often to look again at all; [`u64::MAX`] is never.
     pub(crate) interval_ns: u64,
 }
 

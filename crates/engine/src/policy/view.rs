@@ -124,7 +124,8 @@ pub struct KnobValues {
     pub device_background_bytes: u64,
     /// Most that is written of one file before the next.
     pub slice_bytes: u64,
-    /// `dirty_expire_centisecs` in nanoseconds.
+    /// `dirty_expire_centisecs` in nanoseconds; [`u64::MAX`] while `dirty_writeback_centisecs` is 0, so that nothing
+    /// gets old.
     pub expire_ns: u64,
     /// The policy's own.
     pub own: PolicyKnobs,
