@@ -100,6 +100,7 @@ const OWNERS: &[(&KnobTable, &str, &str)] = &[
     (&engine::settings::KNOBS, "crates/engine/src/settings.rs", "Always there."),
     (&volume::KNOBS, "crates/volume/src/knobs.rs", "There with a volume: in a server, and in simulations."),
     (&frontend_nfs::KNOBS, "crates/frontend-nfs/src/knobs.rs", "There with NFS: in a server, and in simulations."),
+    (&budget::KNOBS, "crates/budget/src/knobs.rs", "Of the policy `budget`. Under another policy they change nothing."),
     (
         &linux_policies::KNOBS,
         "crates/linux-policies/src/knobs.rs",

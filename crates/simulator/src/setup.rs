@@ -31,7 +31,7 @@ pub enum SetupError {
 }
 
 /// The knobs that policies bring: any of them can be set, so that runs under several policies can have one list.
-pub const POLICY_KNOBS: &[&KnobTable] = &[&linux_policies::KNOBS];
+pub const POLICY_KNOBS: &[&KnobTable] = &[&budget::KNOBS, &linux_policies::KNOBS];
 
 /// What one engine starts with. The default is the engine's own policies, and every knob at its default.
 pub struct Setup {

@@ -48,7 +48,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "simulator",
-        ours: &["engine", "frames", "frontend", "linux-policies", "volume"],
+        ours: &["budget", "engine", "frames", "frontend", "linux-policies", "volume"],
         ours_in_tests: &["reference"],
         others: Some(&["bytes", "bytesize", "thiserror", "toml"]),
     },
@@ -91,7 +91,7 @@ const TABLE: &[Row] = &[
     },
     Row {
         name: "xtask",
-        ours: &["engine", "frontend-nfs", "linux-policies", "page-check", "volume"],
+        ours: &["budget", "engine", "frontend-nfs", "linux-policies", "page-check", "volume"],
         ours_in_tests: &[],
         others: None,
     },
@@ -99,7 +99,7 @@ const TABLE: &[Row] = &[
 
 /// Rows of crates that may be absent.
 const OPTIONAL: &[Row] = &[
-    Row { name: "budget", ours: &[], ours_in_tests: &[], others: Some(&[]) },
+    Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
     Row { name: "page-check", ours: &[], ours_in_tests: &[], others: None },
     Row {
