@@ -43,7 +43,7 @@
 //! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
 //!
-//! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, the sizes of requests. It is not in
+//! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, the sizes of requests; its knobs. It is not in
 //! force anywhere yet: what asks it is the policy that will stand behind the engine's seam.
 //! Does not own: clocks, lists, tasks, pages; what is written next.
 //! Invariants: integers only, in ns; divisions truncate toward zero. Pure: the same calls give the same answers.
@@ -53,6 +53,7 @@
 mod curve;
 mod estimator;
 mod flight;
+mod knobs;
 mod parallel;
 mod payer;
 mod policy;
@@ -61,6 +62,7 @@ mod prices;
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Side};
 pub use flight::{in_flight_ns, request_bytes};
+pub use knobs::{BudgetKnob, KNOBS, Knobs};
 pub use parallel::{Ended, Parallelism};
 pub use payer::{Payer, Verdict};
 pub use policy::{Budget, DeviceMemory, PayerMemory};

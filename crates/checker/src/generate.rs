@@ -7,8 +7,8 @@
 //! last is kept as text.
 
 use engine::rare::Rare;
-use engine::settings::KNOBS;
-use simulator::{Random, catalogue};
+use engine::settings::KnobInfo;
+use simulator::{Random, Setup, catalogue};
 
 use crate::habits;
 use crate::places::{PAGE, Places};
@@ -114,7 +114,7 @@ fn draw_trouble(random: &mut Random, scenario: &Scenario) -> Op {
         4 => Op::Capacity { device, bytes: random.below(200) * PAGE },
         5 => {
             let (name, value) = draw_knob(random);
-            let number = KNOBS.iter().position(|knob| knob.name == name).unwrap_or(0) as u64;
+            let number = knobs().iter().position(|knob| knob.name == name).unwrap_or(0) as u64;
             Op::Knob { number, value }
         }
         _ => Op::Fault {
@@ -131,8 +131,13 @@ fn draw_trouble(random: &mut Random, scenario: &Scenario) -> Op {
     }
 }
 
+/// All knobs of a machine, in their order.
+fn knobs() -> Vec<&'static KnobInfo> {
+    Setup::default().settings.all().map(|(_, knob)| knob).collect()
+}
+
 fn draw_knob(random: &mut Random) -> (String, u64) {
-    let knob = random.pick(&KNOBS.iter().collect::<Vec<_>>());
+    let knob = random.pick(&knobs());
     // A retry or a look every hour only makes the run long; the rules are the same at a minute.
     let max = if knob.unit.ends_with("seconds") { knob.max.min(60_000) } else { knob.max };
     let value = match random.below(5) {

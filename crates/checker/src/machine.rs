@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use engine::settings::Knob;
 use reference::Conservation;
 use simulator::catalogue::DeviceChoice;
 use simulator::{
@@ -55,7 +54,7 @@ fn setup(scenario: &Scenario, memory_bytes: u64) -> Result<Setup, String> {
     let policy = scenario.policy.as_deref().unwrap_or(OWN_POLICY);
     let mut setup = Setup::of(policy).map_err(|error| error.to_string())?;
     for (name, value) in &scenario.knobs {
-        let knob = Knob::named(name).map_err(|error| error.to_string())?;
+        let knob = setup.settings.named(name).map_err(|error| error.to_string())?;
         let before = setup.settings.get(knob);
         setup.settings.set(knob, *value).map_err(|error| error.to_string())?;
         if setup.settings.background_is_below_limit(setup.shares(memory_bytes)).is_err() {

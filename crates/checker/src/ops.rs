@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use engine::settings::Knob;
 use engine::{Error, PinnedPages};
 use reference::{Ending, Mismatch, Stamp, pattern};
 use simulator::{Fault, FaultTarget};
@@ -404,7 +403,8 @@ fn make_trouble(bench: &Bench, op: Op) {
         Op::ClearFaults { device } => disk(device).clear_faults(),
         Op::Capacity { device, bytes } => disk(device).set_capacity(bytes),
         Op::Knob { number, value } => {
-            let knob = Knob::ALL[number as usize % Knob::ALL.len()];
+            let knobs: Vec<_> = bench.engine.settings().all().collect();
+            let (knob, _) = knobs[number as usize % knobs.len()];
             let _ = bench.engine.set_knob(knob, value);
         }
         Op::Fault { device, target, file, offset, len, times, per_mille, what, arg } => {

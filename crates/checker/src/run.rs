@@ -140,7 +140,11 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
     // Under some laws writers wait for what only the look for expired data writes: that it is rare, or that
     // data expires late, is a matter of the knobs, and no wait without end.
     for (knob, most) in [(Knob::WritebackCentisecs, 500), (Knob::ExpireCentisecs, 3000)] {
-        let value = bench.engine.settings().get(knob).min(most);
+        // 0 is off: never at all.
+        let value = match bench.engine.settings().get(knob) {
+            0 => most,
+            value => value.min(most),
+        };
         bench.engine.set_knob(knob, value).map_err(|error| error.to_string())?;
     }
     if !bench.guarded(world, bench.wait_for_tasks(SETTLE_NS_MAX))? {

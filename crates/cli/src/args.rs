@@ -8,9 +8,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
-use engine::settings::{KNOBS, Scope};
 
-use crate::units;
+use crate::knobs;
 
 const SIMULATE_EXAMPLES: &str = "\
 Examples:
@@ -79,27 +78,16 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Reads the command line; ends the process where there is nothing to run (help, wrong use).
     pub(crate) fn read() -> Self {
-        let list = knob_list();
+        let list = knobs::list(&knobs::of_server());
         let command = Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
             .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")))
             .mut_subcommand("simulate", |it| {
-                let policies = policy_list();
+                let (policies, list) = (policy_list(), knobs::list(&knobs::of_simulation()));
                 it.after_long_help(format!("{SIMULATE_EXAMPLES}\n\n{FAULTS_HELP}\n\n{policies}\n\n{list}"))
             });
         Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
     }
-}
-
-/// Every knob with its range, a line each.
-fn knob_list() -> String {
-    let width = KNOBS.iter().map(|info| info.name.len()).max().unwrap_or(0);
-    let lines = KNOBS.iter().map(|info| {
-        let (min, max, default) = (units::count(info.min), units::count(info.max), units::count(info.default));
-        let each = if info.scope == Scope::Device { "; each device can have its own" } else { "" };
-        format!("  {:width$}  {min} to {max} {}, default {default}{each}", info.name, info.unit)
-    });
-    format!("Knobs (nr_requests is writeback_depth):\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// Every policy with what it is, a line each.

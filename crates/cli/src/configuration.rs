@@ -15,11 +15,12 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use engine::settings::{BackgroundShare, KNOBS, Settings, Shares};
+use engine::settings::{BackgroundShare, Shares};
 
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
+use crate::knobs;
 use crate::output;
 
 /// Where `serve` listens unless told otherwise.
@@ -137,14 +138,15 @@ impl Layers {
         let table: toml::Table = text.parse().map_err(|error| Failure::wrong_use(format!("{shown}: {error}")))?;
         for (key, value) in table {
             if key == KNOB_TABLE {
-                let toml::Value::Table(knobs) = value else {
+                let toml::Value::Table(table) = value else {
                     return Err(Failure::wrong_use(format!("{shown}: '{KNOB_TABLE}' is not a table of knobs")));
                 };
-                for (knob, value) in knobs {
+                for (knob, value) in table {
                     let origin = format!("{shown}: {KNOB_TABLE}.{knob}");
-                    known(&shown.to_string(), &knob, KNOBS.iter().map(|info| info.name), "knobs are")?;
+                    let name = knobs::name_of(&knob);
+                    let name = name.map_err(|error| Failure::wrong_use(format!("{shown}: {error}")))?;
                     let text = plain(&origin, value)?;
-                    self.knobs.insert(knob, Given { origin, text });
+                    self.knobs.insert(name.to_owned(), Given { origin, text });
                 }
                 continue;
             }
@@ -163,8 +165,8 @@ impl Layers {
             let given = Given { origin: variable.clone(), text: value.clone() };
             if let Some(name) = NAMES.iter().find(|name| **name == key) {
                 self.values.insert(name, given);
-            } else if KNOBS.iter().any(|info| info.name == key) {
-                self.knobs.insert(key, given);
+            } else if let Ok(name) = knobs::name_of(&key) {
+                self.knobs.insert(name.to_owned(), given);
             } else if key != "config" {
                 self.unknown.push(variable.clone());
             }
@@ -208,7 +210,8 @@ impl Layers {
             let (knob, value) =
                 text.split_once('=').ok_or_else(|| Failure::wrong_use(format!("--set: '{text}' is not KNOB=VALUE")))?;
             let given = Given { origin: "--set".to_owned(), text: value.to_owned() };
-            self.knobs.insert(knob.trim().to_owned(), given);
+            let knob = knob.trim();
+            self.knobs.insert(knobs::name_of(knob).unwrap_or(knob).to_owned(), given);
         }
         Ok(())
     }
@@ -226,7 +229,7 @@ impl Layers {
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
         let control = self.values.get("control").map(|given| PathBuf::from(&given.text));
-        let mut settings = Settings::new();
+        let mut settings = knobs::of_server();
         let mut knobs = Vec::new();
         for (knob, Given { origin, text }) in self.knobs {
             let assignment = format!("{knob}={text}");

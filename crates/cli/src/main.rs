@@ -13,6 +13,7 @@ mod control;
 mod devices;
 mod drain;
 mod failure;
+mod knobs;
 mod lab;
 mod output;
 mod progress;

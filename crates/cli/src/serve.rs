@@ -21,11 +21,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
-use engine::settings::{Knob, Settings};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use frontend::Peer;
-use frontend_nfs::{Admission, Server};
+use frontend_nfs::{Admission, NfsKnob, Server};
 use platform_linux::{
     Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
     RefusedConnection, ServeHandle, ServeLimits, connections_max, handle_key, host_device, peers_are_identified, serve,
@@ -41,7 +40,7 @@ use crate::control::messages::Reply;
 use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
-use crate::{output, units};
+use crate::{knobs, output, units};
 use exports::Export;
 use port_holder::Holder;
 use prefault::Prefault;
@@ -123,7 +122,7 @@ fn start(
     (tree, exports): (Arc<HostTree>, Vec<Export>),
     listening: Listener,
 ) -> Outcome<(Running, ServeHandle)> {
-    let mut settings = Settings::new();
+    let mut settings = knobs::of_server();
     for knob in &configuration.knobs {
         settings.set_text(knob).map_err(|error| Failure::wrong_use(error.to_string()))?;
     }
@@ -167,9 +166,9 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
         let knob = |knob| engine.settings().get(knob);
         ServeLimits {
             connections_max,
-            peer_connections_max: knob(Knob::NfsPeerConnections) as usize,
-            idle_ns: knob(Knob::NfsIdleCentisecs) * 10 * Nanos::MILLISECOND,
-            request_bytes_max: knob(Knob::NfsRequestBytes),
+            peer_connections_max: knob(NfsKnob::PeerConnections) as usize,
+            idle_ns: knob(NfsKnob::IdleCentisecs) * Nanos::CENTISECOND,
+            request_bytes_max: knob(NfsKnob::RequestBytes),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::reading::{self, Reading};
 use crate::reclaim::Reclaim;
 use crate::request::Backing;
 use crate::reshape::Reshaping;
-use crate::settings::{Knob, KnobError, Settings, Shares};
+use crate::settings::{Acts, KnobError, KnobInfo, Settings, Shares, WhichKnob, would_fit};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
@@ -300,24 +300,32 @@ impl<P: Platform> Engine<P> {
         id
     }
 
-    /// Sets a knob for all devices; acts at once.
-    pub fn set_knob(&self, knob: Knob, value: u64) -> Result<(), KnobError> {
+    /// Sets a knob for all devices; acts as the knob's row says.
+    ///
+    /// # Panics
+    /// When the knob's owner did not add its table to the engine's settings.
+    pub fn set_knob(&self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
         let settings = self.settings();
-        Settings::would_fit(knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
+        let knob = knob.id(settings);
+        would_fit(settings, knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
-        self.knobs_changed();
+        self.knob_changed(settings.info(knob));
         Ok(())
     }
 
-    /// Sets a knob for one device; acts at once. Nothing happens for a device that is not there.
-    pub fn set_device_knob(&self, device: DeviceId, knob: Knob, value: u64) -> Result<(), KnobError> {
+    /// Sets a knob for one device; acts as the knob's row says. Nothing happens for a device that is not there.
+    ///
+    /// # Panics
+    /// As [`Engine::set_knob`].
+    pub fn set_device_knob(&self, device: DeviceId, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
         let Some(device) = self.device(device) else {
             return Ok(());
         };
         let settings = self.settings();
-        Settings::would_fit(knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
+        let knob = knob.id(settings);
+        would_fit(settings, knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
-        self.knobs_changed();
+        self.knob_changed(settings.info(knob));
         Ok(())
     }
 
@@ -326,12 +334,15 @@ impl<P: Platform> Engine<P> {
         Shares { memory_bytes, background: self.base.devices.policy.needs().background_share }
     }
 
-    /// The knobs that have a value of their own for the device.
-    pub fn device_knobs(&self, device: DeviceId) -> Vec<(Knob, u64)> {
-        self.device(device).map(|device| device.settings.own()).unwrap_or_default()
+    /// The knobs that have a value of their own for the device, by name.
+    pub fn device_knobs(&self, device: DeviceId) -> Vec<(&'static str, u64)> {
+        self.device(device).map(|device| device.settings.own(self.settings())).unwrap_or_default()
     }
 
-    fn knobs_changed(&self) {
+    fn knob_changed(&self, knob: &KnobInfo) {
+        if knob.acts == Acts::NextUse {
+            return;
+        }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
             device.flusher.raise();
         }

@@ -18,6 +18,8 @@ pub struct Nanos(pub u64);
 impl Nanos {
     /// One millisecond.
     pub const MILLISECOND: u64 = 1_000_000;
+    /// A hundredth of a second, which the kernel's knobs count in.
+    pub const CENTISECOND: u64 = 10 * Self::MILLISECOND;
     /// One second.
     pub const SECOND: u64 = 1_000_000_000;
     /// The end of time.

@@ -23,7 +23,7 @@ pub(crate) const fn bytes_of(pages: u64) -> u64 {
 
 /// Centiseconds, as the kernel's knobs have them, in nanoseconds.
 pub(crate) const fn centisecs_ns(centisecs: u64) -> u64 {
-    centisecs * 10 * Nanos::MILLISECOND
+    centisecs * Nanos::CENTISECOND
 }
 
 /// Milliseconds in nanoseconds.

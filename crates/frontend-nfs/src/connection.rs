@@ -129,7 +129,7 @@ impl<P: Platform> Connection<P> {
     /// Starts calls while there is room. True when it stopped only because it is another's turn.
     fn start_calls(&mut self) -> bool {
         self.lacks_room = false;
-        let inflight_bytes_max = self.server.volume.inflight_bytes_max();
+        let inflight_bytes_max = self.server.inflight_bytes_max();
         let mut left = CALLS_PER_POLL_MAX;
         while let Some(mut chunk) = self.records.pop() {
             loop {
@@ -313,8 +313,7 @@ impl<P: Platform> Machine for Connection<P> {
 
     fn wants_input(&self) -> bool {
         let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
-        in_progress <= self.server.volume.inflight_bytes_max()
-            && self.calls_running() + self.records.waiting() < CALLS_MAX
+        in_progress <= self.server.inflight_bytes_max() && self.calls_running() + self.records.waiting() < CALLS_MAX
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
@@ -330,7 +329,7 @@ impl<P: Platform> Machine for Connection<P> {
             self.batch.outstanding().wake_when_fewer(cx.waker());
             let may_start = match self.lacks_room {
                 true => self.batch.outstanding().bytes() < outstanding || self.is_alone(),
-                false => self.has_room(self.server.volume.inflight_bytes_max()),
+                false => self.has_room(self.server.inflight_bytes_max()),
             };
             if may_start {
                 cx.waker().wake_by_ref();

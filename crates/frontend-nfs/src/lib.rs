@@ -18,6 +18,7 @@ mod arguments;
 mod batch;
 mod calls;
 mod connection;
+mod knobs;
 pub mod limits;
 mod mount;
 mod procedures;
@@ -31,6 +32,7 @@ mod xdr;
 
 pub use admission::Admission;
 pub use connection::Connection;
+pub use knobs::{KNOBS, NfsKnob};
 pub use mount::MOUNTS_MAX;
 pub use record::{FRAGMENTS_MAX, RECORD_BYTES_MAX};
 pub use reply_cache::ENTRIES_MAX as KEPT_REPLIES_MAX;

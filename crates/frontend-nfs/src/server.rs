@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use frontend::Peer;
-use volume::{Platform, Volume};
+use volume::{KnobId, Platform, Volume, WhichKnob};
 
 use crate::admission::Admission;
 use crate::calls::{Calls, Event};
 use crate::connection::Connection;
+use crate::knobs::NfsKnob;
 use crate::mount::Mounts;
 use crate::reply_cache::ReplyCache;
 
@@ -22,18 +23,29 @@ pub struct Server<P: Platform> {
     pub(crate) mounts: Mounts,
     pub(crate) replies: ReplyCache,
     pub(crate) calls: Calls,
+    inflight_bytes: KnobId,
 }
 
 impl<P: Platform> Server<P> {
     /// A server without connections, which answers the peers that `admission` says.
+    ///
+    /// # Panics
+    /// When the settings of the volume's engine do not have the front end's [`KNOBS`](crate::KNOBS).
     pub fn new(volume: Arc<Volume<P>>, admission: Admission) -> Arc<Self> {
+        let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {
             volume,
             admission,
             mounts: Mounts::default(),
             replies: ReplyCache::default(),
             calls: Calls::new(),
+            inflight_bytes,
         })
+    }
+
+    /// Most request and reply bytes in progress on one connection.
+    pub(crate) fn inflight_bytes_max(&self) -> u64 {
+        self.volume.engine().settings().get(self.inflight_bytes)
     }
 
     /// The server's side of a new connection from `peer`. Dropping it drops its calls in progress,

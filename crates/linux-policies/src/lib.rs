@@ -9,6 +9,7 @@
 mod balance;
 mod control;
 mod jiffies;
+mod knobs;
 mod limits;
 mod needs;
 mod pdflush;
@@ -16,4 +17,5 @@ mod proportions;
 mod registry;
 
 pub use balance::Part;
+pub use knobs::{KNOBS, KernelKnob};
 pub use registry::{CongestionWaits, NAMES, Policy, UnknownPolicy, WITH_TICKS, policy, policy_changed, policy_with};

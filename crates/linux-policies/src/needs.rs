@@ -8,6 +8,8 @@
 use engine::policy::{Asked, Needs};
 use engine::settings::BackgroundShare;
 
+use crate::knobs::KNOBS;
+
 /// The same for all of them.
 pub(crate) const NEEDS: Needs = Needs {
     asked: Asked::After,
@@ -15,4 +17,5 @@ pub(crate) const NEEDS: Needs = Needs {
     memory_guard: true,
     reads: false,
     background_share: BackgroundShare::OfMemory,
+    knobs: Some(&KNOBS),
 };

@@ -141,9 +141,14 @@ impl Pool {
     }
 
     async fn periodic(&self, flush: &dyn Flush) {
-        let mut next = flush.now().after(flush.interval_ns());
+        let mut next = flush.now().after(flush.interval_ns().unwrap_or(PERIODIC_PAUSE_NS));
         loop {
             flush.sleep(next.since(flush.now())).await;
+            let Some(interval_ns) = flush.interval_ns() else {
+                // Off, as the kernel's timer is taken out then. Nobody says when it is set again.
+                next = flush.now().after(PERIODIC_PAUSE_NS);
+                continue;
+            };
             if !self.begin(flush.now()) {
                 next = flush.now().after(PERIODIC_PAUSE_NS);
                 continue;
@@ -151,7 +156,7 @@ impl Pool {
             let began = flush.now();
             self.write_old(flush).await;
             self.end(flush.now());
-            next = began.after(flush.interval_ns()).max(flush.now().after(PERIODIC_PAUSE_NS));
+            next = began.after(interval_ns).max(flush.now().after(PERIODIC_PAUSE_NS));
         }
     }
 

@@ -8,12 +8,13 @@
 use std::sync::Arc;
 
 use engine::policy::{AnyPolicy, WokenBy};
-use engine::settings::{Knob, KnobError, Settings};
+use engine::settings::{Knob, KnobError, KnobInfo, Settings, TableKnob};
 use engine::{Driver, Policies};
 
 use crate::balance::{Balance, Form, Part};
 use crate::control::{Control, Era};
 use crate::jiffies::TickRate;
+use crate::knobs::KernelKnob;
 use crate::pdflush::Pdflush;
 
 /// All names.
@@ -73,14 +74,13 @@ const DEFAULTS: &[(Knob, u64)] = &[
 
 impl Policy {
     /// Whether this kernel has no such knob: setting it changes nothing.
-    pub fn ignores(&self, knob: Knob) -> bool {
-        match knob {
-            Knob::BackgroundCentisecs => self.name != "linux-3.6",
-            Knob::MinBytes | Knob::MaxBytes | Knob::StrictLimit => self.name != "linux-6.1",
-            // Their slices follow from their laws.
-            Knob::SliceBytes => true,
-            _ => false,
+    pub fn ignores(&self, knob: &KnobInfo) -> bool {
+        let since_6_1 = [KernelKnob::MinBytes, KernelKnob::MaxBytes, KernelKnob::StrictLimit];
+        if since_6_1.iter().any(|own| own.info() == knob) {
+            return self.name != "linux-6.1";
         }
+        // Their slices follow from their laws.
+        knob == Knob::SliceBytes.info() || knob == Knob::BackgroundCentisecs.info() && self.name != "linux-3.6"
     }
 
     /// Sets the knobs to what the kernel starts with: 20 and 10 percent, 30 and 5 seconds, 128 requests.

@@ -66,6 +66,7 @@ impl DevicePolicy for Every {
             shared_counters: true,
             memory_guard: true,
             reads: false,
+            knobs: None,
             background_share: BackgroundShare::OfMemory,
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use budget::Budget;
 use engine::Policies;
-use engine::settings::{KnobError, Settings, Shares};
+use engine::settings::{KnobError, KnobTable, Settings, Shares};
 use linux_policies::{Policy, WITH_TICKS};
 
 /// The name of the engine's own policies.
@@ -37,13 +37,22 @@ pub enum SetupError {
     Knob(#[from] KnobError),
 }
 
+/// The knobs that policies bring: any of them can be set, so that runs under several policies can have one list.
+pub const POLICY_KNOBS: &[&KnobTable] = &[&budget::KNOBS, &linux_policies::KNOBS];
+
 /// What one engine starts with. The default is the engine's own policies, and every knob at its default.
-#[derive(Default)]
 pub struct Setup {
-    /// The knobs.
+    /// The knobs of the engine, of a volume over it, and of all policies.
     pub settings: Settings,
     /// The policies.
     pub policies: Policies,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let settings = Settings::with(POLICY_KNOBS.iter().copied().chain([&volume::KNOBS]));
+        Self { settings, policies: Policies::default() }
+    }
 }
 
 impl Setup {
@@ -72,9 +81,9 @@ impl Setup {
     /// # Errors
     /// When the engine does not take the kernel's knobs.
     pub fn of_kernel(policy: Policy) -> Result<Self, KnobError> {
-        let mut settings = Settings::new();
-        policy.prepare(&mut settings)?;
-        Ok(Self { settings, policies: policy.policies })
+        let mut setup = Self { policies: policy.policies.clone(), ..Self::default() };
+        policy.prepare(&mut setup.settings)?;
+        Ok(setup)
     }
 
     /// Sets knobs, each as `KNOB=VALUE`.

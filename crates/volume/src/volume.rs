@@ -13,11 +13,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use engine::settings::Knob;
+use engine::settings::{KnobId, WhichKnob};
 use engine::{DeviceId, Engine, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
 use crate::error::VolumeError;
+use crate::knobs::VolumeKnob;
 use crate::objects::devices::Devices;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
@@ -59,6 +60,7 @@ pub struct Volume<P: Platform> {
     /// Drawn at start: a new server may have lost what the old one had not written.
     verifier: u64,
     names_durable: AtomicBool,
+    attributes_idle: KnobId,
 }
 
 /// An export in use.
@@ -71,12 +73,16 @@ pub(crate) struct ExportRoot<P: Platform> {
 impl<P: Platform> Volume<P> {
     /// A volume of the tree's exports. Makes the devices that they are on; an error names what the
     /// factory said.
+    ///
+    /// # Panics
+    /// When the engine's settings do not have the volume's [`KNOBS`](crate::KNOBS).
     pub fn new(
         engine: Arc<Engine<P>>,
         tree: Arc<dyn Directory>,
         key: HandleKey,
         device_factory: DeviceFactory,
     ) -> Result<Arc<Self>, VolumeError> {
+        let attributes_idle = VolumeKnob::AttributesIdleCentisecs.id(engine.settings());
         let now = engine.platform().now();
         let table = Table::new(tree.descriptors_max());
         let roots = tree.exports().iter().map(|export| {
@@ -107,6 +113,7 @@ impl<P: Platform> Volume<P> {
             pieces: Pieces::default(),
             sweeping: TaskMutex::new(()),
             names_durable: AtomicBool::new(true),
+            attributes_idle,
         });
         for export in &volume.exports {
             volume.device(export.root.device, &export.root.node)?;
@@ -128,11 +135,6 @@ impl<P: Platform> Volume<P> {
     /// been lost: drawn when the server starts, and mixed anew when the engine had to give data up.
     pub fn write_verifier(&self) -> [u8; 8] {
         (self.verifier ^ self.engine.lost_epoch().wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()
-    }
-
-    /// Most request and reply bytes in progress on one connection: the knob `nfs_inflight_bytes_max`.
-    pub fn inflight_bytes_max(&self) -> u64 {
-        self.engine.settings().get(Knob::NfsInflightBytes)
     }
 
     /// The engine below.
@@ -161,7 +163,7 @@ impl<P: Platform> Volume<P> {
     }
 
     pub(crate) fn idle_ns(&self) -> u64 {
-        self.engine.settings().get(Knob::AttributesIdleCentisecs).saturating_mul(10_000_000)
+        self.engine.settings().get(self.attributes_idle) * Nanos::CENTISECOND
     }
 
     /// The engine's device for a device of the host; made when it is met first.

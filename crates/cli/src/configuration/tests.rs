@@ -1,11 +1,10 @@
 use std::path::Path;
 
-use engine::settings::KNOBS;
-
 use super::{Configuration, Io, Layers};
 use crate::args::Serve;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
+use crate::knobs;
 
 const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 << 30 };
 
@@ -78,7 +77,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
         "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, prefault, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
-    assert!(text.starts_with("/etc/afflux.toml: there is no setting 'dirty'; knobs are dirty_ratio, "), "{text}");
+    assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");
     let text = wrong("", &[], &Serve { knobs: vec!["dirty=1".into()], ..flags() });
     assert!(text.starts_with("--set: there is no knob 'dirty'; there are: dirty_ratio, "), "{text}");
 }
@@ -132,7 +131,7 @@ fn a_bad_address_is_told_with_the_value() {
 
 #[test]
 fn nonsense_for_any_knob_is_told_with_value_and_range() {
-    for info in KNOBS {
+    for (_, info) in knobs::of_server().all() {
         let above = (info.max + 1).to_string();
         let mut values = vec!["ten", "", "-1", "1e3", "18446744073709551616", above.as_str()];
         let below = info.min.checked_sub(1).map(|value| value.to_string());
@@ -141,9 +140,7 @@ fn nonsense_for_any_knob_is_told_with_value_and_range() {
             let assignment = format!("{}={value}", info.name);
             let text = wrong("", &[], &Serve { knobs: vec![assignment.clone()], ..flags() });
             assert!(text.starts_with(&format!("--set: {}: ", info.name)), "{assignment}: {text}");
-            let switch = info.unit == "0 or 1";
-            let range = if switch { info.unit.to_owned() } else { format!("{} to {}", info.min, info.max) };
-            assert!(text.contains(&range), "{assignment}: {text}");
+            assert!(text.contains(&info.range()), "{assignment}: {text}");
             assert!(text.contains(value), "{assignment}: {text}");
         }
     }

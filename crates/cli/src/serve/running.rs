@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::counters::COUNTERS;
-use engine::settings::{KNOBS, Knob, KnobError};
+use engine::settings::KnobError;
 use engine::{DeviceId, DeviceStatus, Engine, File, Platform};
 use frontend_nfs::Server;
 use platform_linux::{HostDevice, HostFile, LinuxPlatform, ServeHandle};
@@ -81,7 +81,7 @@ impl Running {
         let sums = self.engine.platform().counters().sum();
         let counters = COUNTERS.iter().zip(sums).map(|(info, value)| (info.name.to_owned(), value));
         let settings = self.engine.settings();
-        let knobs = Knob::ALL.iter().map(|knob| (knob.info().name.to_owned(), settings.get(*knob)));
+        let knobs = settings.all().map(|(knob, info)| (info.name.to_owned(), settings.get(knob)));
         // Where the kernel does not say, nothing is claimed.
         let resident = self.engine.frames().arena().resident().unwrap_or_default();
         let served =
@@ -140,7 +140,7 @@ impl Running {
 
     fn own_knobs(&self, device: DeviceId) -> BTreeMap<String, u64> {
         let own = self.engine.device_knobs(device).into_iter();
-        own.map(|(knob, value)| (knob.info().name.to_owned(), value)).collect()
+        own.map(|(knob, value)| (knob.to_owned(), value)).collect()
     }
 
     fn set(&self, assignment: &str, device: Option<String>) -> Result<Reply, String> {
@@ -151,7 +151,7 @@ impl Running {
             Some(device) => self.engine.set_device_knob(device, knob, value).map_err(say)?,
             None => self.engine.set_knob(knob, value).map_err(say)?,
         }
-        let info = &KNOBS[knob as usize];
+        let info = self.engine.settings().info(knob);
         Ok(Reply::Set { knob: info.name.to_owned(), unit: info.unit.to_owned(), value, device })
     }
 

@@ -25,9 +25,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
-use crate::policy::{AnyPolicy, GlobalCounts, InForce, Kept, KnobValues, View};
+use crate::policy::{AnyPolicy, GlobalCounts, InForce, Kept, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View};
 use crate::request::Backing;
-use crate::settings::{Knob, Settings};
+use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
 use crate::units::centisecs_ns;
 use crate::wait::{WaitQueue, lock};
 use file::FileInner;
@@ -50,8 +50,10 @@ pub(crate) struct Devices {
     pub(crate) policy: InForce,
     /// What all devices have dirty.
     pub(crate) totals: Arc<DirtyTotals>,
-    /// `min_ratio` of all devices together.
-    min_ratio_sum: AtomicU64,
+    /// Where the knobs of the policy in force lie.
+    policy_knobs: Vec<KnobId>,
+    /// Each of them, of all devices together.
+    policy_knob_sums: [AtomicU64; POLICY_KNOBS_MAX],
     lost_epoch: AtomicU64,
     /// How often a congested queue has cleared.
     congestion_ends: AtomicU64,
@@ -66,7 +68,13 @@ pub(crate) struct Moment {
 }
 
 impl Devices {
-    pub(crate) fn new(cache: Arc<Cache>, settings: Settings, policy: InForce) -> Self {
+    /// # Panics
+    /// When the policy brings more knobs than a view has room for.
+    pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: InForce) -> Self {
+        let table = policy.needs().knobs;
+        table.into_iter().for_each(|table| settings.add(table));
+        let policy_knobs = table.map_or_else(Vec::new, |table| settings.of(table));
+        assert!(policy_knobs.len() <= POLICY_KNOBS_MAX, "{} brings too many knobs", policy.name());
         Self {
             cache,
             list: Mutex::default(),
@@ -74,7 +82,8 @@ impl Devices {
             settings,
             policy,
             totals: Arc::default(),
-            min_ratio_sum: AtomicU64::new(0),
+            policy_knobs,
+            policy_knob_sums: Default::default(),
             lost_epoch: AtomicU64::new(0),
             congestion_ends: AtomicU64::new(0),
             congestion_queue: WaitQueue::new(),
@@ -99,7 +108,8 @@ impl Devices {
         let mut list = self.list();
         let id = DeviceId(list.len() as u32);
         let memory = self.policy.new_device();
-        let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.totals), memory));
+        let settings = DeviceSettings::new(&self.settings);
+        let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.totals), memory, settings));
         list.push(Arc::clone(&added));
         added
     }
@@ -132,8 +142,13 @@ impl Devices {
         self.lost_epoch.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_min_ratio_sum(&self, percent: u64) {
-        self.min_ratio_sum.store(percent, Ordering::Relaxed);
+    /// Adds up the policy's own knobs over all devices, after one of them or the number of devices has changed.
+    pub(crate) fn sum_policy_knobs(&self) {
+        let all = self.all();
+        for (knob, sum) in self.policy_knobs.iter().zip(&self.policy_knob_sums) {
+            let values = all.iter().map(|device| device.knob(&self.settings, *knob));
+            sum.store(values.fold(0, u64::saturating_add), Ordering::Relaxed);
+        }
     }
 
     /// Counts all frames, in time proportional to their number.
@@ -184,9 +199,19 @@ impl Devices {
         view
     }
 
+    /// How often data that has expired is looked for; `None` if that is off.
+    pub(crate) fn look_ns(&self) -> Option<u64> {
+        match self.settings.get(Knob::WritebackCentisecs) {
+            0 => None,
+            centisecs => Some(centisecs_ns(centisecs)),
+        }
+    }
+
     fn knob_values(&self, device: Option<&DeviceState>) -> KnobValues {
         let settings = &self.settings;
-        let knob = |knob| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
+        let at = |knob: KnobId| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
+        let knob = |knob: Knob| at(knob.id(settings));
+        let sums = self.policy_knob_sums.each_ref().map(|sum| sum.load(Ordering::Relaxed));
         KnobValues {
             dirty_ratio: settings.get(Knob::DirtyRatio),
             dirty_bytes: match settings.get(Knob::DirtyBytes) {
@@ -197,16 +222,12 @@ impl Devices {
             background_ratio: settings.get(Knob::BackgroundRatio),
             background_bytes: settings.get(Knob::BackgroundBytes),
             background_centisecs: knob(Knob::BackgroundCentisecs),
-            min_ratio: knob(Knob::MinRatio),
-            min_ratio_sum: self.min_ratio_sum.load(Ordering::Relaxed),
-            max_ratio: knob(Knob::MaxRatio),
-            min_bytes: knob(Knob::MinBytes),
-            max_bytes: knob(Knob::MaxBytes),
-            strict_limit: knob(Knob::StrictLimit) > 0,
             device_background_ratio: knob(Knob::BackgroundRatio),
             device_background_bytes: knob(Knob::BackgroundBytes),
             slice_bytes: knob(Knob::SliceBytes),
-            expire_ns: centisecs_ns(knob(Knob::ExpireCentisecs)),
+            expire_ns: self.look_ns().map_or(u64::MAX, |_| centisecs_ns(knob(Knob::ExpireCentisecs))),
+            own: PolicyKnobs::read(&self.policy_knobs, at),
+            own_sums: PolicyKnobs(sums),
         }
     }
 

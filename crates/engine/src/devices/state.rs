@@ -22,7 +22,7 @@ use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
 use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, LimitPages, PauseStatus};
 use crate::request::Request;
-use crate::settings::{DeviceSettings, Knob, Settings};
+use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
 use crate::units::{PAGE_BYTES, bytes_of, pages_in};
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
@@ -91,7 +91,7 @@ pub(crate) struct FlusherView {
     pub(crate) memory_short: bool,
     /// When the first of the files that failed, or were busy, may be tried again.
     pub(crate) next_retry: Option<Nanos>,
-    /// How often to look again at all.
+    /// How often to look again at all; [`u64::MAX`] is never.
     pub(crate) interval_ns: u64,
 }
 
@@ -102,13 +102,14 @@ impl DeviceState {
         device: Arc<dyn Device>,
         totals: Arc<DirtyTotals>,
         memory: DeviceMemory,
+        settings: DeviceSettings,
     ) -> Self {
         let depth = u64::from(device.limits().depth.max(1));
         Self {
             id,
             name: name.to_owned(),
             device,
-            settings: DeviceSettings::default(),
+            settings,
             admission: AdmissionQueue::new(),
             in_flight: InFlight::new(),
             totals,
@@ -162,7 +163,7 @@ impl DeviceState {
         self.device.submit(request);
     }
 
-    pub(crate) fn knob(&self, engine: &Settings, knob: Knob) -> u64 {
+    pub(crate) fn knob(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
         self.settings.get(engine, knob)
     }
 

@@ -95,7 +95,7 @@ pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>>
     let all = devices.all();
     let count = all.len().max(1) as u64;
     devices.totals.divide(all.len() as u64, (all_pages(devices) / count).max(LIMIT_PAGES_MIN));
-    devices.set_min_ratio_sum(all.iter().map(|device| device.knob(&devices.settings, Knob::MinRatio)).sum());
+    devices.sum_policy_knobs();
     let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { u64::MAX };
     for device in &all {
         device.set_failed_room(failing::room_pages(devices, device));

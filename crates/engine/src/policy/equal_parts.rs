@@ -45,6 +45,7 @@ impl DevicePolicy for EqualParts {
             memory_guard: false,
             reads: false,
             background_share: BackgroundShare::OfLimit,
+            knobs: None,
         }
     }
 

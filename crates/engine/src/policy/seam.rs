@@ -12,7 +12,7 @@
 
 use super::view::View;
 use crate::platform::Nanos;
-use crate::settings::BackgroundShare;
+use crate::settings::{BackgroundShare, KnobTable};
 
 /// Why a writer waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,6 +138,8 @@ pub struct Needs {
     pub reads: bool,
     /// What `dirty_background_ratio` is a share of.
     pub background_share: BackgroundShare,
+    /// The knobs that it brings, at most [`POLICY_KNOBS_MAX`](super::POLICY_KNOBS_MAX): a view has their values.
+    pub knobs: Option<&'static KnobTable>,
 }
 
 /// What the mechanism itself has to know until the next decision.

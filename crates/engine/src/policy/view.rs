@@ -9,6 +9,7 @@
 use std::cell::Cell;
 
 use crate::platform::Nanos;
+use crate::settings::{KnobId, KnobTable, TableKnob};
 
 /// What all devices share, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,26 +122,19 @@ pub struct KnobValues {
     pub background_bytes: u64,
     /// 0: off.
     pub background_centisecs: u64,
-    /// Percent of the limit that the device has in any case.
-    pub min_ratio: u64,
-    /// The same of all devices together.
-    pub min_ratio_sum: u64,
-    /// Percent of the limit that the device may have.
-    pub max_ratio: u64,
-    /// 0: by the ratio.
-    pub min_bytes: u64,
-    /// 0: by the ratio.
-    pub max_bytes: u64,
-    /// Whether the device is held to its share.
-    pub strict_limit: bool,
     /// The device's own `dirty_background_ratio`, where it has one.
     pub device_background_ratio: u64,
     /// The device's own `dirty_background_bytes`, where it has one.
     pub device_background_bytes: u64,
     /// Most that is written of one file before the next.
     pub slice_bytes: u64,
-    /// `dirty_expire_centisecs` in nanoseconds.
+    /// `dirty_expire_centisecs` in nanoseconds; [`u64::MAX`] while `dirty_writeback_centisecs` is 0, so that nothing
+    /// gets old.
     pub expire_ns: u64,
+    /// The policy's own.
+    pub own: PolicyKnobs,
+    /// The policy's own, each the sum over all devices.
+    pub own_sums: PolicyKnobs,
 }
 
 impl Default for KnobValues {
@@ -152,17 +146,45 @@ impl Default for KnobValues {
             background_ratio: 10,
             background_bytes: 0,
             background_centisecs: 0,
-            min_ratio: 0,
-            min_ratio_sum: 0,
-            max_ratio: 100,
-            min_bytes: 0,
-            max_bytes: 0,
-            strict_limit: false,
             device_background_ratio: 10,
             device_background_bytes: 0,
             slice_bytes: 64 << 20,
             expire_ns: 30 * Nanos::SECOND,
+            own: PolicyKnobs::default(),
+            own_sums: PolicyKnobs::default(),
         }
+    }
+}
+
+/// Most knobs that a policy may have of its own.
+pub const POLICY_KNOBS_MAX: usize = 8;
+
+/// Values of the knobs that the policy in force brings ([`Needs::knobs`](super::Needs::knobs)), which it reads by its
+/// own names for them; the engine knows none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PolicyKnobs(pub(crate) [u64; POLICY_KNOBS_MAX]);
+
+impl PolicyKnobs {
+    /// Every knob of the table at its default.
+    pub fn defaults(table: &'static KnobTable) -> Self {
+        Self(std::array::from_fn(|row| table.rows.get(row).map_or(0, |info| info.default)))
+    }
+
+    /// The values of the knobs in these places, in the order of the policy's table.
+    pub(crate) fn read(knobs: &[KnobId], value: impl Fn(KnobId) -> u64) -> Self {
+        Self(std::array::from_fn(|row| knobs.get(row).map_or(0, |knob| value(*knob))))
+    }
+
+    /// The value in force.
+    pub fn get(&self, knob: impl TableKnob) -> u64 {
+        self.0[knob.row()]
+    }
+
+    /// The same with another value, to decide from.
+    #[must_use]
+    pub fn with(mut self, knob: impl TableKnob, value: u64) -> Self {
+        self.0[knob.row()] = value;
+        self
     }
 }
 

@@ -1,22 +1,97 @@
 use super::BackgroundShare::{OfLimit, OfMemory};
 use super::*;
 
+use others::{KNOBS as OTHERS, Other};
+
+/// Somebody else's table.
+#[allow(unreachable_pub, reason = "a table is public where it is declared")]
+mod others {
+    crate::knobs! {
+        /// A knob of somebody else.
+        Other of "others":
+
+        Lamp "lamp" 1 in 0..=1 "0 or 1" Engine AtOnce "Light.";
+        Patience "patience_ms" also "patience" 0 in 10..=500 or 0 "milliseconds" Device NextUse "0 waits for ever.";
+    }
+}
+
+#[test]
+fn tables_of_others_stand_behind_the_engines_own() {
+    let mut settings = Settings::with([&OTHERS]);
+    settings.add(&OTHERS);
+    assert_eq!(settings.all().count(), KNOBS.rows.len() + OTHERS.rows.len(), "each table is there once");
+    let patience = Other::Patience.id(&settings);
+    assert_eq!(settings.of(&OTHERS), [Other::Lamp.id(&settings), patience]);
+    assert_eq!(settings.set_text("patience=20"), Ok(patience));
+    assert_eq!((settings.get(patience), settings.get(Other::Lamp), settings.get(Knob::DirtyRatio)), (20, 1, 50));
+    let device = DeviceSettings::new(&settings);
+    device.set(&settings, Other::Patience, 30).unwrap();
+    assert_eq!((device.get(&settings, patience), settings.get(patience)), (30, 20));
+    assert_eq!(device.own(&settings), [("patience_ms", 30)]);
+    assert!(Settings::new().of(&OTHERS).is_empty());
+}
+
+#[test]
+#[should_panic(expected = "the knobs of others were not added")]
+fn a_knob_of_a_table_that_is_not_there_is_nobodys() {
+    Settings::new().get(Other::Lamp);
+}
+
+#[test]
+#[should_panic(expected = "twins and another have a knob lamp")]
+fn two_owners_have_no_knob_of_one_name() {
+    static TWINS: KnobTable = KnobTable { owner: "twins", rows: OTHERS.rows };
+    Settings::with([&OTHERS, &TWINS]);
+}
+
+#[test]
+fn a_value_beside_the_range_is_taken_and_said() {
+    let mut settings = Settings::with([&OTHERS]);
+    for value in [10, 0, 500] {
+        settings.set(Other::Patience, value).unwrap();
+    }
+    for (text, message) in [
+        ("patience_ms=9", "patience_ms: 9 is out of range (0, or 10 to 500 milliseconds; now 500)"),
+        ("patience_ms=501", "patience_ms: 501 is out of range (0, or 10 to 500 milliseconds; now 500)"),
+        ("patience_ms=-1", "patience_ms: '-1' is not a number (0, or 10 to 500 milliseconds; now 500)"),
+    ] {
+        assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
+    }
+}
+
+#[test]
+fn an_unknown_name_is_told_with_those_near_to_it_or_with_all() {
+    let settings = Settings::with([&OTHERS]);
+    for (name, message) in [
+        ("dirty_rati", "there is no knob 'dirty_rati'; near it: dirty_ratio"),
+        ("patience_msec", "there is no knob 'patience_msec'; near it: patience_ms"),
+        ("retry", "there is no knob 'retry'; near it: write_retry_ms_max, write_retry_ms_min"),
+        ("", "there is no knob ''; there are: dirty_ratio, dirty_background_ratio"),
+        ("speed", "there is no knob 'speed'; there are: dirty_ratio, dirty_background_ratio"),
+    ] {
+        let said = settings.named(name).unwrap_err().to_string();
+        assert!(said.starts_with(message), "{said}");
+        let all = message.contains("there are");
+        assert!(said.ends_with(if all { ", lamp, patience_ms" } else { message }), "{said}");
+    }
+}
+
 #[test]
 fn every_knob_takes_its_ends_and_refuses_what_lies_beyond() {
-    for (knob, info) in Knob::ALL.iter().zip(KNOBS) {
-        let mut settings = Settings::new();
-        assert_eq!(settings.get(*knob), info.default);
+    for (knob, info) in Settings::with([&OTHERS]).all() {
+        let mut settings = Settings::with([&OTHERS]);
+        assert_eq!(settings.get(knob), info.default);
         for value in [info.min, info.max] {
-            settings.set(*knob, value).unwrap();
-            assert_eq!(settings.get(*knob), value);
+            settings.set(knob, value).unwrap();
+            assert_eq!(settings.get(knob), value);
         }
         let beyond = [info.min.checked_sub(1), info.max.checked_add(1)];
         for value in beyond.into_iter().flatten() {
-            let message = settings.set(*knob, value).unwrap_err().to_string();
-            for part in [info.name.to_owned(), value.to_string(), info.min.to_string(), info.max.to_string()] {
+            let message = settings.set(knob, value).unwrap_err().to_string();
+            for part in [info.name.to_owned(), value.to_string(), info.range(), format!("now {}", info.max)] {
                 assert!(message.contains(&part), "{message:?} does not say {part}");
             }
-            assert_eq!(settings.get(*knob), info.max, "the old value stays");
+            assert_eq!(settings.get(knob), info.max, "the old value stays");
         }
     }
 }
@@ -43,13 +118,14 @@ fn bytes_may_have_a_unit() {
     let mut settings = Settings::new();
     for (text, bytes) in [("64MiB", 64 << 20), ("1MB", 1_000_000), ("8192", 8192)] {
         let knob = settings.set_text(&format!(" writeback_slice_bytes = {text} ")).unwrap();
-        assert_eq!((knob, settings.get(knob)), (Knob::SliceBytes, bytes));
+        assert_eq!((knob, settings.get(knob)), (Knob::SliceBytes.id(&settings), bytes));
     }
 }
 
 #[test]
 fn a_device_has_the_engines_value_until_it_has_its_own() {
-    let (engine, device) = (Settings::new(), DeviceSettings::default());
+    let engine = Settings::new();
+    let device = DeviceSettings::new(&engine);
     engine.change(Knob::BackgroundRatio, 33).unwrap();
     assert_eq!(device.get(&engine, Knob::BackgroundRatio), 33);
     device.set(&engine, Knob::BackgroundRatio, 0).unwrap();
@@ -78,8 +154,9 @@ fn a_background_in_bytes_is_below_a_limit_in_bytes_or_refused_with_both() {
 #[test]
 fn by_a_kernels_law_ratios_are_compared_too_and_bytes_take_their_place() {
     let settings = Settings::new();
-    let fits = |knob, value, background| {
-        Settings::would_fit(knob, value, Some(Shares { memory_bytes: 1 << 30, background }), &|knob| settings.get(knob))
+    let fits = |knob: Knob, value, background| {
+        let shares = Some(Shares { memory_bytes: 1 << 30, background });
+        would_fit(&settings, knob.id(&settings), value, shares, &|knob| settings.get(knob))
     };
     assert!(fits(Knob::BackgroundRatio, 50, OfMemory).is_err() && fits(Knob::BackgroundRatio, 49, OfMemory).is_ok());
     assert!(fits(Knob::DirtyRatio, 10, OfMemory).is_err() && fits(Knob::BackgroundRatio, 100, OfLimit).is_ok());
@@ -92,32 +169,31 @@ fn a_background_in_bytes_is_below_a_limit_that_is_a_share_of_memory() {
     let settings = Settings::new();
     for background in [OfMemory, OfLimit] {
         let shares = Some(Shares { memory_bytes: 1 << 30, background });
-        let fits = |value| Settings::would_fit(Knob::BackgroundBytes, value, shares, &|knob| settings.get(knob));
+        let knob = Knob::BackgroundBytes.id(&settings);
+        let fits = |value| would_fit(&settings, knob, value, shares, &|knob| settings.get(knob));
         assert_eq!(fits((1 << 29) - 1), Ok(()));
         let message = fits(1 << 29).unwrap_err().to_string();
         let both = "dirty_background_bytes=536870912 is not below dirty_ratio=50 (536870912 bytes)";
         assert!(message.starts_with(both), "{message}");
     }
-    let unknown = Settings::would_fit(Knob::BackgroundBytes, 1 << 40, None, &|knob| settings.get(knob));
+    let knob = Knob::BackgroundBytes.id(&settings);
+    let unknown = would_fit(&settings, knob, 1 << 40, None, &|knob| settings.get(knob));
     assert_eq!(unknown, Ok(()), "a share of nobody knows what");
 }
 
 #[test]
 fn a_kernels_name_for_a_knob_is_known() {
     let mut settings = Settings::new();
-    assert_eq!(settings.set_text("nr_requests=2048"), Ok(Knob::WriteDepth));
-    assert_eq!(settings.set_text("vm.dirty_ratio=30"), Ok(Knob::DirtyRatio));
-    for name in ["strict_limit", "min_ratio", "max_ratio", "min_bytes", "max_bytes", "dirty_background_centisecs"] {
-        assert!(Knob::named(name).is_ok(), "{name}");
-    }
+    assert_eq!(settings.set_text("nr_requests=2048"), Ok(Knob::WriteDepth.id(&settings)));
+    assert_eq!(settings.set_text("vm.dirty_ratio=30"), Ok(Knob::DirtyRatio.id(&settings)));
 }
 
 #[test]
 fn a_switch_is_said_to_be_one() {
-    let mut settings = Settings::new();
+    let mut settings = Settings::with([&OTHERS]);
     for (text, message) in [
-        ("strict_limit=7", "strict_limit: 7 is out of range (0 or 1; now 0)"),
-        ("strict_limit=on", "strict_limit: 'on' is not a number (0 or 1; now 0)"),
+        ("lamp=7", "lamp: 7 is out of range (0 or 1; now 1)"),
+        ("lamp=on", "lamp: 'on' is not a number (0 or 1; now 1)"),
     ] {
         assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
     }

@@ -79,8 +79,8 @@ pub trait Flush: Send + Sync + 'static {
     fn congested(&self, device: DeviceId) -> bool;
     /// The value of `dirty_expire_centisecs` in nanoseconds.
     fn expire_ns(&self) -> u64;
-    /// The value of `dirty_writeback_centisecs` in nanoseconds.
-    fn interval_ns(&self) -> u64;
+    /// The value of `dirty_writeback_centisecs` in nanoseconds; `None` is off.
+    fn interval_ns(&self) -> Option<u64>;
     /// Files of all devices that have something unwritten.
     fn dirty_files(&self) -> u64;
     /// The device's next file; with `dirtied_before`, the next that has been dirty since before then.
@@ -129,8 +129,8 @@ impl<P: Platform> Flush for FlushOf<P> {
         centisecs_ns(self.0.base.settings().get(Knob::ExpireCentisecs))
     }
 
-    fn interval_ns(&self) -> u64 {
-        centisecs_ns(self.0.base.settings().get(Knob::WritebackCentisecs))
+    fn interval_ns(&self) -> Option<u64> {
+        self.0.base.devices.look_ns()
     }
 
     fn dirty_files(&self) -> u64 {

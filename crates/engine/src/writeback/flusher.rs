@@ -28,24 +28,28 @@ const FORGOTTEN_TOGETHER: usize = 64;
 
 /// Writes the device's dirty pages, for ever.
 pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<DeviceState>) {
-    let mut look_for_forgotten_at = Nanos(0);
+    // When it looked last for files to which a flush is owed, and whether there were more.
+    let mut looked: Option<(Nanos, bool)> = None;
     loop {
         let base = &writeback.base;
         let now = base.now();
-        let view = device.flusher_view(now, centisecs_ns(base.settings().get(Knob::WritebackCentisecs)));
+        let view = device.flusher_view(now, base.devices.look_ns().unwrap_or(u64::MAX));
+        let look_at = |(at, more): (Nanos, bool)| at.after(if more { FORGOTTEN_NS } else { view.interval_ns });
         match writeback.choose(&device, &view) {
             FlushChoice::WaitUntil(deadline) => {
                 // What was written holds its frames until a flush, where it cannot be read back before.
                 if device.press_ends() && !device.limits().readable_before_flush {
                     writeback.flush_unflushed(&device, now);
                 }
-                if now >= look_for_forgotten_at {
+                if looked.is_none_or(|looked| now >= look_at(looked)) {
                     let expire_ns = centisecs_ns(device.knob(base.settings(), Knob::ExpireCentisecs));
                     let more = writeback.flush_unflushed(&device, Nanos(now.0.saturating_sub(expire_ns)));
-                    look_for_forgotten_at = now.after(if more { FORGOTTEN_NS } else { view.interval_ns });
+                    looked = Some((now, more));
                 }
-                let deadline = deadline.min(look_for_forgotten_at);
-                device.flusher.wait_or(base.sleep_until(deadline)).await;
+                match looked.map_or(deadline, |looked| deadline.min(look_at(looked))) {
+                    Nanos::NEVER => device.flusher.wait_or(std::future::pending()).await,
+                    deadline => device.flusher.wait_or(base.sleep_until(deadline)).await,
+                }
             }
             FlushChoice::Write(reason) => {
                 if reason == FlushReason::Sync && view.sync_ahead {

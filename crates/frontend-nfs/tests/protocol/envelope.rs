@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use engine::settings::Knob;
 use frontend::{Machine, Segment};
+use frontend_nfs::NfsKnob;
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::{Opaque, Pack};
 
@@ -189,7 +189,7 @@ impl Wake for Count {
 #[test]
 fn wants_no_input_while_the_world_holds_too_much_output() {
     let world = World::new();
-    world.volume.engine().set_knob(Knob::NfsInflightBytes, 1 << 20).unwrap();
+    world.volume.engine().set_knob(NfsKnob::InflightBytes, 1 << 20).unwrap();
     std::fs::write(world.path.join("file"), vec![5; 4 << 20]).unwrap();
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
@@ -241,7 +241,7 @@ fn wants_no_input_while_the_world_holds_too_much_output() {
 #[test]
 fn expected_replies_count_as_in_progress() {
     let world = World::over(|path| std::fs::write(path.join("file"), vec![5; 8 << 20]).unwrap());
-    world.volume.engine().set_knob(Knob::NfsInflightBytes, 1 << 20).unwrap();
+    world.volume.engine().set_knob(NfsKnob::InflightBytes, 1 << 20).unwrap();
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
     let file = world.lookup(&mut peer, &root, b"file");

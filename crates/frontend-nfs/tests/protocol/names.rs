@@ -3,9 +3,9 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::task::{Context, Waker};
 
-use engine::settings::Knob;
 use frontend::Machine;
 use nfs3_types::nfs3::*;
+use volume::VolumeKnob;
 
 use crate::peer::{NFS, Peer, accepted, call_record, flat, marked, packed};
 use crate::world::{CLIENT, World};
@@ -369,7 +369,7 @@ fn called(peer: &mut Peer, procedure: u32, arguments: &[u8]) -> (Vec<u8>, bool) 
 fn answers_lookup_and_access_at_once_with_the_same_bytes_until_the_directory_changes() {
     let world = World::over(|path| std::fs::write(path.join("file"), b"bytes").unwrap());
     // However slow this test is.
-    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 360_000).unwrap();
+    world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 360_000).unwrap();
     let mut peer = Peer::new(&world, CLIENT);
     let root = peer.root();
     let look = packed(&LOOKUP3args { what: place(&root, b"file") });

@@ -3,10 +3,10 @@
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
-use engine::settings::Knob;
 use frontend::{Machine, Segment};
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::Opaque;
+use volume::VolumeKnob;
 
 use crate::peer::{MOUNT, NFS, Peer, call_record, marked, packed};
 use crate::world::{CLIENT, World};
@@ -99,7 +99,7 @@ fn prepared() -> World {
         std::os::unix::fs::symlink("file", path.join("link")).unwrap();
     });
     // The host is not asked again: it moves access times as it likes.
-    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 360_000).unwrap();
+    world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 360_000).unwrap();
     world
 }
 

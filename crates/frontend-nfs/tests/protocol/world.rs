@@ -56,7 +56,8 @@ impl World {
         let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
         let platform = reactors.platform();
         let frames = Frames::new(CACHE_BYTES).unwrap();
-        let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), frames);
+        let engine =
+            Engine::new(Arc::new(platform.clone()), Settings::with([&volume::KNOBS, &frontend_nfs::KNOBS]), frames);
         let pool = WorkerPool::new("afflux-test", 4, 4096);
         let tree = HostTree::open(std::slice::from_ref(&path), &pool, &HostOptions::default()).unwrap();
         let devices = host_devices(&platform, Caching::Auto);

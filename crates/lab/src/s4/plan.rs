@@ -4,7 +4,7 @@
 //! Does not own: running anything.
 //! Invariants: a plan that was read can be run.
 
-use engine::settings::Knob;
+use engine::settings::{Knob, TableKnob};
 use simulator::LinkOptions;
 use simulator::catalogue::{DeviceChoice, Model};
 

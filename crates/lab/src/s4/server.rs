@@ -86,6 +86,7 @@ impl Machine {
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
         let policy = if law == Law::Linux { "linux-3.6" } else { OWN_POLICY };
         let mut setup = Setup::of(policy).map_err(failed)?;
+        setup.settings.add(&frontend_nfs::KNOBS);
         setup.settings.set(Knob::BackgroundCentisecs, centisecs).map_err(failed)?;
         let memory = Memory::Stamped(plan.memory_bytes);
         let mut parts = simulator::Machine::new(&world, memory, setup).map_err(failed)?;

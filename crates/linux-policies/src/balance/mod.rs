@@ -47,6 +47,7 @@ use engine::policy::{
 };
 
 use crate::jiffies::TickRate;
+use crate::knobs::KernelKnob;
 use crate::limits::{Limits, PAGE_BYTES, dirtyable_2009, limits_2009};
 use crate::needs::NEEDS;
 use crate::proportions::floating::{self, shift_for};
@@ -151,10 +152,12 @@ impl Balance {
 
     /// The device's share of a limit.
     fn share(view: &View, dirty: u64, device: &mut Device, shared: &Shared) -> u64 {
-        let knobs = &view.knobs;
+        let own = |knob| view.knobs.own.get(knob);
+        let claimed = view.knobs.own_sums.get(KernelKnob::MinRatio).min(100);
         let fraction = shared.completions.fraction(&mut device.completions, shift_for(dirty));
-        let shared_part = dirty * (100 - knobs.min_ratio_sum.min(100)) / 100;
-        (fraction.of(shared_part) + dirty * knobs.min_ratio / 100).min(dirty * knobs.max_ratio / 100)
+        let shared_part = dirty * (100 - claimed) / 100;
+        let min = dirty * own(KernelKnob::MinRatio) / 100;
+        (fraction.of(shared_part) + min).min(dirty * own(KernelKnob::MaxRatio) / 100)
     }
 
     /// What the device's own and the headroom of all come to: four global reads and two of the device.
@@ -288,7 +291,7 @@ impl Balance {
     /// So many pages of the device have been written.
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
         let limits = limits_2009(view.memory_pages, &view.knobs);
-        let largest = floating::WHOLE * view.knobs.max_ratio / 100;
+        let largest = floating::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
         shared.completions.add(&mut device.completions, pages, largest, shift_for(limits.dirty));
     }
 }

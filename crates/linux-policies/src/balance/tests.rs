@@ -1,7 +1,8 @@
 use engine::Nanos;
-use engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, Reads};
+use engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Reads};
 
 use super::*;
+use crate::knobs::KNOBS;
 
 const ALL: [Form; 8] =
     [Form::Rc1, Form::Final, Form::July, Form::Seed, Form::August, Form::September, Form::Merged, Form::V2_6_32];
@@ -33,11 +34,10 @@ impl Kept {
         let device = DeviceCounts { reclaimable: dirty, writeback, ..DeviceCounts::default() };
         let mut view = View::new(Nanos(0), global, device);
         view.memory_pages = 100_000;
-        let max_ratio = self.max_ratio;
         view.knobs = KnobValues {
             dirty_bytes: 20_000 * 4096,
             background_bytes: 10_000 * 4096,
-            max_ratio,
+            own: PolicyKnobs::defaults(&KNOBS).with(KernelKnob::MaxRatio, self.max_ratio),
             ..KnobValues::default()
         };
         view.payer = self.so_far;
@@ -252,7 +252,7 @@ fn where_the_flag_is_cleared() {
         let mut kept = Kept::new(form);
         kept.pace.exceeded = true;
         let mut view = kept.view(14_000, 0);
-        view.knobs.max_ratio = 10;
+        view.knobs.own = view.knobs.own.with(KernelKnob::MaxRatio, 10);
         assert_eq!(kept.decide(&view), Admission::Enter, "{form:?}");
         assert_eq!(kept.pace.exceeded, stays, "{form:?}");
     }

@@ -35,6 +35,7 @@ use self::hard_limit::HardLimit;
 use self::position::{NeverZero, Position};
 use self::rate::{Observed, RateLimit};
 use crate::jiffies::{TickRate, log2};
+use crate::knobs::KernelKnob;
 use crate::limits::{Limits, PAGE_BYTES, dirtyable_modern, limits_6_1, limits_2012};
 use crate::needs::NEEDS;
 use crate::proportions::flexible;
@@ -115,20 +116,21 @@ impl Control {
     }
 
     fn strict(&self, view: &View) -> bool {
-        self.era == Era::V6_1 && view.knobs.strict_limit
+        self.era == Era::V6_1 && view.knobs.own.get(KernelKnob::StrictLimit) > 0
     }
 
     /// The device's share of a limit: its fraction of what no minimum claims, plus its own minimum, at
     /// most its maximum. Minimum and maximum are kept in millionths; in bytes they are taken of the limit.
     fn share(&self, view: &View, of: u64, limits: Limits, device: &mut Device, shared: &mut Shared) -> u64 {
-        let knobs = &view.knobs;
+        let own = |knob| view.knobs.own.get(knob);
         let scaled = |bytes: u64, ratio: u64| match (self.era, bytes) {
             (Era::V3_6, _) | (_, 0) => ratio * (ALL / 100),
             (Era::V6_1, bytes) => (bytes / PAGE_BYTES * ALL / limits.dirty.max(1)).min(ALL),
         };
-        let min = scaled(knobs.min_bytes, knobs.min_ratio);
-        let max = scaled(knobs.max_bytes, knobs.max_ratio);
-        let claimed = ((knobs.min_ratio_sum.saturating_sub(knobs.min_ratio)) * (ALL / 100) + min).min(ALL);
+        let min = scaled(own(KernelKnob::MinBytes), own(KernelKnob::MinRatio));
+        let max = scaled(own(KernelKnob::MaxBytes), own(KernelKnob::MaxRatio));
+        let of_others = view.knobs.own_sums.get(KernelKnob::MinRatio).saturating_sub(own(KernelKnob::MinRatio));
+        let claimed = (of_others * (ALL / 100) + min).min(ALL);
         let part = |millionths: u64| (u128::from(of) * u128::from(millionths) / u128::from(ALL)) as u64;
         shared.completions.advance(view.now);
         let fraction = shared.completions.fraction(&mut device.completions);
@@ -270,7 +272,7 @@ struct Plan {
 impl Control {
     /// So many pages of the device have been written.
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
-        let largest = flexible::WHOLE * view.knobs.max_ratio / 100;
+        let largest = flexible::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
         shared.completions.add(&mut device.completions, pages, largest, view.now);
         let now = Now {
             ticks: self.ticks.at(view.now),

@@ -1,7 +1,8 @@
 use engine::Nanos;
-use engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, Reads};
+use engine::policy::{DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Reads};
 
 use super::*;
+use crate::knobs::KNOBS;
 
 const MS: u64 = Nanos::MILLISECOND;
 
@@ -9,7 +10,12 @@ const MS: u64 = Nanos::MILLISECOND;
 fn view(ms: u64, dirty: u64, device: DeviceCounts, dirtied: u64) -> View {
     let global = GlobalCounts { inactive_file: 1_000_000, dirty, ..GlobalCounts::default() };
     let mut view = View::new(Nanos(ms * MS), global, device);
-    view.knobs = KnobValues { dirty_bytes: 200_000 * 4096, background_bytes: 100_000 * 4096, ..KnobValues::default() };
+    view.knobs = KnobValues {
+        dirty_bytes: 200_000 * 4096,
+        background_bytes: 100_000 * 4096,
+        own: PolicyKnobs::defaults(&KNOBS),
+        ..KnobValues::default()
+    };
     view.payer = PayerCounts { dirtied, ..PayerCounts::default() };
     view
 }
@@ -174,7 +180,9 @@ fn shares_by_table() {
             kept.shared.completions.add(&mut kept.device.completions, numerator * 100_000, flexible::WHOLE, Nanos(0));
         }
         let mut view = view(0, 0, DeviceCounts::default(), 0);
-        view.knobs = KnobValues { min_ratio, min_ratio_sum, max_ratio, ..view.knobs };
+        let own = view.knobs.own.with(KernelKnob::MinRatio, min_ratio).with(KernelKnob::MaxRatio, max_ratio);
+        let own_sums = PolicyKnobs::default().with(KernelKnob::MinRatio, min_ratio_sum);
+        view.knobs = KnobValues { own, own_sums, ..view.knobs };
         let Kept { law, device, shared, .. } = &mut kept;
         assert_eq!(law.share(&view, 200_000, limits, device, shared), share, "{numerator}/{denominator}");
     }
@@ -184,8 +192,7 @@ fn shares_by_table() {
 fn minimum_and_maximum_in_bytes_are_6_1s() {
     let limits = Limits { dirty: 200_000, background: 100_000 };
     let mut view = view(0, 0, DeviceCounts::default(), 0);
-    view.knobs.min_bytes = 5000 * 4096;
-    view.knobs.max_bytes = 20_000 * 4096;
+    view.knobs.own = view.knobs.own.with(KernelKnob::MinBytes, 5000 * 4096).with(KernelKnob::MaxBytes, 20_000 * 4096);
     for (era, empty, full) in [(Era::V6_1, 5000, 20_000), (Era::V3_6, 0, 200_000)] {
         let mut kept = Kept::new(era);
         let Kept { law, device, shared, .. } = &mut kept;
@@ -201,8 +208,7 @@ fn a_strict_limit_throttles_below_the_global_one() {
     let mut kept = Kept::owning(Era::V6_1);
     let device = DeviceCounts { reclaimable: 1900, ..DeviceCounts::default() };
     let mut strict = view(100, 1900, device, 100);
-    strict.knobs.strict_limit = true;
-    strict.knobs.max_ratio = 1;
+    strict.knobs.own = strict.knobs.own.with(KernelKnob::StrictLimit, 1).with(KernelKnob::MaxRatio, 1);
     assert!(matches!(kept.decide(&strict), Admission::Pause(Pause { cause: PauseCause::Rate, .. })));
     let mut over = view(400, 2000, DeviceCounts { reclaimable: 2000, ..DeviceCounts::default() }, 32);
     over.knobs = strict.knobs;

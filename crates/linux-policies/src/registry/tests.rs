@@ -48,12 +48,12 @@ fn a_background_that_is_not_below_the_limit_is_refused_with_both_values() {
 #[test]
 fn knobs_of_other_kernels_are_known_as_such() {
     let ignores = |name: &str, knob| policy(name).unwrap().ignores(knob);
-    for (knob, of) in [(Knob::BackgroundCentisecs, "linux-3.6"), (Knob::StrictLimit, "linux-6.1")] {
+    for (knob, of) in [(Knob::BackgroundCentisecs.info(), "linux-3.6"), (KernelKnob::StrictLimit.info(), "linux-6.1")] {
         for name in NAMES {
             assert_eq!(ignores(name, knob), *name != of, "{name}");
         }
     }
-    assert!(!ignores("linux-2.6.31", Knob::DirtyRatio) && ignores("linux-6.1", Knob::SliceBytes));
+    assert!(!ignores("linux-2.6.31", Knob::DirtyRatio.info()) && ignores("linux-6.1", Knob::SliceBytes.info()));
 }
 
 #[test]

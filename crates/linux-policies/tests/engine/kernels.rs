@@ -1,6 +1,8 @@
 //! What single kernels do that others do not.
 
 use engine::policy::PauseCause;
+use engine::settings::Knob;
+use linux_policies::NAMES;
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, slow};
@@ -44,6 +46,29 @@ fn a_strict_limit_holds_a_device_to_its_bytes_and_leaves_the_other_alone() {
     assert!(most <= 5 << 20, "{most} bytes");
     let free = lab.stream(&lab.file(1).0, 12 << 20, 64 << 10);
     assert!(lab.until(SECOND / 5, || free.ended()), "the other has the rest of the limit for its burst");
+}
+
+#[test]
+fn without_periodic_writeback_old_data_stays_and_is_written_once_it_is_on_again() {
+    for name in NAMES {
+        let lab = Lab::new(name, 1, 16_384, &[slow()], &["dirty_expire_centisecs=100"]);
+        let file = lab.file(0).0;
+        // Once before the timer has run, and once after.
+        for seconds in [0, 7] {
+            lab.engine.set_knob(Knob::WritebackCentisecs, 500).unwrap();
+            lab.sleep(seconds * SECOND);
+            lab.engine.set_knob(Knob::WritebackCentisecs, 0).unwrap();
+            // So that the device has a share, and is not written to for want of one.
+            lab.run(lab.engine.write(&file, 0, &[1; 1000 * 4096])).unwrap();
+            lab.run(lab.engine.sync(&file, 0..u64::MAX)).unwrap();
+            lab.run(lab.engine.write(&file, 0, &[1; 4096])).unwrap();
+            lab.sleep(10 * SECOND);
+            assert_eq!(lab.dirty_pages(), 1, "{name}");
+            lab.engine.set_knob(Knob::WritebackCentisecs, 100).unwrap();
+            lab.sleep(3 * SECOND);
+            assert_eq!(lab.dirty_pages(), 0, "{name}");
+        }
+    }
 }
 
 #[test]

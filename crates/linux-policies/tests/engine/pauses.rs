@@ -3,8 +3,10 @@
 use std::any::Any;
 
 use engine::Nanos;
-use engine::policy::{Admission, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, Then, View};
-use linux_policies::{NAMES, policy};
+use engine::policy::{
+    Admission, AnyPolicy, DeviceCounts, GlobalCounts, KnobValues, PayerCounts, PolicyKnobs, Then, View,
+};
+use linux_policies::{KNOBS, KernelKnob, NAMES, policy};
 use simulator::Random;
 
 use crate::lab::MILLISECOND;
@@ -35,7 +37,7 @@ fn view(random: &mut Random, now_ms: u64) -> View {
     view.knobs = KnobValues {
         dirty_bytes: 20_000 * 4096,
         background_bytes: 10_000 * 4096,
-        strict_limit: random.chance(300),
+        own: PolicyKnobs::defaults(&KNOBS).with(KernelKnob::StrictLimit, random.chance(300).into()),
         ..KnobValues::default()
     };
     view.payer = PayerCounts { dirtied: random.between(1, 3_000), ..PayerCounts::default() };

@@ -55,7 +55,7 @@ impl World {
         let platform = reactors.platform();
         let pool = WorkerPool::new("test-pool", 8, 64);
         let tree = HostTree::open(&[export], &pool, &options).unwrap();
-        let settings = Settings::new();
+        let settings = Settings::with([&volume::KNOBS]);
         let engine = Engine::new(Arc::new(platform.clone()), settings, Frames::new(64 << 20).unwrap());
         let devices = host_devices(&platform, Caching::Auto);
         let volume = Volume::new(engine, tree, HandleKey::new(KEY), devices).unwrap();

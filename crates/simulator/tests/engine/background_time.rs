@@ -39,7 +39,7 @@ fn writing_starts_above_the_set_time_of_bandwidth_and_stops_at_it() {
                 let speed = status.write_bandwidth_bytes_per_s.unwrap();
                 let expected = speed / PAGE as u64 * centisecs / 100 * PAGE as u64;
                 assert_eq!(status.background_threshold_bytes, expected, "what decides is what is shown");
-                assert_eq!(here.engine.device_knobs(device), [(Knob::BackgroundCentisecs, centisecs)]);
+                assert_eq!(here.engine.device_knobs(device), [("dirty_background_centisecs", centisecs)]);
             } else {
                 assert!(status.background_threshold_bytes > 20 << 20, "{status:?}");
             }

@@ -244,4 +244,3 @@ fn a_disk_that_nobody_knows_owes_three_seconds_at_most_and_a_fast_one_is_found_o
     // The copies alone take 98 ms of it.
     assert!(ns <= 180 * MILLISECOND, "{ns} ns");
 }
-

@@ -52,6 +52,7 @@ impl DevicePolicy for DeviceTime {
             shared_counters: false,
             memory_guard: true,
             reads: true,
+            knobs: None,
             background_share: BackgroundShare::OfLimit,
         }
     }

@@ -20,6 +20,7 @@ const NEEDS: Needs = Needs {
     shared_counters: true,
     memory_guard: true,
     reads: false,
+    knobs: None,
     background_share: BackgroundShare::OfMemory,
 };
 

@@ -11,6 +11,7 @@ mod errors;
 mod flushing;
 mod lab;
 mod laws;
+mod policy_knobs;
 mod reading;
 mod reading_ahead;
 mod reclaiming;

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use engine::settings::Knob;
 use engine::{Nanos, Platform};
 use simulator::{
     Disk, DiskOptions, Machine, Memory, MemoryTree, Random, Setup, SimPlatform, TreeOptions, World, WorldOptions,
 };
+use volume::VolumeKnob;
 use volume::{
     AttributeChange, Consistency, CreateHow, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
 };
@@ -725,7 +725,7 @@ fn names_are_remembered_for_a_second_and_not_past_any_change_of_the_directory() 
     lab.run(other.remove(&there, b"one")).result.unwrap();
     wait(Nanos::SECOND);
     assert!(!knows(b"one"));
-    volume.engine().set_knob(Knob::AttributesIdleCentisecs, 0).unwrap();
+    volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     lab.run(volume.create(&root, b"four", how)).result.unwrap();
     look(b"four");
     assert!(!knows(b"four"), "turned off");

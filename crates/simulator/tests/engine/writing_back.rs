@@ -51,6 +51,41 @@ fn a_changed_expiry_acts_at_once() {
 }
 
 #[test]
+fn without_looks_for_expired_data_nothing_is_written_because_of_its_age() {
+    let lab = Lab::new(1, 256, &[DiskOptions::default()], &["dirty_writeback_centisecs=0", "dirty_expire_centisecs=1"]);
+    let (file, synced) = (lab.file(0, 0, 0), lab.file(0, 0, 0));
+    let ended = lab.beside({
+        let (here, file) = (Arc::clone(&lab.here), file.clone());
+        async move { here.write(&file, 0, PAGE, 2).await.unwrap() }
+    });
+    lab.run(async {
+        lab.here.sleep(3600 * SECOND).await;
+        assert!(ended.load(Ordering::Relaxed) && !file.file.is_clean());
+        lab.here.write(&synced, 0, PAGE, 2).await.unwrap();
+        lab.here.sync(&synced).await.unwrap();
+        lab.here.engine.set_knob(Knob::WritebackCentisecs, 500).unwrap();
+        lab.here.sleep(SECOND).await;
+    });
+    assert!(file.file.is_clean(), "it acts at once when it is set again");
+}
+
+#[test]
+fn files_that_nobody_syncs_are_flushed_as_soon_as_looks_are_on_again() {
+    let knobs = ["dirty_writeback_centisecs=0", "dirty_expire_centisecs=1", "dirty_background_ratio=0"];
+    let lab = Lab::new(1, 256, &[DiskOptions::default()], &knobs);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, 40 * PAGE, 2).await.unwrap();
+        lab.here.sleep(3600 * SECOND).await;
+        assert_eq!(lab.count(Counter::PagesWritten), 40, "over the background threshold");
+        assert_eq!(lab.submitted(2).len(), 0, "but not flushed");
+        lab.here.engine.set_knob(Knob::WritebackCentisecs, 500).unwrap();
+        lab.here.sleep(SECOND).await;
+    });
+    assert_eq!(lab.submitted(2).len(), 1);
+}
+
+#[test]
 fn what_was_synced_and_dirtied_anew_is_as_old_as_it_is() {
     let lab = Lab::plain(1);
     let file = lab.file(0, 0, 0);

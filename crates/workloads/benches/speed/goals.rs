@@ -44,7 +44,9 @@ pub(crate) fn stream(options: WorldOptions, file_bytes: u64, checked: bool) -> f
     let world = World::new(options);
     let disk = Disk::new(&world, 0, DiskOptions { bytes_per_second: 25_000_000, ..DiskOptions::default() });
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-    let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), Setup::default()).unwrap();
+    let mut setup = Setup::default();
+    setup.settings.add(&frontend_nfs::KNOBS);
+    let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), setup).unwrap();
     let volume = machine.add_tree("disk", &tree).unwrap();
     let link = Link::new(&world, 0, LinkOptions::default());
     let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));

@@ -8,6 +8,8 @@
 //! Does not own: values of supported options (`apply`).
 //! Invariants: every option of fio has one row; names are in order.
 
+use engine::settings::near;
+
 /// What the simulator makes of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
@@ -285,21 +287,5 @@ pub(super) fn supported() -> String {
 /// The known name that is nearest to `name`, if one is near.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let names = OPTIONS.iter().map(|option| option.0).chain(ALIASES.iter().map(|alias| alias.0));
-    let near = names.map(|known| (distance(name, known), known)).min()?;
-    (near.0 <= 2.max(name.len() / 3)).then_some(near.1)
-}
-
-/// How many letters have to be put in, taken out or replaced to get from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for column in 1..=to.len() {
-            let replaced = diagonal + usize::from(to[column - 1] != letter);
-            diagonal = row[column];
-            row[column] = replaced.min(diagonal + 1).min(row[column - 1] + 1);
-        }
-    }
-    row[to.len()]
+    near(name, names).first().copied()
 }

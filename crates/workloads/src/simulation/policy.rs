@@ -4,13 +4,10 @@
 //! Does not own: policies by name (`simulator::Setup`), the policies.
 //! Invariants: each run has a setup of its own, so that estimates begin afresh.
 
-use engine::settings::{Knob, Settings};
-use simulator::Setup;
+use engine::settings::KnobInfo;
+use simulator::{POLICY_KNOBS, Setup};
 
 use super::description::{Simulation, SimulationError};
-
-/// What only kernels' laws look at.
-const OF_KERNELS: &[Knob] = &[Knob::MinRatio, Knob::MaxRatio, Knob::MinBytes, Knob::MaxBytes, Knob::StrictLimit];
 
 impl Simulation {
     /// Checks the policy's name and the knobs.
@@ -23,19 +20,24 @@ impl Simulation {
 
     /// What the engine starts with.
     pub(super) fn setup(&self) -> Result<Setup, SimulationError> {
-        let setup = Setup::of(&self.policy)?.with_knobs(&self.knobs)?;
+        let mut setup = Setup::of(&self.policy)?;
+        setup.settings.add(&frontend_nfs::KNOBS);
+        let setup = setup.with_knobs(&self.knobs)?;
         setup.settings.background_is_below_limit(setup.shares(self.memory_bytes))?;
         Ok(setup)
     }
 
     /// Names of the knobs that are set and that the policy does not have: they change nothing.
     pub fn ignored_knobs(&self) -> Vec<&'static str> {
-        let kernel = linux_policies::policy(&self.policy).ok();
-        let ignored = |knob: Knob| match &kernel {
-            Some(kernel) => kernel.ignores(knob),
-            None => OF_KERNELS.contains(&knob),
+        let Ok(setup) = self.setup() else {
+            return Vec::new();
         };
-        let knobs = self.knobs.iter().filter_map(|text| Settings::new().parse(text).ok());
-        knobs.filter(|(knob, _)| ignored(*knob)).map(|(knob, _)| knob.info().name).collect()
+        let own = setup.policies.policy.needs().knobs;
+        let of_others = POLICY_KNOBS.iter().filter(|table| own != Some(**table)).flat_map(|table| table.rows);
+        let of_others: Vec<_> = of_others.collect();
+        let kernel = linux_policies::policy(&self.policy).ok();
+        let ignored = |knob: &&KnobInfo| of_others.contains(knob) || kernel.as_ref().is_some_and(|it| it.ignores(knob));
+        let knobs = self.knobs.iter().filter_map(|text| setup.settings.parse(text).ok());
+        knobs.map(|(knob, _)| setup.settings.info(knob)).filter(ignored).map(|knob| knob.name).collect()
     }
 }

@@ -22,7 +22,9 @@ struct Lab {
 }
 
 fn volume(world: &World, tree: &Arc<MemoryTree>, memory: Memory) -> Arc<Volume<SimPlatform>> {
-    let mut machine = Machine::new(world, memory, Setup::default()).unwrap();
+    let mut setup = Setup::default();
+    setup.settings.add(&frontend_nfs::KNOBS);
+    let mut machine = Machine::new(world, memory, setup).unwrap();
     machine.add_tree("disk", tree).unwrap()
 }
 

@@ -10,11 +10,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::settings::{Knob, Settings};
+use engine::settings::{Knob, Settings, TableKnob};
 use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use frontend::Peer;
-use frontend_nfs::{Admission, Server};
+use frontend_nfs::{Admission, NfsKnob, Server};
 use platform_linux::{
     Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeHandle, ServeLimits, WorkerPool,
     connections_max, handle_key, host_device, serve,
@@ -59,7 +59,7 @@ impl Here {
         let tree = HostTree::open(&[PathBuf::from(directory)], &pool, &HostOptions::default())
             .map_err(|error| said("the directory", &error))?;
         let export = tree.exports().first().map(|export| export.path.clone()).ok_or("nothing is exported")?;
-        let mut settings = Settings::new();
+        let mut settings = Settings::with([&volume::KNOBS, &frontend_nfs::KNOBS]);
         let knob = |settings: &mut Settings, knob, value| settings.set(knob, value).map_err(|error| error.to_string());
         knob(&mut settings, Knob::BackgroundBytes, knobs.background_bytes())?;
         knob(&mut settings, Knob::BackgroundCentisecs, knobs.centisecs)?;
@@ -79,7 +79,7 @@ impl Here {
             connections_max: connections,
             peer_connections_max: connections,
             idle_ns: 0,
-            request_bytes_max: engine::settings::Knob::NfsRequestBytes.info().default,
+            request_bytes_max: NfsKnob::RequestBytes.info().default,
         };
         let handle = serve(&platform, vec![listener], most, |_| {}, machine);
         let relay = LimitedRelay::new(address, limits.link_bits_per_s).map_err(|error| error.to_string())?;

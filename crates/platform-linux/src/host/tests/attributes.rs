@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use engine::settings::Knob;
-use volume::{SetTime, Timestamp};
+use volume::{SetTime, Timestamp, VolumeKnob};
 
 use super::*;
 
@@ -160,7 +160,7 @@ fn bytes_that_change_take_away_the_right_to_act_as_the_owner() {
 #[test]
 fn changes_by_others_are_seen() {
     let world = World::new();
-    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 0).unwrap();
+    world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     let root = world.root();
     std::fs::write(world.host("file"), b"first").unwrap();
     let file = world.lookup(&root, "file").unwrap().0;
@@ -188,7 +188,7 @@ fn changes_by_others_are_seen() {
 #[test]
 fn our_own_writing_back_is_no_change_by_others() {
     let world = World::new();
-    world.volume.engine().set_knob(Knob::AttributesIdleCentisecs, 0).unwrap();
+    world.volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     let root = world.root();
     let file = world.create(&root, "file");
     let data: Vec<u8> = (0..300_000u32).map(|at| at as u8).collect();

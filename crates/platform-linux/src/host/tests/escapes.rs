@@ -112,7 +112,7 @@ fn a_directory_that_was_moved_out_leads_nowhere() {
     assert_eq!(world.run(world.volume.link(&other, &moved, b"made")).result.err(), Some(VolumeError::Stale));
     assert_eq!(world.run(world.volume.rename(&root, b"other", &moved, b"x")).0.result.err(), Some(VolumeError::Stale));
     // Nor is anything told of it, or changed on it.
-    world.volume.engine().set_knob(engine::settings::Knob::AttributesIdleCentisecs, 0).unwrap();
+    world.volume.engine().set_knob(volume::VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     let mode = std::fs::metadata(world.outside("elsewhere/moved")).unwrap().permissions();
     let change = AttributeChange { mode: Some(0o711), ..AttributeChange::default() };
     assert_eq!(world.set(&moved, change).result, Err(VolumeError::Stale));

@@ -132,7 +132,8 @@ fn a_frozen_file_system_does_not_hold_up_another() {
     let pool = WorkerPool::new("test-pool", 8, 64);
     let tree = HostTree::open(&[file_system.mount.clone(), works.clone()], &pool, &HostOptions::default()).unwrap();
     let device = tree.exports()[0].root.stat.device;
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(16 << 20).unwrap());
+    let engine =
+        Engine::new(Arc::new(platform.clone()), Settings::with([&volume::KNOBS]), Frames::new(16 << 20).unwrap());
     let devices = host_devices(&platform, Caching::Auto);
     let volume = Volume::new(engine, Arc::clone(&tree) as _, HandleKey::new(KEY), devices).unwrap();
     let run = |work| platform.block_on(work);
@@ -228,7 +229,8 @@ fn nothing_stays_in_a_directory_that_was_moved_out_meanwhile() {
     let platform = reactors.platform();
     let pool = WorkerPool::new("makes", 8, 64);
     let tree = HostTree::open(std::slice::from_ref(&export), &pool, &HostOptions::default()).unwrap();
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(16 << 20).unwrap());
+    let engine =
+        Engine::new(Arc::new(platform.clone()), Settings::with([&volume::KNOBS]), Frames::new(16 << 20).unwrap());
     let volume = Volume::new(engine, tree, HandleKey::new(KEY), host_devices(&platform, Caching::Auto)).unwrap();
     let root = platform.block_on(volume.mount(b"/")).unwrap();
     let mut counts = [0; 3];

@@ -131,7 +131,7 @@ fn a_file_that_was_moved_out_is_served_by_its_handle_unless_that_is_to_be_checke
         assert_eq!(world.run(world.volume.settle_all()), 0);
         let handle = world.handle(&file);
         drop(file);
-        world.volume.engine().set_knob(engine::settings::Knob::AttributesIdleCentisecs, 0).unwrap();
+        world.volume.engine().set_knob(volume::VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
         let read = || world.resolve(&handle).map(|file| world.read(&file, 0, 100).0);
         let (inside, outside) = (world.host("directory/file"), world.outside("file"));
         assert_eq!(read(), Ok(b"bytes".to_vec()));

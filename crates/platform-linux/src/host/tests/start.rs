@@ -45,7 +45,8 @@ fn several_exports_are_mounted_by_name() {
     std::fs::create_dir(paths[1].join("below")).unwrap();
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(32 << 20).unwrap());
+    let engine =
+        Engine::new(Arc::new(platform.clone()), Settings::with([&volume::KNOBS]), Frames::new(32 << 20).unwrap());
     let devices = host_devices(&platform, Caching::Auto);
     let volume = Volume::new(engine, open(&paths).unwrap(), HandleKey::new(KEY), devices).unwrap();
     let mount = |path: &[u8]| platform.block_on(volume.mount(path));

@@ -1,0 +1,71 @@
+//! Why a value was not taken.
+//!
+//! Owns: the errors and their words. Does not own: the checks (`values`, `threshold`).
+//! Invariants: each names the knob and what was given; one about a value also the values allowed and the one in force.
+
+use super::table::KnobInfo;
+use super::threshold::Threshold;
+
+/// Why a value was not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KnobError {
+    /// There is no such knob.
+    #[error("there is no knob '{name}'; {}", offer(near, known))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Names near to it.
+        near: Vec<&'static str>,
+        /// All names.
+        known: Vec<&'static str>,
+    },
+    /// The text is not KNOB=VALUE.
+    #[error("'{text}' is not KNOB=VALUE")]
+    Form {
+        /// What was given.
+        text: String,
+    },
+    /// The value is no number.
+    #[error("{}: '{value}' is not a number ({}; now {now})", knob.name, knob.range())]
+    NotANumber {
+        /// The knob.
+        knob: &'static KnobInfo,
+        /// What was given.
+        value: String,
+        /// The value in force.
+        now: u64,
+    },
+    /// The value is out of range.
+    #[error("{}: {value} is out of range ({}; now {now})", knob.name, knob.range())]
+    OutOfRange {
+        /// The knob.
+        knob: &'static KnobInfo,
+        /// What was given.
+        value: u64,
+        /// The value in force.
+        now: u64,
+    },
+    /// The flusher would start above the limit, that is never. (The kernel takes such a pair and starts
+    /// it at half the limit without saying so.)
+    #[error("{background} is not below {limit}: writers would wait before the flusher starts")]
+    BackgroundAboveLimit {
+        /// The background threshold.
+        background: Threshold,
+        /// The limit.
+        limit: Threshold,
+    },
+    /// The knob has one value for all devices.
+    #[error("{name} is one value for all devices; set it without naming one")]
+    NotPerDevice {
+        /// The knob.
+        name: &'static str,
+    },
+}
+
+fn offer(near: &[&str], known: &[&str]) -> String {
+    match near {
+        [] => format!("there are: {}", known.join(", ")),
+        near => format!("near it: {}", near.join(", ")),
+    }
+}

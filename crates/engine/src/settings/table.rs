@@ -1,0 +1,166 @@
+//! What a knob is: a row of its owner's table.
+//!
+//! Owns: rows, tables, the macro that makes an owner's enum and table from one list.
+//! Does not own: any knob; values (`values`).
+//! Invariants: a row's default is one that the row allows; the enum and the rows of a table are in the same order.
+
+/// Whether a knob can be set for one device.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scope {
+    /// One value for everything.
+    Engine,
+    /// One value, and another for each device where it is set.
+    Device,
+}
+
+/// How a change on a running engine acts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Acts {
+    /// What follows from it is computed anew, and those who wait because of it are asked again.
+    AtOnce,
+    /// On the next request, call or look that it governs.
+    NextUse,
+}
+
+/// One row of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnobInfo {
+    /// The name, as `--set` takes it.
+    pub name: &'static str,
+    /// Other names for it.
+    pub aliases: &'static [&'static str],
+    /// The value unless set.
+    pub default: u64,
+    /// Smallest value allowed.
+    pub min: u64,
+    /// Largest value allowed.
+    pub max: u64,
+    /// What is allowed beside that range.
+    pub beside: &'static [u64],
+    /// The unit of the value.
+    pub unit: &'static str,
+    /// Whether a device may have its own value.
+    pub scope: Scope,
+    /// How a change acts.
+    pub acts: Acts,
+    /// What it does.
+    pub doc: &'static str,
+}
+
+/// The unit of a knob that is on or off.
+const SWITCH: &str = "0 or 1";
+
+impl KnobInfo {
+    /// Whether the row can stand in a table: the largest number of all stands for no value.
+    pub const fn is_sound(&self) -> bool {
+        self.allows(self.default) && self.max < u64::MAX
+    }
+
+    /// Whether the value is one that the knob may have.
+    pub const fn allows(&self, value: u64) -> bool {
+        self.min <= value && value <= self.max || matches!(self.beside, [beside] if *beside == value)
+    }
+
+    /// The values allowed, in words.
+    pub fn range(&self) -> String {
+        self.range_with(|number| number.to_string())
+    }
+
+    /// [`KnobInfo::range`], with numbers as somebody else writes them.
+    pub fn range_with(&self, number: impl Fn(u64) -> String) -> String {
+        let (min, max, unit) = (number(self.min), number(self.max), self.unit);
+        match *self.beside {
+            _ if unit == SWITCH => SWITCH.to_owned(),
+            [] => format!("{min} to {max} {unit}"),
+            [beside, ..] => format!("{}, or {min} to {max} {unit}", number(beside)),
+        }
+    }
+
+    /// The number that a text says; bytes may have a unit (`64MiB`, `1GB`).
+    pub(super) fn read(&self, text: &str) -> Option<u64> {
+        match self.unit {
+            "bytes" => text.parse::<bytesize::ByteSize>().ok().map(|size| size.as_u64()),
+            _ => text.parse().ok(),
+        }
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+/// The knobs of one owner. Each is one static: a registry tells tables apart by where they lie.
+#[derive(PartialEq, Eq, Debug)]
+pub struct KnobTable {
+    /// The crate that declares and obeys them.
+    pub owner: &'static str,
+    /// The knobs.
+    pub rows: &'static [KnobInfo],
+}
+
+/// An owner's name for a knob of its table.
+pub trait TableKnob: Copy {
+    /// The owner's table.
+    const TABLE: &'static KnobTable;
+
+    /// The knob's row in it.
+    fn row(self) -> usize;
+
+    /// What the row says.
+    fn info(self) -> &'static KnobInfo {
+        &Self::TABLE.rows[self.row()]
+    }
+}
+
+/// Declares an owner's knobs once: the enum that its code names them by, and their table `KNOBS`.
+///
+/// A row is the variant, the name and perhaps another one, the default and the range with perhaps a value beside it,
+/// the unit, the [`Scope`](crate::settings::Scope), how a change [acts](crate::settings::Acts), what it does.
+#[macro_export]
+macro_rules! knobs {
+    ($(#[$about:meta])* $Knob:ident of $owner:literal: $(
+        $variant:ident $name:literal $(also $alias:literal)?
+        $default:literal in $min:literal..=$max:literal $(or $beside:literal)?
+        $unit:literal $scope:ident $acts:ident $doc:literal;
+    )*) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        #[repr(usize)]
+        pub enum $Knob {
+            $(#[doc = $doc] $variant,)*
+        }
+
+        #[doc = concat!("The knobs of `", $owner, "`, in the order of [`", stringify!($Knob), "`].")]
+        pub static KNOBS: $crate::settings::KnobTable = $crate::settings::KnobTable {
+            owner: $owner,
+            rows: &[$($crate::settings::KnobInfo {
+                name: $name,
+                aliases: &[$($alias)?],
+                default: $default,
+                min: $min,
+                max: $max,
+                beside: &[$($beside)?],
+                unit: $unit,
+                scope: $crate::settings::Scope::$scope,
+                acts: $crate::settings::Acts::$acts,
+                doc: $doc,
+            },)*],
+        };
+
+        impl $crate::settings::TableKnob for $Knob {
+            const TABLE: &'static $crate::settings::KnobTable = &KNOBS;
+
+            fn row(self) -> usize {
+                self as usize
+            }
+        }
+
+        const _: () = {
+            let mut row = 0;
+            while row < KNOBS.rows.len() {
+                assert!(KNOBS.rows[row].is_sound(), "a default that its row does not allow");
+                row += 1;
+            }
+        };
+    };
+}

@@ -1,0 +1,110 @@
+//! The two thresholds that must fit together: the background one is below the dirty limit.
+//!
+//! Owns: what is compared with what, and as far as it can be.
+//! Does not own: the values (`values`), what a policy makes of them.
+//! Invariants: values that would let writers wait before the flusher starts are refused.
+
+use super::Knob;
+use super::error::KnobError;
+use super::table::{KnobInfo, TableKnob};
+use super::values::{KnobId, Settings, WhichKnob, checked};
+
+/// A threshold as it was set, with what that comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threshold {
+    /// Which knob is in force: the one in bytes, or the ratio.
+    pub knob: Knob,
+    /// Its value.
+    pub value: u64,
+    /// What that is in bytes; `None` where the memory is not known yet.
+    pub bytes: Option<u64>,
+}
+
+impl std::fmt::Display for Threshold {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let KnobInfo { name, unit, .. } = self.knob.info();
+        write!(f, "{name}={}", self.value)?;
+        match self.bytes {
+            Some(bytes) if *unit != "bytes" => write!(f, " ({bytes} bytes)"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What ratios are shares of.
+#[derive(Clone, Copy, Debug)]
+pub struct Shares {
+    /// Of all memory for pages.
+    pub memory_bytes: u64,
+    /// What the background ratio is a share of.
+    pub background: BackgroundShare,
+}
+
+/// What `dirty_background_ratio` is a share of: the policy in force says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackgroundShare {
+    /// The dirty limit: below it whatever its value.
+    OfLimit,
+    /// Memory, as `dirty_ratio`.
+    OfMemory,
+}
+
+impl Settings {
+    /// Refuses settings whose background threshold is not below the limit, for an engine that is still to
+    /// be made.
+    pub fn background_is_below_limit(&self, shares: Shares) -> Result<(), KnobError> {
+        below_limit(Some(shares), &|knob: Knob| self.get(knob))
+    }
+
+    /// Takes `KNOB=VALUE`, as [`Settings::set`], unless the background threshold in bytes would not be
+    /// below the limit in bytes. Byte values may have a unit (`64MiB`, `1GB`).
+    pub fn set_text(&mut self, text: &str) -> Result<KnobId, KnobError> {
+        let (knob, value) = self.parse(text)?;
+        would_fit(self, knob, value, None, &|knob| self.get(knob))?;
+        self.set(knob, value)?;
+        Ok(knob)
+    }
+}
+
+/// Refuses a value out of range, or a background threshold that is not below the limit, with this knob at `value` and
+/// the others as `get` says.
+pub(crate) fn would_fit(
+    settings: &Settings,
+    knob: KnobId,
+    value: u64,
+    shares: Option<Shares>,
+    get: &dyn Fn(KnobId) -> u64,
+) -> Result<(), KnobError> {
+    use Knob::{BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio};
+    checked(settings.info(knob), value, get(knob))?;
+    let compared = [BackgroundBytes, BackgroundRatio, DirtyBytes, DirtyRatio];
+    if compared.iter().all(|other| other.id(settings) != knob) {
+        return Ok(());
+    }
+    let with = |other: KnobId| if other == knob { value } else { get(other) };
+    below_limit(shares, &|other| with(other.id(settings)))
+}
+
+/// The thresholds in force, compared as far as they can be: in bytes, or, where the memory is not known,
+/// if both are set in bytes. A background ratio beside a limit in bytes is let through: who set the one
+/// need not know of the other, and laws start at half the limit then, as the kernel does.
+fn below_limit(shares: Option<Shares>, get: &dyn Fn(Knob) -> u64) -> Result<(), KnobError> {
+    let threshold = |in_bytes: Knob, ratio: Knob| match get(in_bytes) {
+        0 => {
+            let value = get(ratio);
+            // In 128 bits: a percentage of anything fits.
+            let part = |all: Shares| (u128::from(all.memory_bytes) * u128::from(value) / 100) as u64;
+            Threshold { knob: ratio, value, bytes: shares.map(part) }
+        }
+        value => Threshold { knob: in_bytes, value, bytes: Some(value) },
+    };
+    let background = threshold(Knob::BackgroundBytes, Knob::BackgroundRatio);
+    let limit = threshold(Knob::DirtyBytes, Knob::DirtyRatio);
+    let compared = match (background.knob, limit.knob) {
+        (Knob::BackgroundBytes, _) => true,
+        (_, Knob::DirtyRatio) => shares.is_some_and(|shares| shares.background == BackgroundShare::OfMemory),
+        _ => false,
+    };
+    let below = background.bytes.zip(limit.bytes).is_none_or(|(background, limit)| background < limit);
+    if !compared || below { Ok(()) } else { Err(KnobError::BackgroundAboveLimit { background, limit }) }
+}

@@ -1,0 +1,207 @@
+//! The registry: the tables of all owners, and the values in force for the engine and, where set, for one device.
+//!
+//! Owns: which tables there are, where a knob's value lies, the range check of every change.
+//! Does not own: tables; that two knobs fit together (`threshold`); what acts on a change (`Engine::set_knob`).
+//! Invariants: a value is inside its row's range. Tables are added before an engine is made from it, never later, so
+//! that a place stays what it is.
+
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::KNOBS;
+use super::error::KnobError;
+use super::near::near;
+use super::table::{KnobInfo, KnobTable, Scope, TableKnob};
+
+/// What stands for no value of a device's own; no row allows so much.
+const UNSET: u64 = u64::MAX;
+
+/// What the kernel's tools put in front of a knob's name.
+const SYSCTL_PREFIX: &str = "vm.";
+
+/// A knob's place in a registry: looked up once, then an index. Nothing in another registry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnobId(usize);
+
+/// What says which knob is meant: its owner's name for it, or its place.
+pub trait WhichKnob: Copy {
+    /// Its place.
+    ///
+    /// # Panics
+    /// When the owner's table is not in the registry.
+    fn id(self, settings: &Settings) -> KnobId;
+}
+
+impl WhichKnob for KnobId {
+    fn id(self, _: &Settings) -> KnobId {
+        self
+    }
+}
+
+impl<K: TableKnob> WhichKnob for K {
+    #[inline]
+    fn id(self, settings: &Settings) -> KnobId {
+        let table = K::TABLE;
+        let first = settings.first(table);
+        KnobId(first.unwrap_or_else(|| panic!("the knobs of {} were not added", table.owner)) + self.row())
+    }
+}
+
+/// The registry with the values in force.
+pub struct Settings {
+    knobs: Vec<Held>,
+}
+
+struct Held {
+    table: &'static KnobTable,
+    info: &'static KnobInfo,
+    value: AtomicU64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::with([])
+    }
+}
+
+impl Settings {
+    /// The engine's own knobs, at their defaults.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The engine's own knobs and those of others, at their defaults.
+    pub fn with(tables: impl IntoIterator<Item = &'static KnobTable>) -> Self {
+        let mut settings = Self { knobs: Vec::new() };
+        settings.add(&KNOBS);
+        tables.into_iter().for_each(|table| settings.add(table));
+        settings
+    }
+
+    /// Adds an owner's knobs at their defaults, unless they are there.
+    ///
+    /// # Panics
+    /// When somebody else has a knob of the same name.
+    pub fn add(&mut self, table: &'static KnobTable) {
+        if self.knobs.iter().any(|held| ptr::eq(held.table, table)) {
+            return;
+        }
+        for info in table.rows {
+            assert!(self.find(info.name).is_none(), "{} and another have a knob {}", table.owner, info.name);
+            self.knobs.push(Held { table, info, value: AtomicU64::new(info.default) });
+        }
+    }
+
+    /// Where a table begins.
+    #[inline]
+    fn first(&self, table: &'static KnobTable) -> Option<usize> {
+        if ptr::eq(table, &raw const KNOBS) {
+            return Some(0);
+        }
+        self.knobs.iter().position(|held| ptr::eq(held.table, table))
+    }
+
+    /// All knobs, in the order of the tables.
+    pub fn all(&self) -> impl Iterator<Item = (KnobId, &'static KnobInfo)> {
+        self.knobs.iter().enumerate().map(|(at, held)| (KnobId(at), held.info))
+    }
+
+    /// The knobs of a table, in its order; none if it was not added.
+    pub fn of(&self, table: &'static KnobTable) -> Vec<KnobId> {
+        let of = |(at, held): (usize, &Held)| ptr::eq(held.table, table).then_some(KnobId(at));
+        self.knobs.iter().enumerate().filter_map(of).collect()
+    }
+
+    /// What the knob's row says.
+    pub fn info(&self, knob: impl WhichKnob) -> &'static KnobInfo {
+        self.knobs[knob.id(self).0].info
+    }
+
+    /// The value in force.
+    #[inline]
+    pub fn get(&self, knob: impl WhichKnob) -> u64 {
+        self.knobs[knob.id(self).0].value.load(Ordering::Relaxed)
+    }
+
+    /// Sets a knob of an engine that is still to be made; one that runs has
+    /// [`Engine::set_knob`](crate::Engine::set_knob). Rejects a value outside the range and leaves the
+    /// old one.
+    pub fn set(&mut self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
+        self.change(knob, value)
+    }
+
+    /// Sets a knob while others read it.
+    pub(crate) fn change(&self, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
+        let knob = knob.id(self);
+        checked(self.info(knob), value, self.get(knob))?;
+        self.knobs[knob.0].value.store(value, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Reads `KNOB=VALUE` without setting it; the error names the value in force.
+    pub fn parse(&self, text: &str) -> Result<(KnobId, u64), KnobError> {
+        let (name, value) = text.split_once('=').ok_or_else(|| KnobError::Form { text: text.to_owned() })?;
+        let knob = self.named(name.trim())?;
+        let (info, value) = (self.info(knob), value.trim());
+        let not_a_number = || KnobError::NotANumber { knob: info, value: value.to_owned(), now: self.get(knob) };
+        Ok((knob, info.read(value).ok_or_else(not_a_number)?))
+    }
+
+    /// The knob called `name`, or by the kernel's name for it where that is another, or as sysctl has it
+    /// (`vm.dirty_ratio`).
+    pub fn named(&self, name: &str) -> Result<KnobId, KnobError> {
+        let name = name.strip_prefix(SYSCTL_PREFIX).unwrap_or(name);
+        self.find(name).ok_or_else(|| {
+            let known: Vec<_> = self.all().map(|(_, info)| info.name).collect();
+            KnobError::Unknown { name: name.to_owned(), near: near(name, known.iter().copied()), known }
+        })
+    }
+
+    fn find(&self, name: &str) -> Option<KnobId> {
+        self.all().find(|(_, info)| info.is_called(name)).map(|(knob, _)| knob)
+    }
+}
+
+/// One device's own values, where it has any.
+pub struct DeviceSettings {
+    values: Box<[AtomicU64]>,
+}
+
+impl DeviceSettings {
+    /// None of its own, for a device of the engine with these settings.
+    pub fn new(engine: &Settings) -> Self {
+        Self { values: engine.all().map(|_| AtomicU64::new(UNSET)).collect() }
+    }
+
+    /// The device's value, or the engine's where it has none of its own.
+    pub fn get(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
+        let knob = knob.id(engine);
+        match self.values[knob.0].load(Ordering::Relaxed) {
+            UNSET => engine.get(knob),
+            own => own,
+        }
+    }
+
+    /// The knobs that have a value of their own, by name.
+    pub fn own(&self, engine: &Settings) -> Vec<(&'static str, u64)> {
+        let values = engine.all().map(|(knob, info)| (info.name, self.values[knob.0].load(Ordering::Relaxed)));
+        values.filter(|(_, value)| *value != UNSET).collect()
+    }
+
+    /// Sets a knob for this device alone.
+    pub fn set(&self, engine: &Settings, knob: impl WhichKnob, value: u64) -> Result<(), KnobError> {
+        let knob = knob.id(engine);
+        let info = engine.info(knob);
+        if info.scope != Scope::Device {
+            return Err(KnobError::NotPerDevice { name: info.name });
+        }
+        checked(info, value, self.get(engine, knob))?;
+        self.values[knob.0].store(value, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// Refuses a value that the row does not allow.
+pub(super) fn checked(knob: &'static KnobInfo, value: u64, now: u64) -> Result<(), KnobError> {
+    if knob.allows(value) { Ok(()) } else { Err(KnobError::OutOfRange { knob, value, now }) }
+}
