@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
-use crate::policy::{AnyPolicy, GlobalCounts, InForce, Kept, KnobValues, View};
+use crate::policy::{AnyPolicy, Completed, GlobalCounts, InForce, Kept, KnobValues, View};
 use crate::request::Backing;
 use crate::settings::{Knob, Settings};
 use crate::units::centisecs_ns;
@@ -219,6 +219,15 @@ impl Devices {
     /// Asks what may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
         let view = self.view(Some(device), moment, GlobalCounts::default());
+        device.admission.set_room(&self.policy.room(&view, &device.memory));
+    }
+
+    /// Tells the policy of a write request that has ended, and asks what may be charged to the device from now on:
+    /// both of one view, for small requests end often.
+    pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
+        let mut view = self.view_of(device, moment);
+        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, &mut **own, &mut **shared));
+        view.forget_global();
         device.admission.set_room(&self.policy.room(&view, &device.memory));
     }
 

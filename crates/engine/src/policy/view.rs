@@ -206,6 +206,11 @@ impl View {
         Self { now, cpus: 1, global, device, ..Self::default() }
     }
 
+    /// Shows nothing any more of what devices share, for questions that may not depend on it.
+    pub(crate) fn forget_global(&mut self) {
+        self.global = GlobalCounts::default();
+    }
+
     /// Reads a shared counter.
     pub fn read(&self, which: Global) -> u64 {
         let mut reads = self.reads.get();
