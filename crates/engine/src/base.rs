@@ -47,7 +47,12 @@ impl<P: Platform> Base<P> {
     }
 
     pub(crate) fn moment(&self) -> Moment {
-        Moment { now: self.now(), cpus: self.platform.counters().threads() }
+        self.moment_at(self.now())
+    }
+
+    /// The moment of an instant at which the clock was asked already.
+    pub(crate) fn moment_at(&self, now: Nanos) -> Moment {
+        Moment { now, cpus: self.platform.counters().threads() }
     }
 
     /// Asks the policy in force something about a device.

@@ -26,6 +26,8 @@ pub const FRAGMENTS_MAX: u32 = 1024;
 /// Bytes of a record mark.
 pub(crate) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
+/// The buffers that worlds receive into have at most this size, or what a record in them needs.
+const BUFFER_BYTES: usize = 256 << 10;
 /// Bytes that are thrown away are received in pieces of this size.
 const UNWANTED_STEP: usize = 64 << 10;
 
@@ -41,6 +43,8 @@ pub(crate) fn mark(len: usize) -> u32 {
 /// Several whole records as they were received, each with its mark.
 pub(crate) struct Chunk {
     bytes: Bytes,
+    /// How large the memory may be that they are a part of.
+    memory_bytes: usize,
     at: usize,
     /// How many records start at `at` or later.
     records: usize,
@@ -62,13 +66,11 @@ impl Chunk {
         &self.bytes[record]
     }
 
-    /// The bytes of a record for as long as somebody needs them. Shares the received buffer if the
-    /// record is a good part of it, so that a small call that waits does not hold a large buffer: worlds
-    /// receive into buffers of up to 256 KiB, or as large as a record needs.
+    /// The bytes of a record for as long as somebody needs them. Shares the memory that they were received in
+    /// if the record is a good part of it, so that a small call that waits does not hold a large buffer.
     pub(crate) fn keep(&self, record: Range<usize>) -> Bytes {
         const SHARE_MAX: usize = 2;
-        const SHARED_BYTES_MIN: usize = 128 << 10;
-        if record.len() >= SHARED_BYTES_MIN && record.len() * SHARE_MAX >= self.bytes.len() {
+        if record.len() * SHARE_MAX >= self.memory_bytes {
             self.bytes.slice(record)
         } else {
             Bytes::copy_from_slice(&self.bytes[record])
@@ -120,7 +122,7 @@ impl Records {
             self.check(len, last)?;
             let wanted = self.wanted(len);
             if wanted < len {
-                self.push(input.split_to(whole).freeze(), records);
+                self.take(input, whole, records);
                 (whole, records) = (0, 0);
                 if input.len() < MARK_BYTES + wanted {
                     break;
@@ -142,18 +144,18 @@ impl Records {
                 (whole, records) = (end, records + 1);
                 continue;
             }
-            self.push(input.split_to(whole).freeze(), records);
+            self.take(input, whole, records);
             let fragment = input.split_to(MARK_BYTES + len);
             self.assemble(&fragment[MARK_BYTES..], last);
             (whole, records) = (0, 0);
         }
-        self.push(input.split_to(whole).freeze(), records);
+        self.take(input, whole, records);
         Ok(())
     }
 
     /// Takes the whole records of one fragment at the front of `piece`, without copying them.
     pub(crate) fn receive_shared(&mut self, piece: &mut Bytes) -> Result<(), ProtocolError> {
-        let (mut whole, mut records) = (0, 0);
+        let (mut whole, mut records, memory_bytes) = (0, 0, piece.len());
         while self.assembly_fragments == 0
             && let Some((len, last)) = fragment(&piece[whole..])
         {
@@ -164,7 +166,7 @@ impl Records {
             }
             (whole, records) = (end, records + 1);
         }
-        self.push(piece.split_to(whole), records);
+        self.push(piece.split_to(whole), records, memory_bytes);
         Ok(())
     }
 
@@ -217,16 +219,22 @@ impl Records {
             (self.assembly_fragments, self.cut_bytes) = (0, 0);
             let mark = mark(record.len() - MARK_BYTES);
             record[..MARK_BYTES].copy_from_slice(&mark.to_be_bytes());
-            self.push(record.freeze(), 1);
+            let memory_bytes = record.capacity();
+            self.push(record.freeze(), 1, memory_bytes);
         }
     }
 
-    fn push(&mut self, bytes: Bytes, records: usize) {
+    fn push(&mut self, bytes: Bytes, records: usize, memory_bytes: usize) {
         if records > 0 {
             self.chunk_bytes += bytes.len();
             self.chunk_records += records;
-            self.chunks.push_back(Chunk { bytes, at: 0, records });
+            self.chunks.push_back(Chunk { bytes, memory_bytes, at: 0, records });
         }
+    }
+
+    /// Takes so many records, of so many bytes in all, off the front of the received bytes.
+    fn take(&mut self, input: &mut BytesMut, whole: usize, records: usize) {
+        self.push(input.split_to(whole).freeze(), records, whole.max(BUFFER_BYTES));
     }
 
     /// Takes the records received longest ago.
@@ -244,7 +252,7 @@ impl Records {
             if chunk.left() * SHARE_MAX < chunk.bytes.len() {
                 // What waits does not hold the memory of what is done.
                 chunk.bytes = Bytes::copy_from_slice(&chunk.bytes[chunk.at..]);
-                chunk.at = 0;
+                (chunk.at, chunk.memory_bytes) = (0, chunk.bytes.len());
             }
             self.chunk_bytes += chunk.left();
             self.chunk_records += chunk.records;

@@ -65,7 +65,7 @@ impl Setup {
             return Ok(Self::default());
         }
         if name == BUDGET_POLICY {
-            let policy = Arc::new(Budget::default());
+            let policy = Arc::new(Budget);
             return Ok(Self { policies: Policies { policy, ..Policies::default() }, ..Self::default() });
         }
         let unknown = |_| {

@@ -5,93 +5,48 @@
 //! Invariants: a decision looks at its own device and at what the memory guard leaves to it, nothing that devices
 //! share. What a payer owes is counted at the prices of the moment of the question.
 
+mod account;
+mod device;
 mod trickle;
 mod waiting;
 
+use engine::Nanos;
 use engine::policy::{
-    Admission, Asked, Completed, Cost as Amount, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, Pause,
-    PauseCause, Prices as PagePrices, Room, Then, View, WokenBy,
+    Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next,
+    Pace, Pause, PauseCause, Prices as PagePrices, Room, Then, View, WokenBy,
 };
 use engine::settings::BackgroundShare;
 
-use self::trickle::Trickle;
-use self::waiting::Waiting;
+use self::account::Pausing;
+pub use self::account::PayerMemory;
+pub use self::device::DeviceMemory;
 use crate::payer::PAUSE_NS_MAX;
 use crate::{
-    Band, Completion, Cost, Estimator, MILLISECOND, Payer, Prices, Side, Verdict, guarded_backlog_ns, in_flight_ns,
-    snapshot_debt_ns,
+    Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, Verdict, guarded_backlog_ns, request_bytes, snapshot_debt_ns,
 };
 
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
-/// H, where nothing else is asked for.
-const BUDGET_NS: Cost = 1000 * MILLISECOND;
 /// The part of the budget above which the flusher writes.
 const BACKGROUND_PART: Cost = 8;
+/// The part of the budget that syncs may use more than the rest before the two take turns.
+const SYNC_PART: Cost = 4;
+/// A file that has been dirty for so long, or for twice the budget in force, is written before larger ones.
+const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
+/// Fewest bytes of a request where the device has no preference.
+const REQUEST_BYTES_MIN: u64 = 128 << 10;
+/// Fewest requests that may be in flight where all of them cost little.
+const REQUESTS_MIN: u32 = 4;
+/// So many runs' time is worth staying on a file for.
+const SLICE_RUNS: Cost = 4;
 
 /// The policy.
-#[derive(Clone, Copy, Debug)]
-pub struct Budget {
-    budget_ns: Cost,
-}
-
-impl Default for Budget {
-    fn default() -> Self {
-        Self { budget_ns: BUDGET_NS }
-    }
-}
-
-/// What is remembered of a payer.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PayerMemory {
-    payer: Payer,
-    /// When it was last decided about.
-    decided_ns: Option<u64>,
-    pausing: Option<Pausing>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Pausing {
-    ns: u64,
-    of_ns: u64,
-}
-
-/// What is remembered of a device.
-#[derive(Debug, Default)]
-pub struct DeviceMemory {
-    estimator: Option<Estimator>,
-    waiting: Waiting,
-    trickle: Trickle,
-    /// Busy time at the end of the last request.
-    busy_ns: u64,
-    /// Cost of what has completed since room was last asked for.
-    done_ns: Cost,
-    generation: u64,
-    /// The prices of the present generation.
-    marked: Option<Prices>,
-}
-
-impl DeviceMemory {
-    fn estimator(&mut self, view: &View) -> &mut Estimator {
-        self.estimator.get_or_insert_with(|| Estimator::new(view.request_depth))
-    }
-
-    fn prices(&mut self, budget_ns: Cost, view: &View) -> Prices {
-        self.estimator(view).prices(budget_ns, view.request_bytes)
-    }
-
-    /// Debts of other prices say nothing once these have moved twofold.
-    fn mark(&mut self, prices: Prices) {
-        let twofold = |old: u64, new: u64| new > old.saturating_mul(2) || old > new.saturating_mul(2);
-        if self.marked.is_none_or(|old| twofold(old.run_ns, prices.run_ns) || twofold(old.mib_ns, prices.mib_ns)) {
-            self.generation += 1;
-            self.marked = Some(prices);
-        }
-    }
-}
+pub struct Budget;
 
 /// A device at one instant.
 struct Standing {
+    knobs: Knobs,
     prices: Prices,
     band: Band,
     /// D, the memory guard counted in.
@@ -102,46 +57,50 @@ struct Standing {
     payers: u64,
 }
 
-impl Budget {
-    /// With a budget of so much device time.
-    pub fn new(budget_ns: Cost) -> Self {
-        Self { budget_ns }
-    }
-
-    fn standing(&self, view: &View, device: &mut DeviceMemory) -> Standing {
-        let counts = view.device();
+impl Standing {
+    fn of(view: &View, device: &mut DeviceMemory) -> Self {
+        let (counts, knobs) = (view.device(), Knobs::of(&view.knobs));
         device.waiting.note(view.now.0, counts.payers_waiting);
-        let prices = device.prices(self.budget_ns, view);
-        let band = Band::stretched(self.budget_ns, prices.run_ns, device.waiting.on_average());
-        let pages = counts.reclaimable + counts.writeback;
-        let by_time = prices.cost_ns(counts.runs, pages * PAGE_BYTES);
-        // The guard leaves the device two thirds of what the others leave; the law's formula in these terms.
+        let prices = device.prices(&knobs, view);
+        let band = Band::stretched(knobs.budget_ns, prices.run_ns, device.waiting.on_average());
+        let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
+        let by_time = prices.cost_ns(counts.runs, bytes);
+        // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
         let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
-        let bytes = pages * PAGE_BYTES;
         let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
-        let runs = if counts.reclaimable == 0 { 0 } else { counts.runs };
+        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
         let dirty_ns = prices.cost_ns(runs, counts.reclaimable * PAGE_BYTES);
-        Standing { prices, band, backlog_ns, dirty_ns, payers: device.waiting.sharing() }
+        Self { knobs, prices, band, backlog_ns, dirty_ns, payers: device.waiting.sharing() }
     }
 
-    fn page_prices(prices: Prices) -> PagePrices {
-        PagePrices { page: Amount(prices.cost_ns(0, PAGE_BYTES).max(1)), run: Amount(prices.run_ns) }
+    /// What may be dirty and not in flight before the flusher writes.
+    fn background_ns(&self, is_cold: bool) -> Cost {
+        let law_ns = if is_cold { 0 } else { self.knobs.budget_ns / BACKGROUND_PART };
+        self.knobs.background_ns.unwrap_or(law_ns)
     }
-}
 
-impl PayerMemory {
-    /// Brings what the payer owes up to this moment.
-    fn settle(&mut self, now_ns: u64, standing: &Standing, generation: u64) {
-        let since = now_ns.saturating_sub(self.decided_ns.unwrap_or(now_ns));
-        let mut slept = 0;
-        if let Some(Pausing { ns, of_ns }) = self.pausing.take() {
-            slept = since.min(ns);
-            self.payer.slept(slept, of_ns);
-        }
-        self.payer.repriced(generation);
-        let entry = standing.band.entry(standing.backlog_ns);
-        self.payer.idled(since - slept, standing.band, entry, standing.payers);
-        self.decided_ns = Some(now_ns);
+    fn page_prices(&self) -> PagePrices {
+        let page_ns = self.prices.cost_ns(0, PAGE_BYTES).max(1);
+        PagePrices { page: Amount(page_ns), run: Amount(self.prices.run_ns) }
+    }
+
+    /// Bytes that take so long.
+    fn bytes_in(&self, ns: Cost) -> u64 {
+        let bytes = u128::from(ns) * u128::from(MIB) / u128::from(self.prices.mib_ns.max(1));
+        bytes.min(u128::from(u64::MAX)) as u64
+    }
+
+    fn request_bytes(&self, view: &View) -> u64 {
+        let most = view.request_bytes_max.max(PAGE_BYTES);
+        let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
+        request_bytes(self.knobs.in_flight_ns, self.prices.mib_ns, preferred, most)
+    }
+
+    /// The file to write first: the largest, unless one has been dirty for long.
+    fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
+        let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
+        let before = Nanos(view.now.0.saturating_sub(long_ns));
+        if files.dirty_since().is_some_and(|since| since <= before) { Next::Oldest { before } } else { Next::MostDirty }
     }
 }
 
@@ -161,6 +120,7 @@ impl DevicePolicy for Budget {
             memory_guard: true,
             reads: true,
             background_share: BackgroundShare::OfLimit,
+            knobs: Some(&KNOBS),
         }
     }
 
@@ -173,88 +133,95 @@ impl DevicePolicy for Budget {
     }
 
     fn room(&self, view: &View, device: &mut DeviceMemory) -> Room {
-        let standing = self.standing(view, device);
+        let standing = Standing::of(view, device);
         let done_ns = std::mem::take(&mut device.done_ns);
         let most = device.trickle.completed(done_ns, standing.backlog_ns, standing.band.end_ns);
-        let background = if device.estimator(view).is_cold() { 0 } else { self.budget_ns / BACKGROUND_PART };
         Room {
             cost_max: Amount(most),
-            prices: Self::page_prices(standing.prices),
+            prices: standing.page_prices(),
             cause: PauseCause::DeviceTime,
-            wake_above: Amount(background),
+            wake_above: Amount(standing.background_ns(device.is_cold(view))),
+        }
+    }
+
+    fn flight(&self, view: &View, device: &mut DeviceMemory) -> Flight {
+        let standing = Standing::of(view, device);
+        let request_bytes = standing.request_bytes(view);
+        Flight {
+            requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
+            requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
+            cost_max: Amount(standing.knobs.in_flight_ns),
+            request_bytes,
+            run_tail_bytes: request_bytes,
+            sync_lead: Amount(standing.knobs.budget_ns / SYNC_PART),
         }
     }
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer, device, pace, .. } = memory;
-        let standing = self.standing(view, device);
+        let standing = Standing::of(view, device);
         let Standing { prices, band, backlog_ns, payers, .. } = standing;
         device.mark(prices);
         payer.settle(view.now.0, &standing, device.generation);
         payer.payer.charge(prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES));
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
-        let debt_ns = snapshot_debt_ns(band, backlog_ns, payers);
-        let price = Self::page_prices(prices);
+        let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
         match payer.payer.verdict(band, backlog_ns, payers) {
             Verdict::Continue => Admission::Enter,
             Verdict::Queue => Admission::Wait,
             Verdict::Pause { ns, of_ns } => {
-                payer.pausing = Some(Pausing { ns, of_ns });
-                Admission::Pause(Pause {
-                    ns,
-                    cause: PauseCause::DeviceTime,
-                    woken_by: WokenBy::Time,
-                    then: Then::Decide,
-                })
+                payer.pauses(Pausing { ns, of_ns });
+                let cause = PauseCause::DeviceTime;
+                Admission::Pause(Pause { ns, cause, woken_by: WokenBy::Time, then: Then::Decide })
             }
         }
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
-        let busy_ns = view.device().busy_ns;
-        let took_ns = busy_ns.saturating_sub(device.busy_ns);
-        device.busy_ns = busy_ns;
-        let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
-        let completion = Completion {
-            side,
-            runs: done.runs,
-            bytes: done.bytes,
-            submitted_ns: view.now.0.saturating_sub(done.latency_ns),
-            unwatched_ns: 0,
-        };
-        if side == Side::Write {
-            device.done_ns += device.prices(self.budget_ns, view).cost_ns(done.runs, done.bytes);
-        }
-        device.estimator(view).ended(view.now.0, took_ns, completion);
+        let standing = Standing::of(view, device);
+        device.completed(view, &standing.knobs, done, standing.request_bytes(view));
     }
 
     fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
-        let standing = self.standing(view, device);
-        let counts = view.device();
-        let half = view.guard_pages / 2;
-        counts.reclaimable > 0
-            && (standing.dirty_ns > self.budget_ns / BACKGROUND_PART
-                || counts.reclaimable > half
-                || device.estimator(view).is_cold())
+        let (standing, dirty_pages) = (Standing::of(view, device), view.device().reclaimable);
+        let over = standing.dirty_ns > standing.background_ns(device.is_cold(view));
+        dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
+    }
+
+    fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
+        if files.any() && self.over_background(view, device, &mut ()) {
+            return Standing::of(view, device).first(view, files);
+        }
+        let Some(since) = files.dirty_since() else { return Next::WaitUntil(Nanos::NEVER) };
+        let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
+        if expires <= view.now {
+            // With it goes what is half as old, so that the device is not woken for each file.
+            Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)) }
+        } else {
+            Next::WaitUntil(expires)
+        }
+    }
+
+    fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
+        Standing::of(view, device).first(view, files)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
-        let prices = device.prices(self.budget_ns, view);
-        let least = in_flight_ns(self.budget_ns);
-        let slice_ns = prices.run_ns.saturating_mul(4).clamp(least, self.budget_ns.max(least));
-        let bytes = u128::from(slice_ns) * (1 << 20) / u128::from(prices.mib_ns.max(1));
-        bytes.min(u128::from(u64::MAX)) as u64
+        let standing = Standing::of(view, device);
+        let (least_ns, most_ns) = (standing.knobs.in_flight_ns, standing.knobs.budget_ns);
+        let runs_ns = standing.prices.run_ns.saturating_mul(SLICE_RUNS);
+        standing.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns)).max(PAGE_BYTES)
     }
 
     fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {
-        let standing = self.standing(view, device);
-        let page = Self::page_prices(standing.prices).page.0;
+        let standing = Standing::of(view, device);
+        let page_ns = standing.page_prices().page.0;
         LimitPages {
-            dirty: (standing.band.end_ns / page).min(view.guard_pages),
-            background: self.budget_ns / BACKGROUND_PART / page,
-            bandwidth: Some(1000 * MILLISECOND / page),
+            dirty: (standing.band.end_ns / page_ns).min(view.guard_pages),
+            background: standing.background_ns(device.is_cold(view)) / page_ns,
+            bandwidth: Some(1000 * MILLISECOND / page_ns),
         }
     }
 }

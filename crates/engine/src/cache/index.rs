@@ -195,6 +195,32 @@ impl Index {
         let Some(leaf) = self.leaf(nodes, page) else {
             return;
         };
+        self.set_tag_of(leaf, nodes, page, tag, on);
+    }
+
+    /// [`Index::set_tag`]; by how much it changes the number of runs: pages with the tag that follow each other.
+    pub(crate) fn set_tag_in_run(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) -> i64 {
+        let Some(leaf) = self.leaf(nodes, page) else {
+            return 0;
+        };
+        if leaf.has_tag(tag, page) == on {
+            return 0;
+        }
+        // Nearly always the same leaf says it; another one is not remembered, for the walk goes on in this one.
+        let at = page & (FANOUT - 1);
+        let before =
+            if at > 0 { leaf.has_tag(tag, at - 1) } else { page > 0 && self.has_tag_far(nodes, page - 1, tag) };
+        let after = if at < FANOUT - 1 { leaf.has_tag(tag, at + 1) } else { self.has_tag_far(nodes, page + 1, tag) };
+        self.set_tag_of(leaf, nodes, page, tag, on);
+        let more = 1 - i64::from(before) - i64::from(after);
+        if on { more } else { -more }
+    }
+
+    fn has_tag_far(&self, nodes: &Nodes, page: u64, tag: Tag) -> bool {
+        self.path(nodes, page).is_some_and(|path| nodes.node(path.nodes[0]).has_tag(tag, page))
+    }
+
+    fn set_tag_of(&self, leaf: &Node, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
         // Above, only whether any bit is set matters.
         let was = leaf.tags(tag) != 0;
         leaf.set_tag(tag, page, on);

@@ -214,18 +214,18 @@ impl FileInner {
 
 /// Changes that need the file's lock: the state that it guards is the proof.
 impl FileInner {
-    /// A page has become dirty; it was charged.
-    pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
+    /// A page has become dirty; it was charged. The clock is asked by few pages of many.
+    pub(crate) fn note_dirtied(self: &Arc<Self>, state: &mut FileState, now: impl Fn() -> Nanos) {
         state.dirty_pages += 1;
         if state.dirty_pages == 1 {
-            state.dirtied_at = now;
+            state.dirtied_at = now();
             self.unclean.store(true, Ordering::Release);
             self.device.keep(self);
         }
         if !state.queued && state.holds == 0 {
             state.queued = true;
             // The flusher had its turn: what was dirty before is on its way, or to be tried again.
-            state.dirtied_at = now;
+            state.dirtied_at = now();
             self.device.queue_dirty(self, state);
         } else if state.waiting_pages().is_power_of_two() && state.place.is_outgrown(state.waiting_pages()) {
             self.device.grow_queued(self, state);
@@ -234,15 +234,11 @@ impl FileInner {
 
     /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs. How many runs more there are.
     pub(crate) fn tag_dirty(&self, _: &mut FileState, page: u64, on: bool) -> i64 {
-        let (index, nodes) = (&self.pages.index, &self.cache.nodes);
-        let is_dirty = |page| index.has_tag(nodes, page, Tag::Dirty);
-        if is_dirty(page) == on {
-            return 0;
+        let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
+        // What a stream dirties, and what is written from a run's beginning, changes nothing.
+        if more != 0 {
+            self.device.admission.add_runs(more);
         }
-        let neighbours = i64::from(page > 0 && is_dirty(page - 1)) + i64::from(is_dirty(page + 1));
-        index.set_tag(nodes, page, Tag::Dirty, on);
-        let more = if on { 1 - neighbours } else { neighbours - 1 };
-        self.device.admission.add_runs(more);
         more
     }
 

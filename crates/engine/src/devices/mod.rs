@@ -25,7 +25,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
-use crate::policy::{AnyPolicy, GlobalCounts, InForce, Kept, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View};
+use crate::policy::{
+    AnyPolicy, Completed, GlobalCounts, InForce, Kept, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View,
+};
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
 use crate::units::centisecs_ns;
@@ -192,6 +194,7 @@ impl Devices {
         view.memory_pages = self.cache.total_pages();
         view.part_pages = self.totals.part_pages();
         view.request_bytes = device.map_or(0, DeviceState::request_bytes_preferred);
+        view.request_bytes_max = device.map_or(0, |device| u64::from(device.limits().request_bytes_max));
         view.request_depth = device.map_or(0, |device| device.limits().depth);
         view.failed_room_pages = device.map_or(0, DeviceState::failed_room_pages);
         view.guard_pages = device.map_or(u64::MAX, |device| device.admission.guard_pages());
@@ -245,7 +248,20 @@ impl Devices {
     /// Asks what may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
         let view = self.view(Some(device), moment, GlobalCounts::default());
-        let (room, flight) = self.policy.room(&view, &device.memory);
+        self.set_room(device, &view);
+    }
+
+    /// Tells the policy of a write request that has ended, and asks what may be charged to the device from now on:
+    /// both of one view, for small requests end often.
+    pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
+        let mut view = self.view_of(device, moment);
+        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, &mut **own, &mut **shared));
+        view.forget_global();
+        self.set_room(device, &view);
+    }
+
+    fn set_room(&self, device: &DeviceState, view: &View) {
+        let (room, flight) = self.policy.room(view, &device.memory);
         device.in_flight.set(flight, room.prices);
         device.admission.set_room(&room);
     }

@@ -212,6 +212,8 @@ pub struct View {
     pub part_pages: u64,
     /// Bytes of a request that suit the device best: its preference, or the most that it takes.
     pub request_bytes: u64,
+    /// The most bytes of a request.
+    pub request_bytes_max: u64,
     /// Requests that the device takes at once.
     pub request_depth: u32,
     /// Pages that the device may have on top of what its policy gives it: writes of them failed, and the device's
@@ -232,6 +234,11 @@ impl View {
     /// A snapshot of these counts.
     pub fn new(now: Nanos, global: GlobalCounts, device: DeviceCounts) -> Self {
         Self { now, cpus: 1, global, device, ..Self::default() }
+    }
+
+    /// Shows nothing any more of what devices share, for questions that may not depend on it.
+    pub(crate) fn forget_global(&mut self) {
+        self.global = GlobalCounts::default();
     }
 
     /// Reads a shared counter.

@@ -66,7 +66,16 @@ impl<G: Gate> LineState<G> {
     }
 
     /// Grants from the front as far as it goes.
+    #[inline]
     fn grant(&mut self) -> Vec<Waker> {
+        if self.queue.is_empty() {
+            self.gate.line_is_empty();
+            return Vec::new();
+        }
+        self.grant_line()
+    }
+
+    fn grant_line(&mut self) -> Vec<Waker> {
         let mut woken = Vec::new();
         for waiting in self.queue.iter_mut().filter(|waiting| waiting.outcome.is_none()) {
             if !self.gate.fits(waiting.amount) {

@@ -47,7 +47,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
         let (ended, kept) = self.end_pages(operation, pieces, result, now);
         self.count(&ended, result);
-        self.note_failures(&ended, result.map(|()| bytes));
+        self.note_failures(&ended, result.map(|()| bytes), now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
         self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
@@ -142,15 +142,15 @@ impl<P: Platform> WriteEnds<P> {
     }
 
     /// What the failures of the file, or their end, mean for those who wait for the device's room.
-    fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>) {
-        let (base, device, (before, now)) = (&self.writeback.base, &self.file.device, ended.tries);
+    fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>, now: Nanos) {
+        let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
         device.note_write(result, before > 0);
-        if let (Err(error), true) = (result, before < failing::TRIES && now >= failing::TRIES) {
+        if let (Err(error), true) = (result, before < failing::TRIES && tries >= failing::TRIES) {
             // Writers of the file that wait for room are told; others go on waiting.
             device.admission.fail(error);
         }
         // After that, so that the room is not given to those who wait to write to this very file.
-        failing::apply_room(&base.devices, device, base.moment());
+        failing::apply_room(&base.devices, device, base.moment_at(now));
     }
 
     /// What the request took up is given back, and its pages are charged to nobody any more.
@@ -161,7 +161,7 @@ impl<P: Platform> WriteEnds<P> {
         device.admission.add_runs(-self.runs);
         device.in_flight.end_runs(self.runs as u64);
         let base = &self.writeback.base;
-        uncharge(&base.devices, device, ended.uncharged, base.moment());
+        uncharge(&base.devices, device, ended.uncharged, base.moment_at(now));
     }
 
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
@@ -169,8 +169,7 @@ impl<P: Platform> WriteEnds<P> {
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
         let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
         let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns, in_flight, held_back };
-        base.ask(device, |policy, view, own, shared| policy.completed(view, &done, &mut **own, &mut **shared));
-        base.devices.refresh_room(device, base.moment());
+        base.devices.write_ended(device, base.moment_at(now), &done);
     }
 
     fn wake_waiters(&self) {

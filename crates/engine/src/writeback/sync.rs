@@ -221,7 +221,7 @@ impl<P: Platform> Writeback<P> {
             state.failed_pages += 1;
             cache.eviction.dirtied(&cache.pages, frame);
             self.base.local().count(Counter::PagesDirtied, 1);
-            file.note_dirtied(state, self.base.now());
+            file.note_dirtied(state, || self.base.now());
             force_charge(&file.device, 1);
         }
     }

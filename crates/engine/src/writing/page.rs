@@ -225,7 +225,7 @@ impl<P: Platform> Writing<P> {
 
     fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState) {
         self.base.local().count(Counter::PagesDirtied, 1);
-        file.note_dirtied(state, self.base.now());
+        file.note_dirtied(state, || self.base.now());
     }
 
     fn zero_sectors(&self, frame: FrameId, sectors: Sectors) {

@@ -173,3 +173,21 @@ fn a_small_record_does_not_hold_a_large_buffer() {
     let rest = chunk.next_record().unwrap();
     assert!(chunk.bytes(rest) == [3; 64 << 10] && chunk.next_record().is_none());
 }
+
+#[test]
+fn a_shared_piece_that_is_a_record_is_not_copied() {
+    let keeps = |stream: &[u8]| {
+        let mut piece = Bytes::copy_from_slice(stream);
+        let memory = piece.as_ptr_range();
+        let mut records = Records::default();
+        records.receive_shared(&mut piece).unwrap();
+        let mut chunk = records.pop().unwrap();
+        let record = chunk.next_record().unwrap();
+        memory.contains(&chunk.keep(record).as_ptr())
+    };
+    let record = whole(&[7; 64 << 10]);
+    assert!(keeps(&record));
+    // But one that is a small part of its piece is, whether what follows it is whole or not.
+    assert!(!keeps(&record.repeat(3)));
+    assert!(!keeps(&[&record[..], &whole(&[8; 200 << 10])[..100 << 10]].concat()));
+}

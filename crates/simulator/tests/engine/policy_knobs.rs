@@ -57,7 +57,7 @@ impl DevicePolicy for ByKnob {
 
     fn room(&self, view: &View, (): &mut ()) -> Room {
         let cost_max = Cost(view.knobs.own.get(OwnKnob::Room));
-        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DevicePart, wake_above_pages: u64::MAX }
+        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DevicePart, wake_above: Cost::MAX }
     }
 
     fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {

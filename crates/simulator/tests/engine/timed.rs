@@ -87,6 +87,7 @@ impl DevicePolicy for Timed {
             memory_guard: true,
             reads: false,
             background_share: BackgroundShare::OfLimit,
+            knobs: None,
         }
     }
 

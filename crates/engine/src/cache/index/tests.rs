@@ -22,6 +22,11 @@ struct Model {
     tags: [BTreeSet<u64>; 3],
 }
 
+/// How many runs of pages that follow each other.
+fn runs(pages: &BTreeSet<u64>) -> i64 {
+    pages.iter().filter(|page| page.checked_sub(1).is_none_or(|before| !pages.contains(&before))).count() as i64
+}
+
 fn check(index: &Index, nodes: &Nodes, model: &Model, from: u64) {
     assert_eq!(index.lookup(nodes, from).map(FrameId::raw), model.pages.get(&from).copied());
     assert_eq!(index.next_present(nodes, from), model.pages.range(from..).next().map(|(page, _)| *page));
@@ -61,13 +66,19 @@ fn random_changes_agree_with_a_map() {
                     let tag = TAGS[numbers.next(3) as usize];
                     let on = numbers.next(2) == 0;
                     if model.pages.contains_key(&page) {
-                        index.set_tag(&nodes, page, tag, on);
                         let tagged = &mut model.tags[tag as usize];
+                        let runs_before = runs(tagged);
                         if on {
                             tagged.insert(page)
                         } else {
                             tagged.remove(&page)
                         };
+                        if numbers.next(2) == 0 {
+                            index.set_tag(&nodes, page, tag, on);
+                        } else {
+                            let more = index.set_tag_in_run(&nodes, page, tag, on);
+                            assert_eq!(more, runs(tagged) - runs_before, "{tag:?} at {page}");
+                        }
                     }
                 }
             }

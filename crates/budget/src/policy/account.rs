@@ -1,0 +1,43 @@
+//! What the policy remembers of a payer.
+//!
+//! Owns: since when it was last decided about, the pause that it is in. Does not own: its debt (`payer`).
+//! Invariants: time that it slept for its debt is not idle time.
+
+use super::Standing;
+use crate::Payer;
+
+/// What is remembered of a payer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PayerMemory {
+    pub(super) payer: Payer,
+    /// When it was last decided about.
+    decided_ns: Option<u64>,
+    pausing: Option<Pausing>,
+}
+
+/// A pause, of the wait that its debt was worth.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pausing {
+    pub(super) ns: u64,
+    pub(super) of_ns: u64,
+}
+
+impl PayerMemory {
+    /// Brings what the payer owes up to this moment.
+    pub(super) fn settle(&mut self, now_ns: u64, standing: &Standing, generation: u64) {
+        let since = now_ns.saturating_sub(self.decided_ns.unwrap_or(now_ns));
+        let mut slept = 0;
+        if let Some(Pausing { ns, of_ns }) = self.pausing.take() {
+            slept = since.min(ns);
+            self.payer.slept(slept, of_ns);
+        }
+        self.payer.repriced(generation);
+        let entry = standing.band.entry(standing.backlog_ns);
+        self.payer.idled(since - slept, standing.band, entry, standing.payers);
+        self.decided_ns = Some(now_ns);
+    }
+
+    pub(super) fn pauses(&mut self, pausing: Pausing) {
+        self.pausing = Some(pausing);
+    }
+}
