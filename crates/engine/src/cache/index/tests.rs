@@ -22,11 +22,6 @@ struct Model {
     tags: [BTreeSet<u64>; 3],
 }
 
-/// How many runs of pages that follow each other.
-fn runs(pages: &BTreeSet<u64>) -> i64 {
-    pages.iter().filter(|page| page.checked_sub(1).is_none_or(|before| !pages.contains(&before))).count() as i64
-}
-
 fn check(index: &Index, nodes: &Nodes, model: &Model, from: u64) {
     assert_eq!(index.lookup(nodes, from).map(FrameId::raw), model.pages.get(&from).copied());
     assert_eq!(index.next_present(nodes, from), model.pages.range(from..).next().map(|(page, _)| *page));
@@ -66,19 +61,13 @@ fn random_changes_agree_with_a_map() {
                     let tag = TAGS[numbers.next(3) as usize];
                     let on = numbers.next(2) == 0;
                     if model.pages.contains_key(&page) {
+                        index.set_tag(&nodes, page, tag, on);
                         let tagged = &mut model.tags[tag as usize];
-                        let runs_before = runs(tagged);
                         if on {
                             tagged.insert(page)
                         } else {
                             tagged.remove(&page)
                         };
-                        if numbers.next(2) == 0 {
-                            index.set_tag(&nodes, page, tag, on);
-                        } else {
-                            let more = index.set_tag_in_run(&nodes, page, tag, on);
-                            assert_eq!(more, runs(tagged) - runs_before, "{tag:?} at {page}");
-                        }
                     }
                 }
             }
@@ -146,4 +135,28 @@ fn lookups_beside_changes_find_the_right_frame_or_a_recognisably_wrong_one() {
         }
         stop.store(true, Ordering::Relaxed);
     });
+}
+
+#[test]
+fn runs_are_counted_within_a_leaf_and_across() {
+    const PAGES: u64 = 200;
+    let runs =
+        |pages: &BTreeSet<u64>| pages.iter().filter(|page| **page == 0 || !pages.contains(&(**page - 1))).count();
+    for stride in [1, 3, 7, 11, 13, PAGES - 1] {
+        let (nodes, index, mut tagged) = (Nodes::new(), Index::new(), BTreeSet::new());
+        (0..PAGES).for_each(|page| index.insert(&nodes, page, FrameId::new(page as u32)));
+        let order = || (0..PAGES).map(|at| at * stride % PAGES);
+        for (page, on) in order().map(|page| (page, true)).chain(order().map(|page| (page, false))) {
+            let before = runs(&tagged) as i64;
+            if on {
+                tagged.insert(page)
+            } else {
+                tagged.remove(&page)
+            };
+            let more = index.set_tag_in_run(&nodes, page, Tag::Dirty, on);
+            assert_eq!(more, runs(&tagged) as i64 - before, "page {page}, stride {stride}");
+            // What is so already changes nothing.
+            assert_eq!(index.set_tag_in_run(&nodes, page, Tag::Dirty, on), 0);
+        }
+    }
 }
