@@ -46,7 +46,7 @@ fn a_sync_of_a_page_waits_for_what_is_in_flight_and_not_for_what_another_file_ow
         // What the disk has in its own cache is neither in flight nor durable: 32 MiB.
         ("disk, a stream", sync_beside(disk(), 0), 500),
         ("disk, runs", sync_beside(disk(), GAP), 1000),
-        ("stick, a stream", sync_beside(stick(), 0), 2000),
+        ("stick, a stream", sync_beside(stick(), 0), 300),
     ] {
         eprintln!("{name}: {took_ms} ms at most");
         assert!(took_ms <= most_ms, "{name}: {took_ms} ms");
