@@ -1,10 +1,15 @@
 //! What the policy lets be on its way to a device, and how the device's time is divided between syncs and the rest.
 //!
-//! Owns: the policy's answer, the runs in flight, what syncs have used more than the rest.
+//! A device, or the scheduler before it, may let a stream pass a sync's write again and again. Where the policy says
+//! how long syncs go first, nothing else is submitted while a sync's write is in flight that was passed: then it
+//! waits for what is in flight, and no longer.
+//!
+//! Owns: the policy's answer, the runs in flight, what syncs have used more than the rest, which of them were passed.
 //! Does not own: how many requests and pages are in flight (`state`), the waiting for one to end (`writeback`).
 //! Invariants: nothing is asked at a submission. With nothing in flight a request may always follow. Cost is never
 //! summed up but multiplied anew, so that new prices hold for all that is in flight.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -21,6 +26,25 @@ pub(crate) struct InFlight {
     waiting: AtomicU32,
     /// What syncs have used more than the rest.
     lead: AtomicU64,
+    order: Mutex<Order>,
+}
+
+/// In which order writes were submitted, and have ended.
+#[derive(Default)]
+struct Order {
+    submitted: u64,
+    /// The last submitted of those that have ended.
+    ended: u64,
+    /// Syncs' writes in flight.
+    syncs: BTreeSet<u64>,
+}
+
+/// A write in flight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    runs: u64,
+    /// Its place in the order of submission, where that is kept.
+    number: Option<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -34,7 +58,7 @@ impl InFlight {
     pub(super) fn new() -> Self {
         let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
         let (runs, waiting, lead) = (AtomicU64::new(0), AtomicU32::new(0), AtomicU64::new(0));
-        Self { terms: Mutex::new(terms), runs, waiting, lead }
+        Self { terms: Mutex::new(terms), runs, waiting, lead, order: Mutex::default() }
     }
 
     fn terms(&self) -> Terms {
@@ -64,11 +88,11 @@ impl InFlight {
     }
 
     /// A request with so many pages is submitted, for a sync or for another reason.
-    pub(crate) fn begin(&self, pages: u64, runs: u64, for_sync: bool) {
+    pub(crate) fn begin(&self, pages: u64, runs: u64, for_sync: bool) -> Ticket {
         self.runs.fetch_add(runs, Ordering::Relaxed);
         let Terms { flight, prices } = self.terms();
         if flight.sync_lead == Cost::MAX {
-            return;
+            return Ticket { runs, number: None };
         }
         let changed = |lead: u64| {
             if for_sync {
@@ -78,11 +102,29 @@ impl InFlight {
             }
         };
         self.lead.update(Ordering::Relaxed, Ordering::Relaxed, changed);
+        let mut order = lock(&self.order);
+        order.submitted += 1;
+        let number = order.submitted;
+        if for_sync {
+            order.syncs.insert(number);
+        }
+        Ticket { runs, number: Some(number) }
     }
 
     /// A request has ended.
-    pub(crate) fn end_runs(&self, runs: u64) {
-        self.runs.fetch_sub(runs, Ordering::Relaxed);
+    pub(crate) fn end(&self, ticket: Ticket) {
+        self.runs.fetch_sub(ticket.runs, Ordering::Relaxed);
+        if let Some(number) = ticket.number {
+            let mut order = lock(&self.order);
+            order.syncs.remove(&number);
+            order.ended = order.ended.max(number);
+        }
+    }
+
+    /// Whether something that was submitted after a sync's write has ended before it.
+    pub(super) fn sync_was_passed(&self) -> bool {
+        let order = lock(&self.order);
+        order.syncs.first().is_some_and(|first| *first < order.ended)
     }
 
     /// Whether syncs have used so much that the rest has its turn, if there is any.

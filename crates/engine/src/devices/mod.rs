@@ -10,7 +10,7 @@ pub(crate) mod admission;
 mod bandwidth;
 mod congestion;
 pub(crate) mod file;
-mod in_flight;
+pub(crate) mod in_flight;
 mod lists;
 pub(crate) mod pass;
 mod ready;

@@ -174,9 +174,12 @@ impl DeviceState {
         most.max(1).min((depth - depth / 4).max(1))
     }
 
-    /// Most writes in flight at this moment: fewer while what is in flight costs what it may.
-    pub(crate) fn write_depth_now(&self, engine: &Settings) -> u32 {
-        self.in_flight.requests_now(self.write_depth(engine), self.writeback_pages.load(Ordering::Relaxed))
+    /// Counts one write more in flight if there may be another at this moment: fewer while what is in flight costs
+    /// what it may, and none but syncs' while one of these was passed.
+    pub(crate) fn try_count_another(&self, engine: &Settings, for_sync: bool) -> bool {
+        let depth = self.write_depth(engine);
+        let most = self.in_flight.requests_now(depth, self.writeback_pages.load(Ordering::Relaxed));
+        (for_sync || !self.in_flight.sync_was_passed()) && self.try_count_write(most, depth)
     }
 
     /// Writes in flight.

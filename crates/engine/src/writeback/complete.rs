@@ -15,6 +15,7 @@ use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::{FileInner, FileState};
+use crate::devices::in_flight::Ticket;
 use crate::dirty::{failing, uncharge};
 use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
@@ -36,6 +37,7 @@ pub(super) struct WriteEnds<P: Platform> {
     pub(super) submitted: Nanos,
     /// Writes in flight then, itself included.
     pub(super) in_flight: u64,
+    pub(super) ticket: Ticket,
 }
 
 impl<P: Platform> Completion for WriteEnds<P> {
@@ -159,7 +161,7 @@ impl<P: Platform> WriteEnds<P> {
         device.note_written_pages(ended.written);
         device.request_ends(Kind::Write, bytes, result.is_ok(), now);
         device.admission.add_runs(-self.runs);
-        device.in_flight.end_runs(self.runs as u64);
+        device.in_flight.end(self.ticket);
         let base = &self.writeback.base;
         uncharge(&base.devices, device, ended.uncharged, base.moment_at(now));
     }

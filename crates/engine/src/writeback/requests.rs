@@ -26,12 +26,12 @@ pub(super) struct Batch(u32);
 
 impl<P: Platform> Writeback<P> {
     /// Waits for a request to write with. A waiter that had to wait then takes up to a batch without waiting.
-    pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch) {
+    pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) {
         let settings = self.base.settings();
         let depth = device.write_depth(settings);
         let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
         batch.0 = batch.0.saturating_sub(1);
-        let free = || device.try_count_write(device.write_depth_now(settings), device.write_depth(settings));
+        let free = || device.try_count_another(settings, for_sync);
         if !extra && !free() {
             let waits = device.in_flight.waits();
             device.write_ended.until(|| free().then_some(())).await;
@@ -46,13 +46,12 @@ impl<P: Platform> Writeback<P> {
     }
 
     /// Takes a request to write with if there is one.
-    pub(super) fn try_acquire_request(&self, device: &DeviceState) -> bool {
+    pub(super) fn try_acquire_request(&self, device: &DeviceState, for_sync: bool) -> bool {
         // The slot first: a write that was counted and gets none would look like congestion that clears.
         if !device.slots.try_take(1) {
             return false;
         }
-        let settings = self.base.settings();
-        let counted = device.try_count_write(device.write_depth_now(settings), device.write_depth(settings));
+        let counted = device.try_count_another(self.base.settings(), for_sync);
         if !counted {
             device.slots.give_back(1);
         }
@@ -79,13 +78,13 @@ impl<P: Platform> Writeback<P> {
         device.request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission.add_runs(runs);
-        device.in_flight.begin(pages, runs as u64, for_sync);
+        let ticket = device.in_flight.begin(pages, runs as u64, for_sync);
         let in_flight = device.writes_in_flight();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
         local.count(Counter::PageOut, u64::from(len));
         let (writeback, submitted) = (Arc::clone(self), now);
-        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight };
+        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket };
         let operation = Operation::Write { offset, len };
         device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }

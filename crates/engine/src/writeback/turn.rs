@@ -207,17 +207,19 @@ impl<P: Platform> Writeback<P> {
     /// Writes the file's next run, at most so many bytes but at least a page, as one request.
     pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut Taken, bytes_max: u64, patience: Patience) -> Step {
         let Some(file) = taken.open.clone() else { return Step::Ended };
-        let device = &file.device;
+        let (device, for_sync) = (&file.device, taken.reason == FlushReason::Sync);
         match patience {
             Patience::Wait => {
-                self.acquire_request(device, &mut taken.batch).await;
+                self.acquire_request(device, &mut taken.batch, for_sync).await;
                 while self.base.cache.rare.strikes(Rare::SlotTaken) {
                     self.release_request(device);
                     self.base.pass().await;
-                    self.acquire_request(device, &mut taken.batch).await;
+                    self.acquire_request(device, &mut taken.batch, for_sync).await;
                 }
             }
-            Patience::Try if device.is_congested() || !self.try_acquire_request(device) => return Step::Congested,
+            Patience::Try if device.is_congested() || !self.try_acquire_request(device, for_sync) => {
+                return Step::Congested;
+            }
             Patience::Try => {}
         }
         let bytes_max = bytes_max.min(device.in_flight.allowed().request_bytes).max(PAGE_BYTES);
@@ -240,7 +242,7 @@ impl<P: Platform> Writeback<P> {
             Some(Claim::Run(run)) => {
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
-                self.submit_write(&file, run, taken.reason == FlushReason::Sync);
+                self.submit_write(&file, run, for_sync);
                 self.base.platform.between_requests().await;
                 return Step::Wrote { pages, bytes };
             }

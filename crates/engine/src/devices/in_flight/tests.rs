@@ -50,3 +50,22 @@ fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
     device.begin(1, 0, false);
     assert!(!device.is_sync_ahead(), "nobody was kept from what it used");
 }
+
+#[test]
+fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
+    let device = InFlight::new();
+    let flight = Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS };
+    let (early, _) = (device.begin(1, 1, true), device.begin(1, 1, false));
+    device.end(early);
+    assert!(!device.sync_was_passed(), "the knobs know no passing");
+    device.set(flight, PRICES);
+    let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| device.begin(1, 1, for_sync));
+    device.end(stream);
+    assert!(!device.sync_was_passed(), "it was submitted before");
+    device.end(other);
+    assert!(device.sync_was_passed());
+    device.end(sync);
+    assert!(!device.sync_was_passed(), "the last was passed by nobody");
+    device.end(last);
+    assert_eq!((device.runs(), device.sync_was_passed()), (1, false));
+}
