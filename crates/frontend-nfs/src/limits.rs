@@ -15,15 +15,9 @@ pub const DATA_BYTES_PREFERRED: u32 = 256 << 10;
 pub const LISTING_BYTES_MAX: u32 = 64 << 10;
 /// READ and WRITE sizes should be multiples of a page.
 pub const DATA_BYTES_MULTIPLE: u32 = 4096;
-/// The largest size a file can have: what a host's signed offsets can name.
-pub const FILE_BYTES_MAX: u64 = i64::MAX as u64;
 
 /// Most bytes of a file handle (RFC 1813, `NFS3_FHSIZE`).
 pub const HANDLE_BYTES_MAX: usize = 64;
-/// Most bytes of a path in MOUNT (RFC 1813, `MNTPATHLEN`).
-pub const MOUNT_PATH_BYTES_MAX: usize = 1024;
-/// Most bytes of a symbolic link's target: the host's `PATH_MAX` without its NUL.
-pub const TARGET_BYTES_MAX: usize = 4095;
 
 /// What the reply to a READ or a listing may have in any case, however little room there is. The client
 /// asks again for the rest.

@@ -9,9 +9,8 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use volume::Platform;
+use volume::{MOUNT_PATH_BYTES_MAX, Platform};
 
-use crate::limits::MOUNT_PATH_BYTES_MAX;
 use crate::reply::{Draft, Reply};
 use crate::rpc;
 use crate::server::Server;
@@ -128,12 +127,7 @@ pub(crate) async fn answer<P: Platform>(
 }
 
 async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, draft: &mut Draft, path: Vec<u8>) {
-    let root = if path.len() > MOUNT_PATH_BYTES_MAX {
-        Err(Status::NameTooLong)
-    } else {
-        server.volume.mount(&path).await.map_err(Status::from)
-    };
-    match root {
+    match server.volume.mount(&path).await.map_err(Status::from) {
         Err(status) => {
             draft.note(status);
             draft.writer.u32(status.mount_code());

@@ -23,7 +23,7 @@ mod volume;
 
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use engine::settings::{KnobId, WhichKnob};
-pub use engine::{PinnedPages, Platform, knobs};
+pub use engine::{FILE_BYTES_MAX, PinnedPages, Platform, knobs};
 pub use error::VolumeError;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use names::entries::CreateHow;
@@ -36,6 +36,6 @@ pub use tree::directory::{
     Node, PathLimits, Pending, Removed, Renamed, Space, SpecialKind, Stat,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
-pub use tree::names::NAME_BYTES_MAX;
+pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
 pub use tree::window::Window;
 pub use volume::Volume;

@@ -6,14 +6,13 @@
 
 use std::sync::Arc;
 
-use volume::{AttributeChange, Kind, Platform, Timestamp, Volume};
+use volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, Volume};
 
 use super::{attributes_now, check_regular, consistency_now, resolve};
 use crate::arguments::Handle;
 use crate::batch::Batch;
 use crate::limits::{
-    DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, FILE_BYTES_MAX, HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX,
-    WRITE_BYTES_MAX,
+    DATA_BYTES_MULTIPLE, DATA_BYTES_PREFERRED, HANDLE_BYTES_MAX, LISTING_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX,
 };
 use crate::reply::{Draft, Reply};
 use crate::status::Status;

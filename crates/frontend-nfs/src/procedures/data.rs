@@ -12,12 +12,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use volume::{Consistency, Inode, Kind, Outcome, Platform, ReadResult, Volume};
+use volume::{Consistency, FILE_BYTES_MAX, Inode, Kind, Outcome, Platform, ReadResult, Volume};
 
 use super::{attributes_now, check_regular, consistency_now, resolve};
 use crate::arguments::{Extent, Stability};
 use crate::batch::Batch;
-use crate::limits::{FILE_BYTES_MAX, HANDLE_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
+use crate::limits::{HANDLE_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::reply::{Data, Draft, Reply};
 use crate::status::Status;
 use crate::xdr::{Reader, Writer};

@@ -9,13 +9,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use volume::{
-    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind, Volume, VolumeError,
+    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX,
+    Volume, VolumeError,
 };
 
 use super::{attributes_now, consistency_now, resolve};
 use crate::arguments::{Creation, Handle, Node, Place};
 use crate::batch::Batch;
-use crate::limits::{HANDLE_BYTES_MAX, TARGET_BYTES_MAX};
+use crate::limits::HANDLE_BYTES_MAX;
 use crate::reply::{Draft, Reply};
 use crate::status::Status;
 use crate::xdr::Reader;

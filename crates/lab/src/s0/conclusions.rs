@@ -111,7 +111,10 @@ fn part(cells: &[Cell], says: &mut Vec<String>) {
             (without / with - 1.0) * 100.0
         ));
     }
-    says.push(paragraph(THE_EIGHTH));
+    // It names a row of the first table.
+    if of_case(cells, Case::Speeds).any(Cell::is_changed) {
+        says.push(paragraph(THE_EIGHTH));
+    }
     let seed = of_case(cells, Case::Parts).find(|cell| cell.variant() == "s0-seed" && cell.size_mib == 700);
     let seed = seed.map_or_else(String::new, |cell| {
         let waited_s = cell.mean(|run| run.pause_s);

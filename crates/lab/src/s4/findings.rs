@@ -51,7 +51,10 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
     findings.tables.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.tables.push(commit_waits(plan, cells));
-    findings.figures = vec![rates_bars(plan, cells).into(), dirty_plot(cells).into(), starts_plot(cells).into()];
+    findings.figures.push(rates_bars(plan, cells).into());
+    // What they are about are columns that a list of other thresholds does not have.
+    findings.figures.extend([0, 100].iter().any(|it| plan.centisecs.contains(it)).then(|| dirty_plot(cells).into()));
+    findings.figures.extend(plan.centisecs.contains(&100).then(|| starts_plot(cells).into()));
     findings.says = says(plan, cells);
     findings
 }

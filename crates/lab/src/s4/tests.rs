@@ -50,7 +50,8 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
         assert!(row.published.get("rate_mb_per_s").is_none(), "the seed did not measure this: {row}");
     }
     assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
-    assert_eq!((findings.tables.len(), findings.figures.len()), (5, 3));
+    // No plot of where writing begins at 100 centiseconds: nothing of that was run.
+    assert_eq!((findings.tables.len(), findings.figures.len()), (5, 2));
 }
 
 #[test]

@@ -11,10 +11,10 @@ use crate::error::VolumeError;
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// Longest path that MOUNT takes, in bytes (RFC 1813, MNTPATHLEN).
-pub(crate) const MOUNT_PATH_BYTES_MAX: usize = 1024;
+pub const MOUNT_PATH_BYTES_MAX: usize = 1024;
 
-/// Longest target of a symbolic link, in bytes: what Linux keeps.
-pub(crate) const TARGET_BYTES_MAX: usize = 4095;
+/// Longest target of a symbolic link, in bytes: the host's `PATH_MAX` without its NUL.
+pub const TARGET_BYTES_MAX: usize = 4095;
 
 /// Whether `name` can be looked up: 1 to 255 bytes, no '/' and no NUL.
 pub(crate) fn check(name: &[u8]) -> Result<(), VolumeError> {
