@@ -21,7 +21,7 @@ mod tree;
 mod volume;
 
 pub use data::read_write::{ReadBytes, ReadResult};
-pub use engine::{PinnedPages, Platform};
+pub use engine::{Client, PinnedPages, Platform};
 pub use error::VolumeError;
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};

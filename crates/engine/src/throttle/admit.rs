@@ -11,15 +11,15 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::pause::NotedPause;
+use super::pause::{NotedPause, Paying};
 use crate::base::Base;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceState;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, Asked, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
+use crate::trace::Event;
 use crate::wait::either;
 use crate::writeback::Writeback;
 
@@ -72,32 +72,34 @@ impl<P: Platform> Throttle<P> {
     ///
     /// # Errors
     /// When it would have to wait for a device, or a file, that keeps failing.
-    pub(crate) async fn charge(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+    pub(crate) async fn charge(&self, payer: &Paying<'_>, pages: u64) -> Result<Charge, Error> {
+        let file = payer.file;
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
-            match self.admit(file, pages, pages).await? {
+            match self.admit(payer, pages, pages).await? {
                 Follows::GoesOn | Follows::AskAgain if try_enter(&self.base.devices, &file.device, pages) => {
                     return Ok(Charge::granted(&file.device, pages));
                 }
                 _ => {}
             }
         }
-        self.queue(file, pages).await
+        self.queue(payer, pages).await
     }
 
     /// The writer has dirtied so many pages more: asks the policy if that is due, and does what it says.
     ///
     /// # Errors
     /// As [`Throttle::charge`].
-    pub(crate) async fn balance(&self, file: &Arc<FileInner>, dirtied: u64) -> Result<(), Error> {
+    pub(crate) async fn balance(&self, payer: &Paying<'_>, dirtied: u64) -> Result<(), Error> {
         if dirtied == 0 || self.base.devices.policy.needs().asked != Asked::After {
             return Ok(());
         }
-        self.admit(file, dirtied, 0).await.map(drop)
+        self.admit(payer, dirtied, 0).await.map(drop)
     }
 
     /// Waits until pages fit in the device's admission queue.
-    async fn queue(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+    async fn queue(&self, payer: &Paying<'_>, pages: u64) -> Result<Charge, Error> {
+        let file = payer.file;
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
             failing::admit(devices, file, pages).await?;
@@ -108,7 +110,7 @@ impl<P: Platform> Throttle<P> {
                 return Err(error.into());
             }
             let cause = device.admission.cause(pages);
-            let _noted = NotedPause::begins(&*self.base.platform, device, cause, u64::MAX);
+            let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
             let waits = devices.totals.waits();
             let mut take = pin!(device.admission.take(pages));
             let granted = poll_fn(|cx| {
@@ -131,7 +133,8 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Puts pages on the payer's account; asks about it if that is due, until it may go on or has to queue.
-    async fn admit(&self, file: &Arc<FileInner>, pages: u64, wanted: u64) -> Result<Follows, Error> {
+    async fn admit(&self, payer: &Paying<'_>, pages: u64, wanted: u64) -> Result<Follows, Error> {
+        let file = payer.file;
         if !self.is_due(file, pages) {
             return Ok(Follows::GoesOn);
         }
@@ -151,25 +154,25 @@ impl<P: Platform> Throttle<P> {
             if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
-            match self.carry_out(device, admission, &mut so_far).await {
+            match self.carry_out(payer, admission, &mut so_far).await {
                 Follows::AskAgain => {}
                 follows => return Ok(follows),
             }
         }
     }
 
-    async fn carry_out(&self, device: &Arc<DeviceState>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
+    async fn carry_out(&self, payer: &Paying<'_>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
         match admission {
             Admission::Enter => Follows::GoesOn,
             Admission::Wait => Follows::Queues,
             Admission::WriteBack { pages } => {
-                so_far.written_last = self.writeback.write_back(device, pages).await;
+                so_far.written_last = self.writeback.write_back(&payer.file.device, pages).await;
                 so_far.written += so_far.written_last;
                 self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
                 Follows::AskAgain
             }
             Admission::Pause(pause) => {
-                self.pause(device, pause).await;
+                self.pause(payer, pause).await;
                 if pause.then == Then::Return { Follows::GoesOn } else { Follows::AskAgain }
             }
         }
@@ -199,7 +202,9 @@ impl<P: Platform> Throttle<P> {
             let (name, max) = (policy.name(), policy.pause_ns_max());
             assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
         }
-        device.set_exceeded(pace.exceeded);
+        if device.set_exceeded(pace.exceeded) {
+            self.base.trace_device(Some(device.id), || Event::DeviceOver { over: pace.exceeded });
+        }
         let (reads, local) = (view.reads(), self.base.local());
         local.count(Counter::BalancePasses, 1);
         local.count(Counter::BalanceGlobalReads, reads.global);
@@ -209,8 +214,8 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Waits as the policy says, and notes it.
-    async fn pause(&self, device: &DeviceState, pause: Pause) {
-        let noted = NotedPause::begins(&*self.base.platform, device, pause.cause, pause.ns);
+    async fn pause(&self, payer: &Paying<'_>, pause: Pause) {
+        let noted = NotedPause::begins(&self.base, payer, pause.cause, pause.ns);
         let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
         match pause.woken_by {
             WokenBy::Time => ends.await,
