@@ -55,11 +55,17 @@ impl<P: Platform> Base<P> {
         Moment { now: self.now(), cpus: self.platform.counters().threads() }
     }
 
-    /// Notes what happened to a file, if anybody follows that.
+    /// Notes what happened to a file at this instant, if anybody follows that.
     #[inline]
-    pub(crate) fn trace_file(&self, file: &Arc<FileInner>, client: Option<&Client>, event: impl FnOnce() -> Event) {
+    pub(crate) fn trace_file(
+        &self,
+        at: Nanos,
+        file: &Arc<FileInner>,
+        client: Option<&Client>,
+        event: impl FnOnce() -> Event,
+    ) {
         self.tracer.note(|| Traced {
-            at: self.now(),
+            at,
             device: Some(file.device.id),
             file: Some(TracedFile::of(file)),
             client: client.cloned(),

@@ -273,11 +273,12 @@ impl<P: Platform> Engine<P> {
         self.writeback.sync(&file.0, client, range).await
     }
 
-    /// A COMMIT of the file, or what a front end has in its place, was carried out since it `began`.
+    /// A COMMIT of the file that `began` then, or what a front end has in its place, is over.
     pub fn note_commit(&self, client: Option<&Client>, file: &File, began: Nanos) {
-        let ns = self.base.now().since(began);
+        let now = self.base.now();
+        let ns = now.since(began);
         file.0.device.waits.commit.note(ns);
-        self.base.trace_file(&file.0, client, || Event::Commit { ns });
+        self.base.trace_file(now, &file.0, client, || Event::Commit { ns });
     }
 
     /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes

@@ -78,9 +78,9 @@ pub enum Event {
         /// How long it waited.
         ns: u64,
     },
-    /// A front end has carried out a COMMIT.
+    /// A COMMIT is over, or whoever waited for it has gone away.
     Commit {
-        /// How long that took.
+        /// How long it took.
         ns: u64,
     },
     /// A file had its turn to be written.

@@ -166,10 +166,11 @@ impl<P: Platform> Reading<P> {
     fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Pieces) {
         self.base.local().count(Counter::ReadRequests, 1);
         let len = pieces.len() * FRAME_BYTES;
-        file.device.request_begins(Kind::Read, len as u64, self.base.now());
+        let now = self.base.now();
+        file.device.request_begins(Kind::Read, len as u64, now);
         self.base.local().count(Counter::PageIn, len as u64);
         let memory = FrameMemory::new(Arc::clone(&self.base.cache.frames), pieces);
-        self.base.trace_file(file, None, || Event::Submitted { operation });
+        self.base.trace_file(now, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
     }
 
@@ -258,7 +259,7 @@ impl<P: Platform> Reading<P> {
         let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
         file.device.request_ends(Kind::Read, bytes, result.is_ok(), now);
         let ns = now.since(sent.at);
-        self.base.trace_file(file, None, || Event::Completed { operation, ns, error: result.err() });
+        self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
         if self.base.devices.policy.needs().reads {
             let done = sent.ended(result.is_ok(), now);
             self.base.ask(&file.device, |policy, view, own, shared| {

@@ -64,7 +64,7 @@ impl<'a, P: Platform> NotedPause<'a, P> {
         file.device.pauses.begins(cause);
         let since = payer.waits(began);
         let wait = file.device.waits.begins(Arc::downgrade(file), client, WaitsFor::Pause(cause), since);
-        base.trace_file(file, client, || Event::PauseBegins { wait, cause });
+        base.trace_file(began, file, client, || Event::PauseBegins { wait, cause });
         Self { base, payer, cause, asked_ns, began, wait }
     }
 }
@@ -78,6 +78,6 @@ impl<P: Platform> Drop for NotedPause<'_, P> {
         device.pauses.ends(cause, ns, self.asked_ns);
         device.waits.ends(wait, now, ns);
         payer.waited_ns.fetch_add(ns, Ordering::Relaxed);
-        base.trace_file(payer.file, payer.client, || Event::PauseEnds { wait, cause, ns });
+        base.trace_file(now, payer.file, payer.client, || Event::PauseEnds { wait, cause, ns });
     }
 }

@@ -46,7 +46,7 @@ impl<P: Platform> Completion for WriteEnds<P> {
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
         let (ended, kept) = self.end_pages(operation, pieces, result, now);
         let ns = now.since(self.submitted);
-        base.trace_file(&self.file, None, || Event::Completed { operation, ns, error: result.err() });
+        base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.count(&ended, result);
         self.note_failures(&ended, result.map(|()| bytes));
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));

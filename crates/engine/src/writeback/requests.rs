@@ -84,7 +84,7 @@ impl<P: Platform> Writeback<P> {
         local.count(Counter::PageOut, u64::from(len));
         let ends = WriteEnds { writeback: Arc::clone(self), file: Arc::clone(file), sequence, runs, submitted: now };
         let operation = Operation::Write { offset, len };
-        self.base.trace_file(file, None, || Event::Submitted { operation });
+        self.base.trace_file(now, file, None, || Event::Submitted { operation });
         device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }
 
@@ -94,7 +94,7 @@ impl<P: Platform> Writeback<P> {
         let (answering, submitted) = (Arc::clone(&answer), self.base.now());
         let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
         file.device.request_begins(Kind::Other, 0, submitted);
-        self.base.trace_file(file, None, || Event::Submitted { operation });
+        self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, None));
         answer.wait().await
     }
@@ -150,7 +150,7 @@ impl<P: Platform> Completion for CallEnds<P> {
         let now = base.now();
         self.file.device.request_ends(Kind::Other, 0, result.is_ok(), now);
         let ns = now.since(self.submitted);
-        base.trace_file(&self.file, None, || Event::Completed { operation, ns, error: result.err() });
+        base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.answer.give(result);
     }
 }

@@ -249,7 +249,7 @@ impl<'a, P: Platform> NotedSync<'a, P> {
         base.local().count(Counter::SyncCalls, 1);
         let began = base.now();
         let wait = file.device.waits.begins(Arc::downgrade(file), client, WaitsFor::Sync, began);
-        base.trace_file(file, client, || Event::SyncBegins { wait });
+        base.trace_file(began, file, client, || Event::SyncBegins { wait });
         Self { base, file, client, began, wait }
     }
 }
@@ -261,7 +261,7 @@ impl<P: Platform> Drop for NotedSync<'_, P> {
         let ns = now.since(began);
         base.local().count(Counter::SyncNs, ns);
         file.device.waits.ends(wait, now, ns);
-        base.trace_file(file, client, || Event::SyncEnds { wait, ns });
+        base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
     }
 }
 

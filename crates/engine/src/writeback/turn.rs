@@ -225,7 +225,7 @@ impl<P: Platform> Writeback<P> {
         let now = self.base.now();
         if let Some(file) = &taken.open {
             let (reason, pages, ns) = (reason_of(taken.reason), taken.pages, now.since(taken.taken_at));
-            self.base.trace_file(file, None, || Event::Turn { reason, pages, ns });
+            self.base.trace_file(now, file, None, || Event::Turn { reason, pages, ns });
         }
         taken.close(now, how);
     }

@@ -6,6 +6,7 @@ mod background_time;
 mod device_time;
 mod dirty_limits;
 mod errors;
+mod explained;
 mod lab;
 mod laws;
 mod reading;

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use engine::{Client, Platform};
+use engine::{Client, Engine, File, Nanos, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
@@ -39,12 +39,9 @@ impl<P: Platform> Volume<P> {
     /// [`Volume::sync_for`] because the client asked for it: how long that took is told as a COMMIT, unless nothing
     /// can have been written.
     pub async fn commit(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
-        let began = self.now();
-        let outcome = self.sync_for(client, inode, offset, len).await;
-        if let Some(file) = inode.writable_file() {
-            self.engine.note_commit(client, file, began);
-        }
-        outcome
+        let engine = &self.engine;
+        let _noted = inode.writable_file().map(|file| NotedCommit { engine, client, file, began: self.now() });
+        self.sync_for(client, inode, offset, len).await
     }
 
     async fn sync_bytes(
@@ -100,5 +97,19 @@ impl<P: Platform> Volume<P> {
             None => true,
         };
         synced && self.settle(inode).await
+    }
+}
+
+/// A COMMIT under way, told when it is over or its caller has gone away.
+struct NotedCommit<'a, P: Platform> {
+    engine: &'a Engine<P>,
+    client: Option<&'a Client>,
+    file: &'a File,
+    began: Nanos,
+}
+
+impl<P: Platform> Drop for NotedCommit<'_, P> {
+    fn drop(&mut self) {
+        self.engine.note_commit(self.client, self.file, self.began);
     }
 }
