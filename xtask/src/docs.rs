@@ -69,11 +69,11 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     (
         "waiting",
         "",
-        "Who waits now, longest first, at most 16: an object for each with the `file`, the `client` (its address, or \
-         null), what it `waits_for` (a cause of pauses, or `sync`), and how long it has (`ns`): a writer, since the first \
-         pause of its call.",
+        "Who waits now, longest first, at most 16: an object for each `file` and `client` (its address, or null) with \
+         what it `waits_for` (a cause of pauses, or `sync`), how many `calls` do, and how long the first of these has \
+         (`ns`): a write, since its first pause.",
     ),
-    ("waiting_more", "", "How many more are waiting."),
+    ("waiting_more", "", "How many more there are."),
     (
         "clients",
         "",

@@ -258,7 +258,7 @@ pub(crate) struct TimeGauges {
     pub(crate) max_ns: u64,
 }
 
-/// One who waits.
+/// A payer that waits: a file, for a client.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct WaiterGauges {
     /// The file's path on the host.
@@ -267,7 +267,9 @@ pub(crate) struct WaiterGauges {
     pub(crate) client: Option<String>,
     /// The cause of a writer's pause, or `sync`.
     pub(crate) waits_for: String,
-    /// For how long.
+    /// How many of its calls do.
+    pub(crate) calls: u64,
+    /// For how long the first of these has.
     pub(crate) ns: u64,
 }
 

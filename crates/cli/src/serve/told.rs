@@ -48,6 +48,7 @@ pub(super) fn waiter(of: &Waiter) -> WaiterGauges {
         file: name(&of.file),
         client: of.client.as_ref().map(address),
         waits_for: of.waits_for.name().to_owned(),
+        calls: of.calls,
         ns: of.ns,
     }
 }

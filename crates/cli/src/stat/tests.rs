@@ -148,6 +148,7 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
         file: "/srv/a\x1bb".into(),
         client: Some("10.0.0.5".into()),
         waits_for: "dirty rate".into(),
+        calls: 8,
         ns: 2_100_000_000,
     }];
     device.waiting_more = 12;
@@ -163,7 +164,7 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
             "         because of: dirty rate (2,000 pauses, 12.4 s, longest 100 ms)",
             "         COMMITs took: half up to 12.0 ms, 99 % up to 80.1 ms, longest 102 ms \
              (1 COMMIT since the start, 12.4 s together)",
-            "         waiting for 2.10 s: /srv/a\\u001bb by 10.0.0.5 (dirty rate)",
+            "         waiting for 2.10 s: /srv/a\\u001bb by 10.0.0.5, 8 calls (dirty rate)",
             "         and 12 more are waiting",
             "         waits of clients that ended in the last 500 ms: 10.0.0.7 500 ms, 10.0.0.5 400 ms",
         ]

@@ -48,7 +48,7 @@ fn paused(pauses: &[PauseGauges]) -> Option<String> {
 fn waiting(one: &WaiterGauges) -> String {
     let whom = one.client.as_ref().map(|client| format!(" by {}", output::shown(client))).unwrap_or_default();
     let (file, what) = (output::shown(&one.file), output::shown(&one.waits_for));
-    format!("waiting for {}: {file}{whom} ({what})", units::latency(one.ns))
+    format!("waiting for {}: {file}{whom}, {} ({what})", units::latency(one.ns), plural(one.calls, "call"))
 }
 
 /// Who waited in the time between the reports, longest first.

@@ -6,7 +6,7 @@
 //! hit. Of clients that wait no more only the [`CLIENTS_MAX`] who did last are remembered.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::file::FileInner;
 use crate::client::Client;
@@ -19,7 +19,7 @@ use crate::wait::lock;
 /// Most clients whose sums are kept after they have ceased to wait.
 const CLIENTS_MAX: usize = 256;
 
-/// Most of those who wait that are told by name.
+/// Most payers that wait and are told by name.
 pub(crate) const WAITERS_TOLD_MAX: usize = 16;
 
 /// What somebody waits for.
@@ -41,7 +41,7 @@ impl WaitsFor {
     }
 }
 
-/// One who waits.
+/// A payer that waits: an open file, for a client.
 #[derive(Clone)]
 pub struct Waiter {
     /// What its device knows the file by.
@@ -50,7 +50,9 @@ pub struct Waiter {
     pub client: Option<Client>,
     /// For what.
     pub waits_for: WaitsFor,
-    /// For how long: a writer, since the first pause of its call.
+    /// How many of its calls do.
+    pub calls: u64,
+    /// For how long the first of these has: a write, since its first pause.
     pub ns: u64,
 }
 
@@ -82,7 +84,7 @@ pub struct DeviceWaits {
     pub sync: WaitTimes,
     /// COMMITs, or what the front end has in their place: a sync, and what the volume does with it.
     pub commit: WaitTimes,
-    /// Those who wait now, longest first, up to 16.
+    /// Payers that wait now, longest first, up to 16.
     pub waiting: Vec<Waiter>,
     /// How many more there are.
     pub waiting_more: u64,
@@ -166,30 +168,25 @@ impl Waits {
 
     pub(crate) fn told(&self, now: Nanos) -> DeviceWaits {
         let present = lock(&self.present);
-        let mut waiting: Vec<&Waiting> = present.waiting.values().collect();
-        // Of those who came at the same instant the first stays first.
-        waiting.sort_by_key(|waiting| waiting.since);
-        let files: Vec<_> = waiting
-            .iter()
-            .take(WAITERS_TOLD_MAX)
-            .filter_map(|one| Some((one.file.upgrade()?, one.client.clone(), one.waits_for, now.since(one.since))))
-            .collect();
-        let waiting_more = waiting.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
-        let clients = present.clients.iter().map(|(client, sums)| sums.told(client)).collect();
-        drop(waiting);
-        drop(present);
-        let waiter = |(file, client, waits_for, ns): (std::sync::Arc<FileInner>, _, _, _)| Waiter {
-            file: file.backing.clone(),
-            client,
-            waits_for,
-            ns,
+        let payers = present.payers();
+        // Kept from being dropped under the lock: each may be the last reference to its file.
+        let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
+        let waiter = |((payer, calls), file): (&(&Waiting, u64), &Option<Arc<FileInner>>)| {
+            let (file, client) = (file.as_ref()?.backing.clone(), payer.client.clone());
+            Some(Waiter { file, client, waits_for: payer.waits_for, calls: *calls, ns: now.since(payer.since) })
         };
+        let waiting = payers.iter().zip(&files).filter_map(waiter).collect();
+        let waiting_more = payers.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
+        let clients = present.clients.iter().map(|(client, sums)| sums.told(client)).collect();
+        drop(payers);
+        drop(present);
+        drop(files);
         DeviceWaits {
             throttle: self.throttle.times(),
             pause: self.pause.times(),
             sync: self.sync.times(),
             commit: self.commit.times(),
-            waiting: files.into_iter().map(waiter).collect(),
+            waiting,
             waiting_more,
             clients,
         }
@@ -197,6 +194,24 @@ impl Waits {
 }
 
 impl Present {
+    /// Each payer by the call of its that has waited longest, and how many of its calls wait for the same; longest
+    /// first.
+    fn payers(&self) -> Vec<(&Waiting, u64)> {
+        let mut calls: Vec<&Waiting> = self.waiting.values().collect();
+        // Of those who came at the same instant the first stays first.
+        calls.sort_by_key(|call| call.since);
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Waiting, u64)>::new());
+        for call in calls {
+            let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
+            let place = *places.entry(payer).or_insert_with(|| {
+                payers.push((call, 0));
+                payers.len() - 1
+            });
+            payers[place].1 += 1;
+        }
+        payers
+    }
+
     /// The sums of a client. A new one takes the place of the one that has waited for nothing for longest, if there
     /// are too many.
     fn sums_of(&mut self, client: &Client) -> &mut Sums {

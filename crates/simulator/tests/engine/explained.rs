@@ -78,7 +78,7 @@ fn a_sync_under_way_is_told() {
 }
 
 #[test]
-fn of_many_who_wait_the_longest_sixteen_are_told_by_name() {
+fn of_many_payers_the_sixteen_that_have_waited_longest_are_told_by_name() {
     let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5"]);
     lab.here.disks[0].hang();
     let files: Vec<_> = (0..30).map(|_| lab.file(0, 0, 0)).collect();
@@ -86,9 +86,15 @@ fn of_many_who_wait_the_longest_sixteen_are_told_by_name() {
         writes(&lab, file, &format!("client {at}"), 100);
         lab.run(lab.here.sleep(MILLISECOND));
     }
+    // A second call of the first payer's, and one of another client's for the same file.
+    writes(&lab, &files[0], "client 0", 100);
+    writes(&lab, &files[0], "client 1", 100);
+    lab.run(lab.here.sleep(MILLISECOND));
     let told = waits(&lab, 0);
-    let all = lab.here.engine.status().devices[0].writers_waiting;
-    assert_eq!((told.waiting.len(), told.waiting_more), (16, u64::from(all) - 16));
+    assert_eq!(lab.here.engine.status().devices[0].writers_waiting, 32);
+    assert_eq!((told.waiting.len(), told.waiting_more), (16, 31 - 16));
+    let calls: Vec<_> = told.waiting.iter().map(|one| one.calls).collect();
+    assert_eq!((calls[0], calls.iter().sum::<u64>()), (2, 17), "{calls:?}");
     let longest: Vec<_> = told.waiting.iter().map(|one| one.ns).collect();
     assert!(longest.is_sorted_by(|a, b| a >= b), "{longest:?}");
 }
