@@ -149,21 +149,15 @@ impl Waits {
 
     /// The wait of that number has ended now, after so long.
     pub(crate) fn ends(&self, number: u64, now: Nanos, ns: u64) {
-        let ended = {
-            let mut present = lock(&self.present);
-            let ended = present.waiting.remove(&number);
-            let Some(Waiting { client, waits_for, .. }) = &ended else { return };
-            match waits_for {
-                WaitsFor::Pause(_) => self.pause.note(ns),
-                WaitsFor::Sync => self.sync.note(ns),
-            }
-            if let Some(client) = client {
-                present.sums_of(client).ended(*waits_for, now, ns);
-            }
-            ended
-        };
-        // With no lock held: the file may have nobody else.
-        drop(ended);
+        let mut present = lock(&self.present);
+        let Some(Waiting { client, waits_for, .. }) = present.waiting.remove(&number) else { return };
+        match waits_for {
+            WaitsFor::Pause(_) => self.pause.note(ns),
+            WaitsFor::Sync => self.sync.note(ns),
+        }
+        if let Some(client) = client {
+            present.sums_of(&client).ended(waits_for, now, ns);
+        }
     }
 
     pub(crate) fn told(&self, now: Nanos) -> DeviceWaits {
