@@ -171,7 +171,9 @@ fn what_begins_in_the_trace_ends_there_and_the_times_agree() {
 
 #[test]
 fn turns_are_told_with_reason_and_pages_and_knobs_with_their_value() {
-    let lab = Lab::new(1, 256, &[slow()], &["dirty_ratio=5"]);
+    // More than one request a turn.
+    let disk = DiskOptions { request_bytes_max: PAGE as u32, ..slow() };
+    let lab = Lab::new(1, 256, &[disk], &["dirty_ratio=5"]);
     let mut follower = lab.here.engine.follow();
     drop(followed(&lab));
     lab.run(async {
