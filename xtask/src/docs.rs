@@ -18,6 +18,12 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ("name", "", "As `afflux set --device` takes it."),
     ("described", "", "How it is attached, read and written."),
     ("dirty_bytes", "bytes", "Not yet written, those on the way included (BdiReclaimable and BdiWriteback)."),
+    (
+        "dirty_runs",
+        "runs",
+        "In how many runs: dirty pages that follow each other in a file, and requests on the way that continue none. \
+         A disk that seeks needs about as many seeks.",
+    ),
     ("writeback_bytes", "bytes", "On the way to the device (BdiWriteback)."),
     ("dirty_limit_bytes", "bytes", "Where its writers are made to wait (BdiDirtyThresh)."),
     (
@@ -45,6 +51,70 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
         "",
         "Knobs that have a value of their own for this device; the others are as in `knobs` beside `devices`.",
     ),
+    (
+        "pauses",
+        "",
+        "Writers' pauses, an object for each `cause` that there was: how many are `waiting`, how many ended (`count`), \
+         their sum (`ns`), the longest (`longest_ns`).",
+    ),
+    (
+        "waits",
+        "",
+        "How long waits took, an object for each kind: `throttle` (a write that had to wait: all its pauses together), \
+         `pause` (single ones), `sync` (as its caller saw it), `commit` (a COMMIT of a file that was written to). Each \
+         has `count` and sum (`ns`), `p50_ns`, `p99_ns`, `p999_ns`, and the longest (`max_ns`). All are since the server \
+         started; quantiles are at most 3.2 % off, the longest is exact. Waits that are not over yet are not in it; \
+         nor are writes and syncs that did not have to wait.",
+    ),
+    (
+        "waiting",
+        "",
+        "Who waits now, longest first, at most 16: an object for each `file` and `client` (its address, or null) with \
+         what it `waits_for` (a cause of pauses, or `sync`), how many `calls` do, and how long the first of these has \
+         (`ns`): a write, since its first pause.",
+    ),
+    ("waiting_more", "", "How many more there are."),
+    (
+        "clients",
+        "",
+        "What each client waited for since the start, by address: how many of its calls are `waiting`, its `pauses` and \
+         `syncs` that ended, and their sums (`pause_ns`, `sync_ns`). The difference of two reports is what it waited \
+         in between. Of clients that wait for nothing the 256 who did last are remembered.",
+    ),
+];
+
+/// What `afflux trace --json` says; a test of the command asks for each by name.
+const EVENTS: &[(&str, &str, &str)] = &[
+    (
+        "pause_begins",
+        "`wait`, `cause`",
+        "A writer begins to wait. `wait` is the same at the end; each device counts its own.",
+    ),
+    ("pause_ends", "`wait`, `cause`, `ns`", "It goes on, is asked about again, or has gone away."),
+    ("sync_begins", "`wait`", "Somebody begins to wait for a sync of the file."),
+    ("sync_ends", "`wait`, `ns`", "The sync is over, or whoever waited has gone away."),
+    ("commit", "`ns`", "A COMMIT is over, or its client has gone away."),
+    (
+        "turn",
+        "`reason`, `pages`, `ns`",
+        "The flusher gave the file a turn that ended now: because of a `sync`, a `retry`, `background` writeback, or since \
+         its data had `expired`. So many pages were put on their way.",
+    ),
+    (
+        "submitted",
+        "`operation`, `offset`, `bytes`",
+        "A request goes to the device: `read`, `write`, `flush`, `set size`, `punch`, `reserve`.",
+    ),
+    (
+        "completed",
+        "`operation`, `offset`, `bytes`, `ns`, `error`",
+        "A request has ended, so long after it was submitted.",
+    ),
+    ("knob_changed", "`knob`, `value`", "A knob was set, for the device or for all."),
+    ("device_added", "", "The first file of a device was met."),
+    ("device_over", "`over`", "The policy says that the device is over its limit, or is so no more."),
+    ("device_failing", "`error`", "Writes keep failing, so that writers are told; null once one has succeeded."),
+    ("lost", "`events`", "So many events are missing here, of all devices: they came faster than they were read."),
 ];
 
 /// What `afflux stat --json` says of the NFS front end; a test of the command asks for each by name.
@@ -171,6 +241,17 @@ fn counters() -> String {
     text.push_str("\n## NFS\n\nUnder `nfs`.\n\n| figure | unit | what it is |\n|-|-|-|\n");
     for (name, unit, doc) in NFS_GAUGES {
         let _ = writeln!(text, "| `{name}` | {unit} | {doc} |");
+    }
+    text.push_str(
+        "\n## Events\n\n\
+         `afflux trace --json` prints an object a line for what happens from then on. Each has `at_ns` (since the server \
+         was ready, as `uptime_ns` in a report), and where they apply `device`, `file` and `client`, otherwise null. The \
+         server keeps the last 16,384 events for those who follow them, and none while nobody does.\n\n\
+         | `event` | has | what happened |\n\
+         |-|-|-|\n",
+    );
+    for (name, fields, doc) in EVENTS {
+        let _ = writeln!(text, "| `{name}` | {fields} | {doc} |");
     }
     text
 }

@@ -104,6 +104,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Show what a running server does
     Stat(Stat),
+    /// Show what happens inside a running server, event by event
+    Trace(Trace),
     /// Change a knob of a running server
     Set(Set),
     /// Have a running server write everything now, and wait for it
@@ -130,7 +132,7 @@ pub(crate) struct Serve {
     /// Memory for the cache, such as 512MiB or 2GiB [default: a quarter of memory]
     #[arg(long, value_name = "SIZE")]
     pub(crate) cache: Option<String>,
-    /// Control socket for stat, set and drain [default: one that they find by themselves]
+    /// Control socket for stat, trace, set and drain [default: one that they find by themselves]
     #[arg(long, value_name = "PATH")]
     pub(crate) control: Option<String>,
     /// Set a knob (--help lists them); may be given several times
@@ -179,6 +181,25 @@ pub(crate) struct Stat {
     /// Show it again every second until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux trace\n  afflux trace --device sda1 --for 10s\n  \
+    afflux trace --json | jq 'select(.event == \"pause_ends\") | .ns'\n\nShown is what happens from now on, until \
+    Ctrl-C: pauses, syncs, COMMITs, turns of flushers, requests, knobs, devices. Tracing costs the server nothing \
+    while nobody does it.")]
+pub(crate) struct Trace {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Of this device alone, by its name in `afflux stat`; what concerns all devices is shown too
+    #[arg(long, value_name = "D")]
+    pub(crate) device: Option<String>,
+    /// End after so long, such as 500ms, 30s or 5min
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) lasting: Option<String>,
+    /// One JSON object an event, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod serve;
 mod set;
 mod simulate;
 mod stat;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
         Command::Stat(stat) => stat::run(stat),
+        Command::Trace(trace) => trace::run(trace),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),
         Command::Simulate(simulate) => simulate::run(simulate),

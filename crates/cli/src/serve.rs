@@ -12,6 +12,7 @@ mod port_holder;
 mod prefault;
 mod running;
 mod signals;
+mod told;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

@@ -31,6 +31,7 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::units;
+pub(crate) use description::time;
 use destination::Destinations;
 use interruption::Interruption;
 use progress::RunDisplay;

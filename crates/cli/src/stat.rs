@@ -1,12 +1,13 @@
 //! `afflux stat`: what a running server does.
 //!
-//! Owns: the lines that people read, the intervals of `--watch`.
+//! Owns: the lines that people read, the intervals of `--watch`. What is waited for stands in `waits`.
 //! Does not own: the figures (the server's report).
 //! Invariants: a rate is the difference of two reports over the time between them; nothing is
 //! redrawn unless standard output is a terminal.
 
 #[cfg(test)]
 mod tests;
+mod waits;
 
 use std::io::{IsTerminal, Write};
 use std::thread;
@@ -20,6 +21,9 @@ use crate::{output, units};
 
 /// Between the two reports that rates are taken from.
 const ONCE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What the cache counts in.
+const PAGE_BYTES: u64 = 4096;
 
 /// Between the reports of `--watch`.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
@@ -70,7 +74,7 @@ fn report(client: &mut Client) -> Outcome<Report> {
     }
 }
 
-/// One line a device, one for the cache, one for NFS.
+/// One line a device with what is waited for below it, one for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
     let names = now.devices.iter().map(|device| output::shown(&device.name).chars().count());
@@ -80,6 +84,9 @@ fn lines(before: &Report, now: &Report) -> String {
         let earlier = before.devices.iter().find(|other| other.name == device.name);
         let line = device_line(earlier, device, time);
         text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
+        for line in waits::lines(earlier, device, time) {
+            text.push_str(&format!("{:width$}    {line}\n", ""));
+        }
     }
     text.push_str(&format!("{:width$}  {}\n", "cache", cache_line(before, now, time)));
     text.push_str(&format!("{:width$}  {}\n", "nfs", nfs_line(before, now, time)));
@@ -93,13 +100,18 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
         (bytes, _) => format!("flushed above {}", units::memory(bytes)),
     };
     let (dirty, limit) = (units::memory(now.dirty_bytes), units::memory(now.dirty_limit_bytes));
+    let owed = match now.dirty_bytes / PAGE_BYTES {
+        0 => String::new(),
+        pages => format!(" ({} in {})", plural(pages, "page"), plural(now.dirty_runs, "run")),
+    };
     let mut parts =
-        vec![format!("{} write", units::rate(written, time)), format!("dirty {dirty} of {limit}, {flushed}")];
+        vec![format!("{} write", units::rate(written, time)), format!("dirty {dirty}{owed} of {limit}, {flushed}")];
     if let Some(speed) = now.write_bandwidth_bytes_per_s {
         parts.push(format!("writes up to {}", units::rate(speed, Duration::from_secs(1))));
     }
     if now.in_flight_requests > 0 {
-        parts.push(format!("in flight {}", units::memory(now.writeback_bytes)));
+        let requests = plural(now.in_flight_requests.into(), "request");
+        parts.push(format!("in flight {} in {requests}", units::memory(now.writeback_bytes)));
     }
     if now.writers_waiting > 0 {
         parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));

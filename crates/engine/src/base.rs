@@ -1,25 +1,29 @@
-//! What every mechanism stands on: the world, the cache, the devices.
+//! What every mechanism stands on: the world, the cache, the devices, the trace.
 //!
-//! Owns: the three, together. Does not own: any mechanism.
+//! Owns: the four, together. Does not own: any mechanism.
 //! Invariants: mechanisms have it, and each other only downward: reclaim, writeback, throttle, reading, writing,
 //! reshape.
 
 use std::sync::Arc;
 
 use crate::cache::Cache;
+use crate::client::Client;
 use crate::counters::Local;
-use crate::devices::state::DeviceState;
+use crate::devices::file::FileInner;
+use crate::devices::state::{DeviceId, DeviceState};
 use crate::devices::{Devices, Moment};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{AnyPolicy, Kept, View};
 use crate::rare::Rare;
 use crate::settings::Settings;
+use crate::trace::{Event, Traced, TracedFile, Tracer};
 
-/// The three.
+/// The four.
 pub(crate) struct Base<P: Platform> {
     pub(crate) platform: Arc<P>,
     pub(crate) cache: Arc<Cache>,
     pub(crate) devices: Arc<Devices>,
+    pub(crate) tracer: Arc<Tracer>,
 }
 
 impl<P: Platform> Clone for Base<P> {
@@ -28,6 +32,7 @@ impl<P: Platform> Clone for Base<P> {
             platform: Arc::clone(&self.platform),
             cache: Arc::clone(&self.cache),
             devices: Arc::clone(&self.devices),
+            tracer: Arc::clone(&self.tracer),
         }
     }
 }
@@ -53,6 +58,29 @@ impl<P: Platform> Base<P> {
     /// The moment of an instant at which the clock was asked already.
     pub(crate) fn moment_at(&self, now: Nanos) -> Moment {
         Moment { now, cpus: self.platform.counters().threads() }
+    }
+
+    /// Notes what happened to a file at this instant, if anybody follows that.
+    #[inline]
+    pub(crate) fn trace_file(
+        &self,
+        at: Nanos,
+        file: &Arc<FileInner>,
+        client: Option<&Client>,
+        event: impl FnOnce() -> Event,
+    ) {
+        self.tracer.note(|| Traced {
+            at,
+            device: Some(file.device.id),
+            file: Some(TracedFile::of(file)),
+            client: client.cloned(),
+            event: event(),
+        });
+    }
+
+    /// Notes what happened to a device, or to all.
+    pub(crate) fn trace_device(&self, device: Option<DeviceId>, event: impl FnOnce() -> Event) {
+        self.tracer.note(|| Traced { at: self.now(), device, file: None, client: None, event: event() });
     }
 
     /// Asks the policy in force something about a device.

@@ -11,12 +11,14 @@ use frames::Frames;
 
 use crate::base::Base;
 use crate::cache::{Cache, Census, PinnedPages};
+use crate::client::Client;
 use crate::devices::Devices;
 use crate::devices::file::FileInner;
 use crate::devices::state::{DeviceId, DeviceState, DeviceStatus};
+use crate::devices::waits::DeviceWaits;
 use crate::dirty;
 use crate::error::{DeviceError, Error};
-use crate::platform::{Device, Platform};
+use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{AnyPolicy, EqualParts, InForce};
 use crate::rare::Rare;
 use crate::reading::{self, Reading};
@@ -24,6 +26,7 @@ use crate::reclaim::Reclaim;
 use crate::request::Backing;
 use crate::reshape::Reshaping;
 use crate::settings::{Acts, KnobError, KnobInfo, Settings, Shares, WhichKnob, would_fit};
+use crate::trace::{Event, Follower};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
@@ -161,7 +164,7 @@ impl<P: Platform> Engine<P> {
         assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
         let cache = Arc::new(Cache::new(frames));
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, InForce::new(policies.policy)));
-        let base = Base { platform, cache, devices };
+        let base = Base { platform, cache, devices, tracer: Arc::default() };
         let reclaim = Reclaim::new(base.clone());
         let writeback = Writeback::new(base.clone(), policies.driver);
         let reading = Reading::new(base.clone(), Arc::clone(&reclaim));
@@ -248,7 +251,12 @@ impl<P: Platform> Engine<P> {
     /// An error means that a prefix may have been written: no space, a device that keeps failing, a
     /// read that failed, a range past the largest offset.
     pub async fn write(&self, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
-        self.writing.write(&file.0, offset, from).await
+        self.write_for(None, file, offset, from).await
+    }
+
+    /// [`Engine::write`] for a client: waits are told as its own. A payer is a file and a client.
+    pub async fn write_for(&self, client: Option<&Client>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
+        self.writing.write(&file.0, client, offset, from).await
     }
 
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
@@ -257,7 +265,20 @@ impl<P: Platform> Engine<P> {
     /// Waits for the device. An error means that something written to the file, in the range or not,
     /// is not durable yet; it stays dirty and is tried again, and every sync says so until it is.
     pub async fn sync(&self, file: &File, range: Range<u64>) -> Result<(), Error> {
-        self.writeback.sync(&file.0, range).await
+        self.sync_for(None, file, range).await
+    }
+
+    /// [`Engine::sync`] for a client: waits are told as its own.
+    pub async fn sync_for(&self, client: Option<&Client>, file: &File, range: Range<u64>) -> Result<(), Error> {
+        self.writeback.sync(&file.0, client, range).await
+    }
+
+    /// A COMMIT of the file that `began` then, or what a front end has in its place, is over.
+    pub fn note_commit(&self, client: Option<&Client>, file: &File, began: Nanos) {
+        let now = self.base.now();
+        let ns = now.since(began);
+        file.0.device.waits.commit.note(ns);
+        self.base.trace_file(now, &file.0, client, || Event::Commit { ns });
     }
 
     /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
@@ -297,6 +318,7 @@ impl<P: Platform> Engine<P> {
         let id = added.id;
         dirty::divide(&self.base.devices, self.base.moment());
         self.writeback.start(added);
+        self.base.trace_device(Some(id), || Event::DeviceAdded);
         id
     }
 
@@ -310,6 +332,8 @@ impl<P: Platform> Engine<P> {
         would_fit(settings, knob, value, Some(self.shares()), &|knob| settings.get(knob))?;
         settings.change(knob, value)?;
         self.knob_changed(settings.info(knob));
+        let knob = settings.info(knob).name;
+        self.base.trace_device(None, || Event::KnobChanged { knob, value });
         Ok(())
     }
 
@@ -326,6 +350,8 @@ impl<P: Platform> Engine<P> {
         would_fit(settings, knob, value, Some(self.shares()), &|knob| device.knob(settings, knob))?;
         device.settings.set(settings, knob, value)?;
         self.knob_changed(settings.info(knob));
+        let knob = settings.info(knob).name;
+        self.base.trace_device(Some(device.id), || Event::KnobChanged { knob, value });
         Ok(())
     }
 
@@ -411,6 +437,16 @@ impl<P: Platform> Engine<P> {
             files: devices.files.count(),
             devices: statuses,
         }
+    }
+
+    /// Who waits for the device, and how long such waits take; nothing when the engine has no such device.
+    pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
+        self.device(device).map(|device| device.waits.told(self.base.now()))
+    }
+
+    /// Follows what the engine does from now on.
+    pub fn follow(&self) -> Follower {
+        Follower::new(Arc::clone(&self.base.tracer))
     }
 
     /// Changes whenever data that was accepted and not synced may have been lost while running: a

@@ -8,9 +8,11 @@
 
 mod base;
 mod cache;
+mod client;
 pub mod counters;
 mod devices;
 mod dirty;
+mod durations;
 mod engine;
 pub mod error;
 mod eviction;
@@ -27,14 +29,18 @@ mod reshape;
 pub mod settings;
 mod sync;
 mod throttle;
+pub mod trace;
 mod units;
 mod wait;
 mod writeback;
 mod writing;
 
 pub use cache::{Census, PinnedPages};
+pub use client::Client;
 pub use devices::file::PutBack;
 pub use devices::state::{DeviceId, DeviceStatus};
+pub use devices::waits::{ClientWaits, DeviceWaits, Waiter, WaitsFor};
+pub use durations::WaitTimes;
 pub use engine::{Engine, EngineStatus, File, Policies};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, Limits, Nanos, Platform, WallNanos};

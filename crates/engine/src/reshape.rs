@@ -114,7 +114,7 @@ impl<P: Platform> Reshaping<P> {
         let mut from = range.start;
         while from < range.end {
             let len = (range.end - from).min(ZEROS.len() as u64);
-            self.writing.write(file, from, &ZEROS[..len as usize]).await?;
+            self.writing.write(file, None, from, &ZEROS[..len as usize]).await?;
             from += len;
         }
         Ok(())

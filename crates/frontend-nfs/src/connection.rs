@@ -19,7 +19,7 @@ use bytes::{Bytes, BytesMut};
 use frontend::{Machine, Output, ProtocolError};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use volume::Platform;
+use volume::{Client, Platform};
 
 use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
@@ -57,6 +57,8 @@ impl<F: Future + Unpin> Future for Charged<F> {
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
     peer: IpAddr,
+    /// Whom its writes are for: connections of one address are one client's.
+    client: Client,
     /// Whether its calls are looked at.
     admitted: bool,
     records: record::Records,
@@ -79,6 +81,7 @@ impl<P: Platform> Connection<P> {
         Self {
             server,
             peer,
+            client: Client::named(&peer.to_string()),
             admitted,
             records: record::Records::default(),
             running: FuturesUnordered::new(),
@@ -248,7 +251,8 @@ impl<P: Platform> Connection<P> {
             self.run_once(Key::new(self.peer, call.xid, &record), call.xid, arguments, charge);
         } else {
             let draft = Draft::accepted(call.xid);
-            self.run(procedures::start(Arc::clone(&self.server.volume), draft, arguments), charge);
+            let volume = Arc::clone(&self.server.volume);
+            self.run(procedures::start(volume, self.client.clone(), draft, arguments), charge);
         }
         Ok(())
     }
@@ -260,9 +264,10 @@ impl<P: Platform> Connection<P> {
 
     /// Runs a call unless it is running or has been run: then its reply is this one's too.
     fn run_once(&mut self, key: Key, xid: u32, arguments: Arguments, charge: u64) {
-        let server = &self.server;
+        let (server, client) = (&self.server, &self.client);
         let start = || -> BoxFuture<'static, KeptReply> {
-            let call = procedures::start(Arc::clone(&server.volume), Draft::accepted(xid), arguments);
+            let volume = Arc::clone(&server.volume);
+            let call = procedures::start(volume, client.clone(), Draft::accepted(xid), arguments);
             Box::pin(async move {
                 let Reply { record, status, data: _ } = call.await;
                 KeptReply { record: record.into(), status }

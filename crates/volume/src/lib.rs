@@ -23,7 +23,7 @@ mod volume;
 
 pub use data::read_write::{ReadBytes, ReadResult};
 pub use engine::settings::{KnobId, WhichKnob};
-pub use engine::{FILE_BYTES_MAX, PinnedPages, Platform, knobs};
+pub use engine::{Client, FILE_BYTES_MAX, PinnedPages, Platform, knobs};
 pub use error::VolumeError;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use names::entries::CreateHow;

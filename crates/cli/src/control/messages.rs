@@ -26,9 +26,17 @@ pub(crate) enum Request {
     },
     /// Write everything that is dirty now.
     Drain,
+    /// Tell what happens from now on, until the connection closes or the time is over.
+    Trace {
+        /// On this device alone, or to all.
+        device: Option<String>,
+        /// Only for so long.
+        lasting_ns: Option<u64>,
+    },
 }
 
-/// What the server answers. A drain is answered by any number of `Progress`, then `Drained`.
+/// What the server answers. A drain is answered by any number of `Progress`, then `Drained`; a trace by any
+/// number of `Events`, then, if it was to end, `TraceEnded`.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case")]
 pub(crate) enum Reply {
@@ -49,6 +57,15 @@ pub(crate) enum Reply {
     Progress(Progress),
     /// A drain has ended.
     Drained(Drained),
+    /// What has happened. Sent once at the beginning, and at least once a second.
+    Events {
+        /// In order.
+        events: Vec<TraceEvent>,
+        /// Events of all devices that are lost, since they were not taken in time: before these.
+        lost: u64,
+    },
+    /// The time of a trace is over.
+    TraceEnded,
     /// The server was told to end without writing. Said on its standard output alone.
     Abandoned {
         /// What was lost.
@@ -158,6 +175,8 @@ pub(crate) struct DeviceGauges {
     pub(crate) described: String,
     /// Not yet written.
     pub(crate) dirty_bytes: u64,
+    /// In how many runs.
+    pub(crate) dirty_runs: u64,
     /// On the way.
     pub(crate) writeback_bytes: u64,
     /// Where its writers are made to wait.
@@ -182,6 +201,127 @@ pub(crate) struct DeviceGauges {
     pub(crate) last_error: Option<String>,
     /// Knobs that have a value of their own for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
+    /// Writers' pauses by cause, as far as there were any.
+    pub(crate) pauses: Vec<PauseGauges>,
+    /// How long waits took since the start.
+    pub(crate) waits: WaitGauges,
+    /// Who waits now, longest first, as many as are told by name.
+    pub(crate) waiting: Vec<WaiterGauges>,
+    /// How many more wait.
+    pub(crate) waiting_more: u64,
+    /// What each client waited for since the start.
+    pub(crate) clients: Vec<ClientGauges>,
+}
+
+/// Writers' pauses for one cause.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct PauseGauges {
+    /// Why.
+    pub(crate) cause: String,
+    /// Writers that wait for it now.
+    pub(crate) waiting: u64,
+    /// Pauses that ended.
+    pub(crate) count: u64,
+    /// Their sum.
+    pub(crate) ns: u64,
+    /// The longest.
+    pub(crate) longest_ns: u64,
+}
+
+/// How long waits took, by what was waited for.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct WaitGauges {
+    /// Writes that had to wait: all pauses of one call together.
+    pub(crate) throttle: TimeGauges,
+    /// Single pauses.
+    pub(crate) pause: TimeGauges,
+    /// Syncs.
+    pub(crate) sync: TimeGauges,
+    /// COMMITs.
+    pub(crate) commit: TimeGauges,
+}
+
+/// How long waits of one kind took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TimeGauges {
+    /// How many.
+    pub(crate) count: u64,
+    /// Their sum.
+    pub(crate) ns: u64,
+    /// Half of them took at most this.
+    pub(crate) p50_ns: u64,
+    /// 99 of 100.
+    pub(crate) p99_ns: u64,
+    /// 999 of 1,000.
+    pub(crate) p999_ns: u64,
+    /// The longest.
+    pub(crate) max_ns: u64,
+}
+
+/// A payer that waits: a file, for a client.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct WaiterGauges {
+    /// The file's path on the host.
+    pub(crate) file: String,
+    /// The client's address.
+    pub(crate) client: Option<String>,
+    /// The cause of a writer's pause, or `sync`.
+    pub(crate) waits_for: String,
+    /// How many of its calls do.
+    pub(crate) calls: u64,
+    /// For how long the first of these has.
+    pub(crate) ns: u64,
+}
+
+/// What a client waited for.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct ClientGauges {
+    /// Its address.
+    pub(crate) client: String,
+    /// How often it waits now.
+    pub(crate) waiting: u64,
+    /// Pauses of its writes that ended.
+    pub(crate) pauses: u64,
+    /// Their sum.
+    pub(crate) pause_ns: u64,
+    /// Its syncs that ended.
+    pub(crate) syncs: u64,
+    /// Their sum.
+    pub(crate) sync_ns: u64,
+}
+
+/// One thing that happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct TraceEvent {
+    /// Since the server was ready.
+    pub(crate) at_ns: u64,
+    /// The device; none if it is about all.
+    pub(crate) device: Option<String>,
+    /// The file's path on the host, if it is about one that is still open.
+    pub(crate) file: Option<String>,
+    /// The client's address, if it is known.
+    pub(crate) client: Option<String>,
+    /// What.
+    #[serde(flatten)]
+    pub(crate) what: Happened,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Happened {
+    PauseBegins { wait: u64, cause: String },
+    PauseEnds { wait: u64, cause: String, ns: u64 },
+    SyncBegins { wait: u64 },
+    SyncEnds { wait: u64, ns: u64 },
+    Commit { ns: u64 },
+    Turn { reason: String, pages: u64, ns: u64 },
+    Submitted { operation: String, offset: u64, bytes: u64 },
+    Completed { operation: String, offset: u64, bytes: u64, ns: u64, error: Option<String> },
+    KnobChanged { knob: String, value: u64 },
+    DeviceAdded,
+    DeviceOver { over: bool },
+    DeviceFailing { error: Option<String> },
 }
 
 /// The NFS front end.

@@ -1,7 +1,7 @@
 //! A server that runs, as the control socket sees it.
 //!
-//! Owns: the report, setting knobs, draining, the names of files that are not written.
-//! Does not own: starting and stopping (`serve`), the socket (`control`).
+//! Owns: the report, setting knobs, draining, following what happens.
+//! Does not own: starting and stopping (`serve`), the socket (`control`), how single figures are told (`told`).
 //! Invariants: nothing here waits for a device but a drain, and that one reports progress.
 
 use std::collections::BTreeMap;
@@ -9,16 +9,18 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::counters::COUNTERS;
 use engine::settings::KnobError;
 use engine::{DeviceId, DeviceStatus, Engine, File, Platform};
 use frontend_nfs::Server;
-use platform_linux::{HostDevice, HostFile, LinuxPlatform, ServeHandle};
+use platform_linux::{HostDevice, LinuxPlatform, ServeHandle};
 use volume::Volume;
 
 use super::exports::Export;
+use super::told;
 use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
@@ -26,6 +28,15 @@ use crate::control::messages::{
 
 /// Between two reports of a drain's progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Most events of a trace in one reply.
+const EVENTS_A_LINE: usize = 1024;
+
+/// Between two looks for events.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Longest silence of a trace: a listener that has gone is noticed by that.
+const EVENTS_EVERY: Duration = Duration::from_secs(1);
 
 /// What the volume's devices are, for people. Filled as the volume meets them.
 #[derive(Default)]
@@ -119,10 +130,12 @@ impl Running {
     }
 
     fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
+        let waits = self.engine.waits(status.id).unwrap_or_default();
         DeviceGauges {
             name: status.name.clone(),
             described: self.devices.description(&status.name),
             dirty_bytes: status.dirty_bytes,
+            dirty_runs: status.dirty_runs,
             writeback_bytes: status.writeback_bytes,
             dirty_limit_bytes: status.dirty_limit_bytes,
             background_threshold_bytes: status.background_threshold_bytes,
@@ -135,6 +148,11 @@ impl Running {
             files_failed: status.files_failed,
             last_error: status.last_error.map(|error| error.to_string()),
             knobs: self.own_knobs(status.id),
+            pauses: status.pauses.iter().map(told::pause).collect(),
+            waits: told::times(&waits),
+            waiting: waits.waiting.iter().map(told::waiter).collect(),
+            waiting_more: waits.waiting_more,
+            clients: waits.clients.iter().map(told::client).collect(),
         }
     }
 
@@ -161,6 +179,47 @@ impl Running {
             let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
             format!("there is no device '{name}'; there are: {}", names.join(", "))
         })
+    }
+
+    /// Tells what happens until nobody listens any more, or the time is over.
+    fn trace(
+        &self,
+        device: Option<&str>,
+        lasting_ns: Option<u64>,
+        send: &mut dyn FnMut(Reply) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let only = match device.map(|name| self.device_named(name)).transpose() {
+            Ok(only) => only,
+            Err(reason) => return send(Reply::Refused { reason, wrong_use: true }),
+        };
+        let mut follower = self.engine.follow();
+        // Counted from the instant from which `uptime_ns` is.
+        let ready = self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()));
+        let mut names = Vec::new();
+        let began = Instant::now();
+        let (mut said_at, mut at_once) = (began, true);
+        loop {
+            let over = lasting_ns.is_some_and(|ns| nanos(began.elapsed()) >= ns);
+            let (traced, lost) = follower.take(EVENTS_A_LINE);
+            if traced.iter().filter_map(|traced| traced.device).any(|device| device.0 as usize >= names.len()) {
+                names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
+            }
+            let more = traced.len() == EVENTS_A_LINE;
+            let wanted =
+                traced.iter().filter(|traced| only.is_none() || traced.device.is_none() || traced.device == only);
+            let events: Vec<_> = wanted.map(|traced| told::event(traced, &names, ready)).collect();
+            if at_once || lost > 0 || !events.is_empty() || said_at.elapsed() >= EVENTS_EVERY {
+                send(Reply::Events { events, lost })?;
+                (said_at, at_once) = (Instant::now(), false);
+            }
+            if over {
+                return send(Reply::TraceEnded);
+            }
+            if !more {
+                let left = lasting_ns.map_or(LOOK_EVERY, |ns| Duration::from_nanos(ns).saturating_sub(began.elapsed()));
+                thread::sleep(left.min(LOOK_EVERY));
+            }
+        }
     }
 
     /// Writes everything that is dirty now; tells `progress` every tenth of a second, and goes on
@@ -227,10 +286,8 @@ impl Running {
     }
 }
 
-/// The path of a file on the host, as far as it has one.
 fn name(file: &File) -> String {
-    let path = file.backing().get::<HostFile>().and_then(HostFile::host_path);
-    path.map_or_else(|| "a file without a name".to_owned(), |path| path.display().to_string())
+    told::name(file.backing())
 }
 
 pub(crate) fn nanos(time: Duration) -> u64 {
@@ -255,6 +312,7 @@ impl Responder for Running {
                 heard?;
                 send(Reply::Drained(drained))
             }
+            Request::Trace { device, lasting_ns } => self.trace(device.as_deref(), lasting_ns, send),
         }
     }
 }

@@ -149,7 +149,7 @@ fn until(text: &str) -> Outcome<u64> {
 }
 
 /// A time such as `30s`, in nanoseconds; a bare number is seconds.
-pub(super) fn time(text: &str) -> Result<u64, String> {
+pub(crate) fn time(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, f64); 6] =
         [("ns", 1e-9), ("us", 1e-6), ("ms", 1e-3), ("min", 60.0), ("h", 3600.0), ("s", 1.0)];
     let trimmed = text.trim();

@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
 use super::lines;
-use crate::control::messages::{CacheGauges, DeviceGauges, NfsGauges, Report};
+use crate::control::messages::{
+    CacheGauges, ClientGauges, DeviceGauges, NfsGauges, PauseGauges, Report, TimeGauges, WaitGauges, WaiterGauges,
+};
 
 fn report(uptime_ns: u64) -> Report {
     Report {
@@ -23,6 +25,7 @@ fn report(uptime_ns: u64) -> Report {
             name: "sda1".into(),
             described: "USB".into(),
             dirty_bytes: 1 << 20,
+            dirty_runs: 3,
             writeback_bytes: 0,
             dirty_limit_bytes: 32 << 20,
             background_threshold_bytes: 3 << 20,
@@ -35,6 +38,11 @@ fn report(uptime_ns: u64) -> Report {
             files_failed: 0,
             last_error: None,
             knobs: BTreeMap::new(),
+            pauses: Vec::new(),
+            waits: WaitGauges::default(),
+            waiting: Vec::new(),
+            waiting_more: 0,
+            clients: Vec::new(),
         }],
         nfs: NfsGauges { connections: 1, ..NfsGauges::default() },
         counters: BTreeMap::new(),
@@ -62,7 +70,7 @@ fn rates_are_differences_over_the_time_between() {
     let text = lines(&before, &now);
     assert_eq!(
         text,
-        "sda1   24.9 MB/s write   dirty 1.00 MiB of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting\n\
+        "sda1   24.9 MB/s write   dirty 1.00 MiB (256 pages in 3 runs) of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting\n\
          cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
@@ -110,4 +118,56 @@ fn a_device_s_name_and_error_stay_in_their_line_and_control_nothing() {
     let text = lines(&report(0), &now);
     assert!(text.starts_with("a\\n\\u001b[31mü  ") && text.contains("(gone\\u202e\\n)"), "{text}");
     assert_eq!(text.lines().count(), 3);
+}
+
+fn client(address: &str, pause_ns: u64) -> ClientGauges {
+    ClientGauges { client: address.into(), waiting: 0, pauses: 1, pause_ns, syncs: 0, sync_ns: 0 }
+}
+
+#[test]
+fn waits_stand_below_their_device_and_each_says_what_it_is() {
+    let (mut before, mut now) = (report(0), report(500_000_000));
+    let times = TimeGauges {
+        count: 1204,
+        ns: 12_400_000_000,
+        p50_ns: 12_000_000,
+        p99_ns: 80_100_000,
+        p999_ns: 99,
+        max_ns: 102_000_000,
+    };
+    let device = &mut now.devices[0];
+    device.waits = WaitGauges { throttle: times, commit: TimeGauges { count: 1, ..times }, ..WaitGauges::default() };
+    device.pauses = vec![PauseGauges {
+        cause: "dirty rate".into(),
+        waiting: 1,
+        count: 2000,
+        ns: 12_400_000_000,
+        longest_ns: 100_000_000,
+    }];
+    device.waiting = vec![WaiterGauges {
+        file: "/srv/a\x1bb".into(),
+        client: Some("10.0.0.5".into()),
+        waits_for: "dirty rate".into(),
+        calls: 8,
+        ns: 2_100_000_000,
+    }];
+    device.waiting_more = 12;
+    before.devices[0].clients = vec![client("10.0.0.5", 1_000_000_000), client("10.0.0.6", 5)];
+    device.clients = vec![client("10.0.0.5", 1_400_000_000), client("10.0.0.6", 5), client("10.0.0.7", 500_000_000)];
+    let text = lines(&before, &now);
+    let rows: Vec<&str> = text.lines().skip(1).take(6).collect();
+    assert_eq!(
+        rows,
+        [
+            "         throttled writes waited: half up to 12.0 ms, 99 % up to 80.1 ms, longest 102 ms \
+             (1,204 writes since the start, 12.4 s together)",
+            "         because of: dirty rate (2,000 pauses, 12.4 s, longest 100 ms)",
+            "         COMMITs took: half up to 12.0 ms, 99 % up to 80.1 ms, longest 102 ms \
+             (1 COMMIT since the start, 12.4 s together)",
+            "         waiting for 2.10 s: /srv/a\\u001bb by 10.0.0.5, 8 calls (dirty rate)",
+            "         and 12 more are waiting",
+            "         waits of clients that ended in the last 500 ms: 10.0.0.7 500 ms, 10.0.0.5 400 ms",
+        ]
+    );
+    assert_eq!(text.lines().count(), 9);
 }

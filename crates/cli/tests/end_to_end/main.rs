@@ -7,6 +7,7 @@ mod callers;
 mod client;
 mod control;
 mod durability;
+mod explaining;
 mod full_disk;
 mod memory;
 mod protocol;

@@ -19,6 +19,7 @@ pub(crate) mod state;
 mod table;
 mod totals;
 mod usage;
+pub(crate) mod waits;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};

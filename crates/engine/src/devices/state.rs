@@ -16,6 +16,7 @@ use super::in_flight::InFlight;
 use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
 use super::ready::{Behind, Entry, Size};
 use super::usage::{Kind, Usage};
+use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
@@ -59,6 +60,8 @@ pub(crate) struct DeviceState {
     /// The policy says that the device is over.
     exceeded: AtomicBool,
     pub(crate) pauses: PauseTally,
+    /// Who waits, and how long such waits take.
+    pub(crate) waits: Waits,
     /// Those who wait for a write to end, to have its request.
     pub(crate) write_ended: WaitQueue,
     memory_short: AtomicBool,
@@ -126,6 +129,7 @@ impl DeviceState {
             memory,
             exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
+            waits: Waits::default(),
             write_ended: WaitQueue::new(),
             memory_short: AtomicBool::new(false),
             drains: AtomicU32::new(0),
@@ -233,10 +237,13 @@ impl DeviceState {
         self.exceeded.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_exceeded(&self, exceeded: bool) {
-        if exceeded != self.is_exceeded() {
+    /// Whether that is something else than before.
+    pub(crate) fn set_exceeded(&self, exceeded: bool) -> bool {
+        let changes = exceeded != self.is_exceeded();
+        if changes {
             self.exceeded.store(exceeded, Ordering::Relaxed);
         }
+        changes
     }
 
     /// The file has become dirty: it is kept until clean. Call with the file's lock held.
@@ -495,12 +502,19 @@ impl DeviceState {
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
     /// device's room learn it instead of waiting for what may never come.
     /// `known`: the file's write before failed too, which says nothing new of the device.
-    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) {
-        lock(&self.usage).note_write(result, known);
+    /// Whether that began or ended [`DeviceState::keeps_failing`].
+    pub(crate) fn note_write(&self, result: Result<u64, DeviceError>, known: bool) -> bool {
+        let changes = {
+            let mut usage = lock(&self.usage);
+            let before = usage.keeps_failing().is_some();
+            usage.note_write(result, known);
+            usage.keeps_failing().is_some() != before
+        };
         if let (Err(error), false) = (result, known) {
             // Those who wait look whether it is their file, or the device.
             self.admission.fail(error);
         }
+        changes
     }
 
     /// The error to tell those who would have to wait for room, if the device keeps failing.
@@ -539,6 +553,7 @@ impl DeviceState {
             id: self.id,
             name: self.name.clone(),
             dirty_bytes: dirty_pages * PAGE_BYTES,
+            dirty_runs: self.admission.runs(),
             writeback_bytes: self.writeback_pages.load(Ordering::Relaxed) * PAGE_BYTES,
             dirty_limit_bytes: bytes_of(limits.dirty),
             written_bytes: usage.written_bytes,
@@ -589,6 +604,8 @@ pub struct DeviceStatus {
     pub name: String,
     /// Bytes not yet written, those being written included.
     pub dirty_bytes: u64,
+    /// In how many runs: dirty pages that follow each other in a file, and requests in flight that continue none.
+    pub dirty_runs: u64,
     /// Bytes being written.
     pub writeback_bytes: u64,
     /// Dirty bytes above which writers to this device wait.

@@ -25,6 +25,7 @@ use crate::policy::{Completed, Direction};
 use crate::rare::Rare;
 use crate::reclaim::Spare;
 use crate::request::{Completion, Operation, Request};
+use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Changed, lock};
 
@@ -165,9 +166,11 @@ impl<P: Platform> Reading<P> {
     fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Pieces) {
         self.base.local().count(Counter::ReadRequests, 1);
         let len = pieces.len() * FRAME_BYTES;
-        file.device.request_begins(Kind::Read, len as u64, self.base.now());
+        let now = self.base.now();
+        file.device.request_begins(Kind::Read, len as u64, now);
         self.base.local().count(Counter::PageIn, len as u64);
         let memory = FrameMemory::new(Arc::clone(&self.base.cache.frames), pieces);
+        self.base.trace_file(now, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
     }
 
@@ -249,12 +252,14 @@ impl<P: Platform> Reading<P> {
         answer.wait().await.map_err(Error::Device)
     }
 
-    fn read_ended(&self, file: &Arc<FileInner>, sent: Sent, result: Result<(), DeviceError>) {
+    fn read_ended(&self, file: &Arc<FileInner>, operation: Operation, sent: Sent, result: Result<(), DeviceError>) {
         if result.is_err() {
             self.base.local().count(Counter::ReadErrors, 1);
         }
         let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
         file.device.request_ends(Kind::Read, bytes, result.is_ok(), now);
+        let ns = now.since(sent.at);
+        self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
         if self.base.devices.policy.needs().reads {
             let done = sent.ended(result.is_ok(), now);
             self.base.ask(&file.device, |policy, view, own, shared| {
@@ -325,7 +330,7 @@ struct FillEnds<P: Platform> {
 }
 
 impl<P: Platform> Completion for FillEnds<P> {
-    fn completed(self: Box<Self>, _: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let (reading, file) = (&self.reading, &self.file);
         let cache = &reading.base.cache;
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
@@ -360,7 +365,7 @@ impl<P: Platform> Completion for FillEnds<P> {
             answer.give(result);
         }
         cache.rare_wake();
-        reading.read_ended(file, self.sent, result);
+        reading.read_ended(file, operation, self.sent, result);
     }
 }
 
@@ -376,7 +381,7 @@ struct MergeEnds<P: Platform> {
 }
 
 impl<P: Platform> Completion for MergeEnds<P> {
-    fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+    fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let (reading, file, frame) = (&self.reading, &self.file, self.frame);
         let cache = &reading.base.cache;
         {
@@ -404,6 +409,6 @@ impl<P: Platform> Completion for MergeEnds<P> {
         cache.free_frame(self.side);
         cache.page_queue(frame).wake_all();
         self.answer.give(result);
-        reading.read_ended(file, self.sent, result);
+        reading.read_ended(file, operation, self.sent, result);
     }
 }

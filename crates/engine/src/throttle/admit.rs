@@ -12,15 +12,15 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::pause::NotedPause;
+use super::pause::{NotedPause, Paying};
 use crate::base::Base;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
-use crate::devices::state::DeviceState;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, Asked, Dirtied, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
+use crate::trace::Event;
 use crate::wait::either;
 use crate::writeback::Writeback;
 
@@ -78,11 +78,12 @@ impl<P: Platform> Throttle<P> {
     ///
     /// # Errors
     /// When it would have to wait for a device, or a file, that keeps failing.
-    pub(crate) async fn charge(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+    pub(crate) async fn charge(&self, payer: &Paying<'_>, pages: u64) -> Result<Charge, Error> {
+        let file = payer.file;
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
             let enters = self.enters_unasked(file, pages)
-                || match self.ask(file, pages).await? {
+                || match self.ask(payer, pages).await? {
                     Follows::Queues => false,
                     Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, pages),
                 };
@@ -90,7 +91,7 @@ impl<P: Platform> Throttle<P> {
                 return Ok(Charge::granted(&file.device, pages));
             }
         }
-        self.queue(file, pages).await
+        self.queue(payer, pages).await
     }
 
     /// Charges pages of a payer that has not used up its allowance, if its device has room and nobody waits for it.
@@ -105,12 +106,12 @@ impl<P: Platform> Throttle<P> {
     ///
     /// # Errors
     /// As [`Throttle::charge`].
-    pub(crate) async fn balance(&self, file: &Arc<FileInner>, dirtied: &Dirtied) -> Result<(), Error> {
-        let policy = &self.base.devices.policy;
+    pub(crate) async fn balance(&self, payer: &Paying<'_>, dirtied: &Dirtied) -> Result<(), Error> {
+        let (policy, file) = (&self.base.devices.policy, payer.file);
         match policy.needs().asked {
             Asked::Before if dirtied.pages > 0 => file.payer.owes(policy, self.machine_size(), dirtied),
             Asked::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
-                self.ask(file, 0).await?;
+                self.ask(payer, 0).await?;
             }
             _ => {}
         }
@@ -118,7 +119,8 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Waits until pages fit in the device's admission queue.
-    async fn queue(&self, file: &Arc<FileInner>, pages: u64) -> Result<Charge, Error> {
+    async fn queue(&self, payer: &Paying<'_>, pages: u64) -> Result<Charge, Error> {
+        let file = payer.file;
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
             failing::admit(devices, file, pages).await?;
@@ -129,7 +131,7 @@ impl<P: Platform> Throttle<P> {
                 return Err(error.into());
             }
             let cause = device.admission.cause(pages);
-            let _noted = NotedPause::begins(&*self.base.platform, device, cause, u64::MAX);
+            let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
             let waits = devices.totals.waits();
             let mut take = pin!(device.admission.take(pages));
             let granted = poll_fn(|cx| {
@@ -152,7 +154,8 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Asks about the payer, that wants to dirty so many pages, until it may go on or has to queue.
-    async fn ask(&self, file: &Arc<FileInner>, wanted: u64) -> Result<Follows, Error> {
+    async fn ask(&self, payer: &Paying<'_>, wanted: u64) -> Result<Follows, Error> {
+        let file = payer.file;
         self.base.local().count(Counter::BalanceCalls, 1);
         let device = &file.device;
         let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };
@@ -169,25 +172,25 @@ impl<P: Platform> Throttle<P> {
             if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
-            match self.carry_out(device, admission, &mut so_far).await {
+            match self.carry_out(payer, admission, &mut so_far).await {
                 Follows::AskAgain => {}
                 follows => return Ok(follows),
             }
         }
     }
 
-    async fn carry_out(&self, device: &Arc<DeviceState>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
+    async fn carry_out(&self, payer: &Paying<'_>, admission: Admission, so_far: &mut PayerCounts) -> Follows {
         match admission {
             Admission::Enter => Follows::GoesOn,
             Admission::Wait => Follows::Queues,
             Admission::WriteBack { pages } => {
-                so_far.written_last = self.writeback.write_back(device, pages).await;
+                so_far.written_last = self.writeback.write_back(&payer.file.device, pages).await;
                 so_far.written += so_far.written_last;
                 self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
                 Follows::AskAgain
             }
             Admission::Pause(pause) => {
-                self.pause(device, pause).await;
+                self.pause(payer, pause).await;
                 if pause.then == Then::Return { Follows::GoesOn } else { Follows::AskAgain }
             }
         }
@@ -217,7 +220,9 @@ impl<P: Platform> Throttle<P> {
             let (name, max) = (policy.name(), policy.pause_ns_max());
             assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);
         }
-        device.set_exceeded(pace.exceeded);
+        if device.set_exceeded(pace.exceeded) {
+            self.base.trace_device(Some(device.id), || Event::DeviceOver { over: pace.exceeded });
+        }
         let (reads, local) = (view.reads(), self.base.local());
         local.count(Counter::BalancePasses, 1);
         local.count(Counter::BalanceGlobalReads, reads.global);
@@ -227,8 +232,8 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Waits as the policy says, and notes it.
-    async fn pause(&self, device: &DeviceState, pause: Pause) {
-        let noted = NotedPause::begins(&*self.base.platform, device, pause.cause, pause.ns);
+    async fn pause(&self, payer: &Paying<'_>, pause: Pause) {
+        let noted = NotedPause::begins(&self.base, payer, pause.cause, pause.ns);
         let mut ends = pin!(self.base.sleep_until(noted.began.after(pause.ns)));
         match pause.woken_by {
             WokenBy::Time => ends.await,

@@ -9,3 +9,4 @@ mod admit;
 mod pause;
 
 pub(crate) use admit::Throttle;
+pub(crate) use pause::Paying;

@@ -1,35 +1,83 @@
-//! A writer's pause, noted from its beginning to its end.
+//! Who pays in a write call, and its pauses, each noted from its beginning to its end.
 //!
-//! Owns: what a pause is noted as. Does not own: the tally (`policy::pauses`), the waiting.
-//! Invariants: noted once, when it ends or its writer goes away.
+//! Owns: what a pause is noted as, the sum of a call's pauses.
+//! Does not own: where that is kept (`policy::pauses`, `devices::waits`, `trace`), the waiting.
+//! Invariants: a pause is noted once, when it ends or its writer goes away; a call's sum when the call does.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::base::Base;
+use crate::client::Client;
 use crate::counters::Counter;
-use crate::devices::state::DeviceState;
+use crate::devices::file::FileInner;
+use crate::devices::waits::WaitsFor;
 use crate::platform::{Nanos, Platform};
 use crate::policy::PauseCause;
+use crate::trace::Event;
+
+/// The one who pays for what a write call dirties: an open file, for a client if one is known.
+pub(crate) struct Paying<'a> {
+    pub(crate) file: &'a Arc<FileInner>,
+    pub(crate) client: Option<&'a Client>,
+    /// When the call began to wait; the end of time if it never did.
+    since_ns: AtomicU64,
+    /// The sum of its pauses.
+    waited_ns: AtomicU64,
+}
+
+impl<'a> Paying<'a> {
+    pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
+        Self { file, client, since_ns: AtomicU64::new(u64::MAX), waited_ns: AtomicU64::new(0) }
+    }
+
+    /// It waits now; returns since when, its earlier pauses included.
+    fn waits(&self, now: Nanos) -> Nanos {
+        Nanos(self.since_ns.fetch_min(now.0, Ordering::Relaxed).min(now.0))
+    }
+}
+
+impl Drop for Paying<'_> {
+    fn drop(&mut self) {
+        let waited_ns = *self.waited_ns.get_mut();
+        if waited_ns > 0 {
+            self.file.device.waits.throttle.note(waited_ns);
+        }
+    }
+}
 
 /// A pause under way.
 pub(super) struct NotedPause<'a, P: Platform> {
-    platform: &'a P,
-    device: &'a DeviceState,
+    base: &'a Base<P>,
+    payer: &'a Paying<'a>,
     cause: PauseCause,
     asked_ns: u64,
     pub(super) began: Nanos,
+    wait: u64,
 }
 
 impl<'a, P: Platform> NotedPause<'a, P> {
     /// It is to last `asked_ns` at most.
-    pub(super) fn begins(platform: &'a P, device: &'a DeviceState, cause: PauseCause, asked_ns: u64) -> Self {
-        platform.local().count(Counter::ThrottlePauses, 1);
-        device.pauses.begins(cause);
-        Self { platform, device, cause, asked_ns, began: platform.now() }
+    pub(super) fn begins(base: &'a Base<P>, payer: &'a Paying<'a>, cause: PauseCause, asked_ns: u64) -> Self {
+        let (file, client, began) = (payer.file, payer.client, base.now());
+        base.local().count(Counter::ThrottlePauses, 1);
+        file.device.pauses.begins(cause);
+        let since = payer.waits(began);
+        let wait = file.device.waits.begins(Arc::downgrade(file), client, WaitsFor::Pause(cause), since);
+        base.trace_file(began, file, client, || Event::PauseBegins { wait, cause });
+        Self { base, payer, cause, asked_ns, began, wait }
     }
 }
 
 impl<P: Platform> Drop for NotedPause<'_, P> {
     fn drop(&mut self) {
-        let ns = self.platform.now().since(self.began);
-        self.platform.local().count(Counter::ThrottleNs, ns);
-        self.device.pauses.ends(self.cause, ns, self.asked_ns);
+        let Self { base, payer, cause, wait, .. } = *self;
+        let now = base.now();
+        let (device, ns) = (&payer.file.device, now.since(self.began));
+        base.local().count(Counter::ThrottleNs, ns);
+        device.pauses.ends(cause, ns, self.asked_ns);
+        device.waits.ends(wait, now, ns);
+        payer.waited_ns.fetch_add(ns, Ordering::Relaxed);
+        base.trace_file(now, payer.file, payer.client, || Event::PauseEnds { wait, cause, ns });
     }
 }

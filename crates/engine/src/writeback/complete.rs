@@ -24,6 +24,7 @@ use crate::platform::{Nanos, Platform};
 use crate::policy::{Completed, Direction};
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
+use crate::trace::Event;
 use crate::units::millis_ns;
 use crate::wait::{Changed, lock};
 
@@ -48,6 +49,8 @@ impl<P: Platform> Completion for WriteEnds<P> {
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         let bytes = if let Operation::Write { len, .. } = operation { u64::from(len) } else { 0 };
         let (ended, kept) = self.end_pages(operation, pieces, result, now);
+        let ns = now.since(self.submitted);
+        base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.count(&ended, result);
         self.note_failures(&ended, result.map(|()| bytes), now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
@@ -146,7 +149,9 @@ impl<P: Platform> WriteEnds<P> {
     /// What the failures of the file, or their end, mean for those who wait for the device's room.
     fn note_failures(&self, ended: &Ended, result: Result<u64, DeviceError>, now: Nanos) {
         let (base, device, (before, tries)) = (&self.writeback.base, &self.file.device, ended.tries);
-        device.note_write(result, before > 0);
+        if device.note_write(result, before > 0) {
+            base.trace_device(Some(device.id), || Event::DeviceFailing { error: result.err() });
+        }
         if let (Err(error), true) = (result, before < failing::TRIES && tries >= failing::TRIES) {
             // Writers of the file that wait for room are told; others go on waiting.
             device.admission.fail(error);

@@ -15,9 +15,10 @@ use crate::devices::file::FileInner;
 use crate::devices::state::DeviceState;
 use crate::error::DeviceError;
 use crate::memory::FrameMemory;
-use crate::platform::Platform;
+use crate::platform::{Nanos, Platform};
 use crate::request::{Completion, Operation, Request};
 use crate::settings::Knob;
+use crate::trace::Event;
 use crate::wait::{Answer, lock};
 
 /// How many requests a waiter may still take as one who has waited.
@@ -86,14 +87,17 @@ impl<P: Platform> Writeback<P> {
         let (writeback, submitted) = (Arc::clone(self), now);
         let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket };
         let operation = Operation::Write { offset, len };
+        self.base.trace_file(now, file, None, || Event::Submitted { operation });
         device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
     }
 
     /// Carries out an operation without data and waits for it.
     pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
         let answer = Answer::new();
-        let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: Arc::clone(&answer) };
-        file.device.request_begins(Kind::Other, 0, self.base.now());
+        let (answering, submitted) = (Arc::clone(&answer), self.base.now());
+        let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
+        file.device.request_begins(Kind::Other, 0, submitted);
+        self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, None));
         answer.wait().await
     }
@@ -140,11 +144,16 @@ struct CallEnds<P: Platform> {
     writeback: Arc<Writeback<P>>,
     file: Arc<FileInner>,
     answer: Arc<Answer<Result<(), DeviceError>>>,
+    submitted: Nanos,
 }
 
 impl<P: Platform> Completion for CallEnds<P> {
-    fn completed(self: Box<Self>, _: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        self.file.device.request_ends(Kind::Other, 0, result.is_ok(), self.writeback.base.now());
+    fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let base = &self.writeback.base;
+        let now = base.now();
+        self.file.device.request_ends(Kind::Other, 0, result.is_ok(), now);
+        let ns = now.since(self.submitted);
+        base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.answer.give(result);
     }
 }

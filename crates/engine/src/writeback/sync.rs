@@ -11,14 +11,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::Writeback;
+use crate::base::Base;
 use crate::cache::nodes::Tag;
+use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState, SyncRound};
+use crate::devices::waits::WaitsFor;
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
-use crate::platform::Platform;
+use crate::platform::{Nanos, Platform};
 use crate::request::Operation;
+use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, lock};
 
@@ -31,15 +35,17 @@ impl<P: Platform> Writeback<P> {
     ///
     /// Waits for the device. An error means that something written to the file, in the range or not,
     /// is not durable yet; it stays dirty and is tried again, and every sync says so until it is.
-    pub(crate) async fn sync(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+    pub(crate) async fn sync(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        client: Option<&Client>,
+        range: Range<u64>,
+    ) -> Result<(), Error> {
         let Some(answer) = self.join_round(file, range) else {
             return Ok(());
         };
-        self.base.local().count(Counter::SyncCalls, 1);
-        let began = self.base.now();
-        let result = answer.wait().await;
-        self.base.local().count(Counter::SyncNs, self.base.now().since(began));
-        result
+        let _noted = NotedSync::begins(&self.base, file, client);
+        answer.wait().await
     }
 
     /// The answer to wait for, or nothing if all is durable.
@@ -137,7 +143,9 @@ impl<P: Platform> Writeback<P> {
         }
         self.base.local().count(Counter::SyncRequests, 1);
         let result = self.call(file, Operation::Sync).await;
-        file.device.note_write(result.map(|()| 0), false);
+        if file.device.note_write(result.map(|()| 0), false) {
+            self.base.trace_device(Some(file.device.id), || Event::DeviceFailing { error: result.err() });
+        }
         let kept = {
             let mut state = lock(&file.state);
             match result {
@@ -224,6 +232,36 @@ impl<P: Platform> Writeback<P> {
             file.note_dirtied(state, || self.base.now());
             force_charge(&file.device, 1);
         }
+    }
+}
+
+/// A caller of sync that waits, noted until it waits no more or has gone away.
+struct NotedSync<'a, P: Platform> {
+    base: &'a Base<P>,
+    file: &'a Arc<FileInner>,
+    client: Option<&'a Client>,
+    began: Nanos,
+    wait: u64,
+}
+
+impl<'a, P: Platform> NotedSync<'a, P> {
+    fn begins(base: &'a Base<P>, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
+        base.local().count(Counter::SyncCalls, 1);
+        let began = base.now();
+        let wait = file.device.waits.begins(Arc::downgrade(file), client, WaitsFor::Sync, began);
+        base.trace_file(began, file, client, || Event::SyncBegins { wait });
+        Self { base, file, client, began, wait }
+    }
+}
+
+impl<P: Platform> Drop for NotedSync<'_, P> {
+    fn drop(&mut self) {
+        let Self { base, file, client, began, wait } = *self;
+        let now = base.now();
+        let ns = now.since(began);
+        base.local().count(Counter::SyncNs, ns);
+        file.device.waits.ends(wait, now, ns);
+        base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
     }
 }
 

@@ -18,6 +18,7 @@ use crate::devices::file::{FileInner, FileState, PutBack};
 use crate::devices::state::{DeviceId, DeviceState};
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
+use crate::trace::{Event, TurnReason};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
@@ -49,6 +50,16 @@ pub(crate) enum Step {
     Ended,
 }
 
+/// As the trace has it.
+fn reason_of(reason: FlushReason) -> TurnReason {
+    match reason {
+        FlushReason::Sync => TurnReason::Sync,
+        FlushReason::Retry => TurnReason::Retry,
+        FlushReason::Background | FlushReason::Largest => TurnReason::Background,
+        FlushReason::Expired { .. } | FlushReason::Oldest { .. } => TurnReason::Expired,
+    }
+}
+
 /// What a file's last step left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Left {
@@ -69,6 +80,8 @@ pub struct Taken {
     reason: FlushReason,
     left: Left,
     taken_at: Nanos,
+    /// Pages on their way to the device.
+    pages: u64,
     batch: Batch,
 }
 
@@ -200,6 +213,7 @@ impl<P: Platform> Writeback<P> {
             reason,
             left: Left::More,
             taken_at: self.base.now(),
+            pages: 0,
             batch: Batch::default(),
         })
     }
@@ -242,6 +256,7 @@ impl<P: Platform> Writeback<P> {
             Some(Claim::Run(run)) => {
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
+                taken.pages += pages;
                 self.submit_write(&file, run, for_sync);
                 self.base.platform.between_requests().await;
                 return Step::Wrote { pages, bytes };
@@ -256,7 +271,12 @@ impl<P: Platform> Writeback<P> {
 
     /// Ends the file's turn.
     pub(crate) fn put_back(&self, mut taken: Taken, how: PutBack) {
-        taken.close(self.base.now(), how);
+        let now = self.base.now();
+        if let Some(file) = &taken.open {
+            let (reason, pages, ns) = (reason_of(taken.reason), taken.pages, now.since(taken.taken_at));
+            self.base.trace_file(now, file, None, || Event::Turn { reason, pages, ns });
+        }
+        taken.close(now, how);
     }
 
     /// Writes up to so many pages of the device in a writer's place, waiting for requests; returns

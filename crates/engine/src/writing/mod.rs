@@ -14,6 +14,7 @@ use std::sync::Arc;
 use self::page::Means;
 use crate::base::Base;
 use crate::cache::hit::InPage;
+use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::error::Error;
@@ -21,7 +22,7 @@ use crate::platform::Platform;
 use crate::rare::Rare;
 use crate::reading::Reading;
 use crate::reclaim::{Reclaim, Spare};
-use crate::throttle::Throttle;
+use crate::throttle::{Paying, Throttle};
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 use crate::writeback::Writeback;
@@ -116,14 +117,21 @@ impl<P: Platform> Writing<P> {
     }
 
     /// [`Engine::write`](crate::Engine::write).
-    pub(crate) async fn write(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<(), Error> {
+    pub(crate) async fn write(
+        &self,
+        file: &Arc<FileInner>,
+        client: Option<&Client>,
+        offset: u64,
+        from: &[u8],
+    ) -> Result<(), Error> {
         check_range(file, offset, from.len())?;
+        let payer = Paying::new(file, client);
         let mut done = 0;
         while done < from.len() {
             done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);
             if done < from.len() {
                 let piece = &from[done..from.len().min(done + self.piece_bytes(file))];
-                done += self.write_piece(file, offset + done as u64, piece).await?;
+                done += self.write_piece(&payer, offset + done as u64, piece).await?;
             }
         }
         Ok(())
@@ -135,11 +143,12 @@ impl<P: Platform> Writing<P> {
     }
 
     /// Writes at least one byte of the piece; returns how many.
-    async fn write_piece(&self, file: &Arc<FileInner>, offset: u64, from: &[u8]) -> Result<usize, Error> {
+    async fn write_piece(&self, payer: &Paying<'_>, offset: u64, from: &[u8]) -> Result<usize, Error> {
+        let file = payer.file;
         let range = offset..offset + from.len() as u64;
         let pages = FileInner::pages_of(&range);
         let count = pages.end - pages.start;
-        let mut charge = self.throttle.charge(file, count).await?;
+        let mut charge = self.throttle.charge(payer, count).await?;
         self.reserve_space(file, &range).await?;
         let (mut done, mut frames_min, mut brought) = (0, 0, false);
         loop {
@@ -180,7 +189,7 @@ impl<P: Platform> Writing<P> {
         let dirtied = charge.spent();
         drop(charge);
         file.device.wake_flusher_if_over();
-        self.throttle.balance(file, &dirtied).await?;
+        self.throttle.balance(payer, &dirtied).await?;
         Ok(done)
     }
 

@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use volume::{Consistency, FILE_BYTES_MAX, Inode, Kind, Outcome, Platform, ReadResult, Volume};
+use volume::{Client, Consistency, FILE_BYTES_MAX, Inode, Kind, Outcome, Platform, ReadResult, Volume};
 
 use super::{attributes_now, check_regular, consistency_now, resolve};
 use crate::arguments::{Extent, Stability};
@@ -153,6 +153,7 @@ async fn read_nothing<P: Platform>(
 
 pub(super) async fn write<P: Platform>(
     volume: Arc<Volume<P>>,
+    client: Client,
     mut draft: Draft,
     extent: Extent,
     stability: Stability,
@@ -177,7 +178,7 @@ pub(super) async fn write<P: Platform>(
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
         Ok(()) if count == 0 => (Status::Ok, Consistency::default()),
-        Ok(()) => write_and_sync(volume, &inode, extent.offset, stability, data).await,
+        Ok(()) => write_and_sync(volume, &client, &inode, extent.offset, (stability, data)).await,
     };
     let consistency = consistency_now(volume, &inode, consistency).await;
     let writer = draft.status(status);
@@ -190,26 +191,31 @@ pub(super) async fn write<P: Platform>(
 
 async fn write_and_sync<P: Platform>(
     volume: &Volume<P>,
+    client: &Client,
     inode: &Arc<Inode<P>>,
     offset: u64,
-    stability: Stability,
-    data: Bytes,
+    (stability, data): (Stability, Bytes),
 ) -> (Status, Consistency) {
     let count = data.len() as u64;
     // Of the moment of the write: others may write while it is made durable, and who finds their change
     // between its own before and after does not look for it.
-    let Outcome { result, consistency } = volume.write(inode, offset, data).await;
+    let Outcome { result, consistency } = volume.write_for(Some(client), inode, offset, data).await;
     if let Err(error) = result {
         return (error.into(), consistency);
     }
     if stability == Stability::Unstable {
         return (Status::Ok, consistency);
     }
-    let synced = volume.sync(inode, offset, count).await;
+    let synced = volume.sync_for(Some(client), inode, offset, count).await;
     (synced.result.map_or_else(Status::from, |()| Status::Ok), consistency)
 }
 
-pub(super) async fn commit<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, extent: Extent) -> Reply {
+pub(super) async fn commit<P: Platform>(
+    volume: Arc<Volume<P>>,
+    client: Client,
+    mut draft: Draft,
+    extent: Extent,
+) -> Reply {
     let volume = &*volume;
     let inode = match resolve(volume, &extent.object).await {
         Ok(inode) => inode,
@@ -221,7 +227,7 @@ pub(super) async fn commit<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft
         Ok(()) if extent.offset >= FILE_BYTES_MAX => (Status::Ok, Consistency::default()),
         Ok(()) => {
             let len = u64::from(extent.count).min(FILE_BYTES_MAX - extent.offset);
-            let outcome = volume.sync(&inode, extent.offset, len).await;
+            let outcome = volume.commit(Some(&client), &inode, extent.offset, len).await;
             (outcome.result.map_or_else(Status::from, |()| Status::Ok), outcome.consistency)
         }
     };

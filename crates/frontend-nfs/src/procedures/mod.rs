@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use volume::{Attributes, Consistency, Inode, Kind, Platform, Volume};
+use volume::{Attributes, Client, Consistency, Inode, Kind, Platform, Volume};
 
 use crate::arguments::{Arguments, Handle};
 use crate::reply::{Draft, Reply};
@@ -27,8 +27,8 @@ pub(crate) use names::try_lookup;
 /// A call that runs; dropping it gives it up.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// Starts a call. Nothing happens until it is polled.
-pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, call: Arguments) -> Running {
+/// Starts a call of a client. Nothing happens until it is polled.
+pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, client: Client, draft: Draft, call: Arguments) -> Running {
     match call {
         Arguments::Null => Box::pin(std::future::ready(draft.finish())),
         Arguments::GetAttributes { object } => Box::pin(attributes::get(volume, draft, object)),
@@ -39,7 +39,9 @@ pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, call: Arg
         Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, draft, object, wanted)),
         Arguments::ReadLink { object } => Box::pin(names::read_link(volume, draft, object)),
         Arguments::Read(extent) => Box::pin(data::read(volume, draft, extent)),
-        Arguments::Write { extent, stability, data } => Box::pin(data::write(volume, draft, extent, stability, data)),
+        Arguments::Write { extent, stability, data } => {
+            Box::pin(data::write(volume, client, draft, extent, stability, data))
+        }
         Arguments::Create { place, creation } => Box::pin(names::create(volume, draft, place, creation)),
         Arguments::MakeDirectory { place, change } => Box::pin(names::make_directory(volume, draft, place, change)),
         Arguments::Symlink { place, change, target } => Box::pin(names::symlink(volume, draft, place, change, target)),
@@ -52,7 +54,7 @@ pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, call: Arg
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(volume, draft, object)),
         Arguments::FileSystemInformation { object } => Box::pin(attributes::information(volume, draft, object)),
         Arguments::PathLimits { object } => Box::pin(attributes::path_limits(volume, draft, object)),
-        Arguments::Commit(extent) => Box::pin(data::commit(volume, draft, extent)),
+        Arguments::Commit(extent) => Box::pin(data::commit(volume, client, draft, extent)),
     }
 }
 

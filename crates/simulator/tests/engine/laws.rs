@@ -121,6 +121,22 @@ fn a_law_is_asked_when_the_allowance_is_used_up_and_its_pauses_are_kept_and_coun
 }
 
 #[test]
+fn a_call_that_is_paused_again_and_again_has_waited_since_its_first_pause_and_is_one_wait() {
+    let pause = Pause { ns: 5 * MILLISECOND, cause: PauseCause::Rate, woken_by: WokenBy::Time, then: Then::Return };
+    let lab = lab(10, Admission::Pause(pause), 1024, 1);
+    let (file, here) = (lab.file(0, 0, 0), Arc::clone(&lab.here));
+    let ended = lab.beside(async move { here.write(&file, 0, 100 * PAGE, 1).await.unwrap() });
+    let waits = || lab.here.engine.waits(lab.here.devices[0]).unwrap();
+    lab.run(lab.here.sleep(27 * MILLISECOND));
+    let one = waits().waiting[0].clone();
+    assert!((26 * MILLISECOND..28 * MILLISECOND).contains(&one.ns), "{} ns in the sixth pause", one.ns);
+    lab.run(lab.here.sleep(SECOND));
+    assert!(ended.load(Ordering::Relaxed));
+    let (throttle, pauses) = (waits().throttle, waits().pause);
+    assert_eq!((throttle.count, throttle.max_ns, pauses.count), (1, 50 * MILLISECOND, 10));
+}
+
+#[test]
 fn a_write_that_is_not_due_looks_at_nothing_that_devices_share() {
     let law = lab(1 << 40, Admission::Enter, 16_384, 2);
     let parts = Lab::with_policies(1, 16_384, &vec![DiskOptions::default(); 2], &[], Policies::default());

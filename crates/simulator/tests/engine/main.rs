@@ -8,6 +8,7 @@ mod budget;
 mod device_time;
 mod dirty_limits;
 mod errors;
+mod explained;
 mod flushing;
 mod lab;
 mod laws;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
+use engine::{Client, Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
@@ -118,14 +118,31 @@ impl<P: Platform> Volume<P> {
     /// Writes all of `data`, or fails (a beginning may have been written). Waits where the device has
     /// too much unwritten. Not durable: see [`Volume::sync`].
     pub async fn write(&self, inode: &Arc<Inode<P>>, offset: u64, data: Bytes) -> Outcome<()> {
-        match self.write_bytes(inode, offset, &data).await {
+        self.write_for(None, inode, offset, data).await
+    }
+
+    /// [`Volume::write`] for a client, as [`Engine::write_for`](engine::Engine::write_for) has it.
+    pub async fn write_for(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: Bytes,
+    ) -> Outcome<()> {
+        match self.write_bytes(client, inode, offset, &data).await {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
             // A beginning may have been written: then the times tell, in what is before already.
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
         }
     }
 
-    async fn write_bytes(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Result<Consistency, VolumeError> {
+    async fn write_bytes(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        data: &[u8],
+    ) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
         inode.used_now();
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
@@ -143,7 +160,7 @@ impl<P: Platform> Volume<P> {
         };
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let writing = Writing::begin(self, inode, file, offset..end);
-        self.engine.write(file, offset, data).await?;
+        self.engine.write_for(client, file, offset, data).await?;
         let written = writing.ended();
         Ok(taken.map_or(written, |taken| taken.then(written)))
     }

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use engine::Platform;
+use engine::{Client, Engine, File, Nanos, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
@@ -23,7 +23,12 @@ impl<P: Platform> Volume<P> {
     /// not made durable: after a crash of the host it may be that of the writing back. After the end of
     /// the server alone it is no earlier than what clients were told of what they had synced.
     pub async fn sync(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
-        let result = self.sync_bytes(inode, offset, len).await;
+        self.sync_for(None, inode, offset, len).await
+    }
+
+    /// [`Volume::sync`] for a client, as [`Engine::sync_for`](engine::Engine::sync_for) has it.
+    pub async fn sync_for(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
+        let result = self.sync_bytes(client, inode, offset, len).await;
         if result.is_ok() && inode.awaits_settling() {
             // Where that cannot be now, it is tried again later.
             self.settle(inode).await;
@@ -31,7 +36,21 @@ impl<P: Platform> Volume<P> {
         Outcome { result, consistency: inode.unchanged() }
     }
 
-    async fn sync_bytes(&self, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Result<(), VolumeError> {
+    /// [`Volume::sync_for`] because the client asked for it: how long that took is told as a COMMIT, unless nothing
+    /// can have been written.
+    pub async fn commit(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
+        let engine = &self.engine;
+        let _noted = inode.writable_file().map(|file| NotedCommit { engine, client, file, began: self.now() });
+        self.sync_for(client, inode, offset, len).await
+    }
+
+    async fn sync_bytes(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), VolumeError> {
         if inode.is_removed() {
             return Err(VolumeError::Stale);
         }
@@ -46,7 +65,7 @@ impl<P: Platform> Volume<P> {
         };
         let end = if len == 0 { u64::MAX } else { offset.saturating_add(len) };
         let changes = inode.changes.load(Ordering::Acquire);
-        self.engine.sync(file, offset..end).await?;
+        self.engine.sync_for(client, file, offset..end).await?;
         if offset == 0 && end >= file.size() {
             inode.flushed(changes);
         }
@@ -74,9 +93,23 @@ impl<P: Platform> Volume<P> {
     /// False if it cannot be now.
     pub(crate) async fn clean(&self, inode: &Arc<Inode<P>>) -> bool {
         let synced = match inode.writable_file() {
-            Some(_) => self.sync_bytes(inode, 0, 0).await.is_ok(),
+            Some(_) => self.sync_bytes(None, inode, 0, 0).await.is_ok(),
             None => true,
         };
         synced && self.settle(inode).await
+    }
+}
+
+/// A COMMIT under way, told when it is over or its caller has gone away.
+struct NotedCommit<'a, P: Platform> {
+    engine: &'a Engine<P>,
+    client: Option<&'a Client>,
+    file: &'a File,
+    began: Nanos,
+}
+
+impl<P: Platform> Drop for NotedCommit<'_, P> {
+    fn drop(&mut self) {
+        self.engine.note_commit(self.client, self.file, self.began);
     }
 }

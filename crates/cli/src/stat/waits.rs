@@ -1,0 +1,73 @@
+//! What writers, syncs and COMMITs wait for, as lines below their device.
+//!
+//! Owns: which lines there are, and their words.
+//! Does not own: the figures (the server's report).
+//! Invariants: where nothing has waited there is no line; the number of lines is bounded.
+
+use std::time::Duration;
+
+use super::plural;
+use crate::control::messages::{ClientGauges, DeviceGauges, PauseGauges, TimeGauges, WaiterGauges};
+use crate::{output, units};
+
+/// Most clients that are named.
+const CLIENTS_SHOWN: usize = 4;
+
+pub(super) fn lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Vec<String> {
+    let (waits, mut lines) = (&now.waits, Vec::new());
+    lines.extend(times("throttled writes waited", "write", &waits.throttle));
+    lines.extend(paused(&now.pauses));
+    lines.extend(times("syncs waited", "sync", &waits.sync));
+    lines.extend(times("COMMITs took", "COMMIT", &waits.commit));
+    lines.extend(now.waiting.iter().map(waiting));
+    if now.waiting_more > 0 {
+        lines.push(format!("and {} more are waiting", units::count(now.waiting_more)));
+    }
+    lines.extend(clients(before, now, time));
+    lines
+}
+
+fn times(what: &str, one: &str, times: &TimeGauges) -> Option<String> {
+    let TimeGauges { count, ns, p50_ns, p99_ns, max_ns, .. } = *times;
+    let [p50, p99, longest, sum] = [p50_ns, p99_ns, max_ns, ns].map(units::latency);
+    let since = format!("{} since the start, {sum} together", plural(count, one));
+    (count > 0).then(|| format!("{what}: half up to {p50}, 99 % up to {p99}, longest {longest} ({since})"))
+}
+
+fn paused(pauses: &[PauseGauges]) -> Option<String> {
+    let ended = pauses.iter().filter(|pause| pause.count > 0);
+    let causes: Vec<String> = ended
+        .map(|pause| {
+            let (count, sum) = (plural(pause.count, "pause"), units::latency(pause.ns));
+            format!("{} ({count}, {sum}, longest {})", output::shown(&pause.cause), units::latency(pause.longest_ns))
+        })
+        .collect();
+    (!causes.is_empty()).then(|| format!("because of: {}", causes.join(", ")))
+}
+
+fn waiting(one: &WaiterGauges) -> String {
+    let whom = one.client.as_ref().map(|client| format!(" by {}", output::shown(client))).unwrap_or_default();
+    let (file, what) = (output::shown(&one.file), output::shown(&one.waits_for));
+    format!("waiting for {}: {file}{whom}, {} ({what})", units::latency(one.ns), plural(one.calls, "call"))
+}
+
+/// Who waited in the time between the reports, longest first.
+fn clients(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Option<String> {
+    let earlier = |client: &ClientGauges| {
+        let found = before.and_then(|before| before.clients.iter().find(|other| other.client == client.client));
+        found.map_or(0, |found| found.pause_ns + found.sync_ns)
+    };
+    let waited = |client: &ClientGauges| (client.pause_ns + client.sync_ns).saturating_sub(earlier(client));
+    let mut rows: Vec<(u64, &ClientGauges)> = now.clients.iter().map(|client| (waited(client), client)).collect();
+    rows.retain(|(ns, _)| *ns > 0 && before.is_some());
+    rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
+    let more = rows.len().saturating_sub(CLIENTS_SHOWN);
+    let shown = rows.iter().take(CLIENTS_SHOWN);
+    let mut parts: Vec<String> =
+        shown.map(|(ns, client)| format!("{} {}", output::shown(&client.client), units::latency(*ns))).collect();
+    if more > 0 {
+        parts.push(format!("{} more", units::count(more as u64)));
+    }
+    let span = units::latency(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    (!parts.is_empty()).then(|| format!("waits of clients that ended in the last {span}: {}", parts.join(", ")))
+}

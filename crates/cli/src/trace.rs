@@ -1,0 +1,119 @@
+//! `afflux trace`: what happens inside a running server, event by event.
+//!
+//! Owns: asking, events as lines for people.
+//! Does not own: the events (the engine), whose they are (the server).
+//! Invariants: an event is one line, in the order in which they happened; what was lost is said where it is missing.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::args;
+use crate::control::client::Client;
+use crate::control::messages::{Happened, Reply, Request, TraceEvent};
+use crate::failure::{Failure, Outcome};
+use crate::{output, simulate, units};
+
+/// The line of JSON that stands for events that are missing.
+#[derive(Serialize)]
+struct Lost {
+    event: &'static str,
+    events: u64,
+}
+
+pub(crate) fn run(args: &args::Trace) -> Outcome {
+    let lasting = args.lasting.as_deref().map(simulate::time).transpose();
+    let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
+    let mut client = Client::connect(args.target.control.as_deref())?;
+    client.ask(&Request::Trace { device: args.device.clone(), lasting_ns })?;
+    loop {
+        let (events, lost) = match client.reply()? {
+            Reply::Events { events, lost } => (events, lost),
+            Reply::TraceEnded => return Ok(()),
+            other => return Err(client.unexpected(&other)),
+        };
+        let text = if args.json { json(&events, lost)? } else { lines(&events, lost) };
+        // Nobody reads any more: `trace | head`.
+        if !print(&text) {
+            return Ok(());
+        }
+    }
+}
+
+fn print(text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    text.is_empty() || stdout.write_all(output::harmless(text, &[]).as_bytes()).and_then(|()| stdout.flush()).is_ok()
+}
+
+fn json(events: &[TraceEvent], lost: u64) -> Outcome<String> {
+    let line = |value: serde_json::Result<String>| value.map_err(|error| Failure::failed(error.to_string()));
+    let mut text = String::new();
+    if lost > 0 {
+        text.push_str(&line(serde_json::to_string(&Lost { event: "lost", events: lost }))?);
+        text.push('\n');
+    }
+    for event in events {
+        text.push_str(&line(serde_json::to_string(event))?);
+        text.push('\n');
+    }
+    Ok(text)
+}
+
+fn lines(events: &[TraceEvent], lost: u64) -> String {
+    let mut text = String::new();
+    if lost > 0 {
+        text.push_str(&format!("{} events lost: they came faster than they were read\n", units::count(lost)));
+    }
+    events.iter().for_each(|event| text.push_str(&line(event)));
+    text
+}
+
+/// Time, device, what happened, the file and for whom.
+fn line(event: &TraceEvent) -> String {
+    let (seconds, micros) = (event.at_ns / 1_000_000_000, event.at_ns / 1000 % 1_000_000);
+    let device = output::shown(event.device.as_deref().unwrap_or("all"));
+    let mut line = format!("{seconds:>5}.{micros:06}  {device}  {}", output::shown(words(&event.what)));
+    if let Some(file) = &event.file {
+        line.push_str(&format!("  {}", output::shown(file)));
+    }
+    if let Some(client) = &event.client {
+        line.push_str(&format!("  by {}", output::shown(client)));
+    }
+    line.push('\n');
+    line
+}
+
+fn words(what: &Happened) -> String {
+    match what {
+        Happened::PauseBegins { wait, cause } => format!("pause {wait} begins: {cause}"),
+        Happened::PauseEnds { wait, cause, ns } => format!("pause {wait} ends after {}: {cause}", units::latency(*ns)),
+        Happened::SyncBegins { wait } => format!("sync {wait} begins"),
+        Happened::SyncEnds { wait, ns } => format!("sync {wait} ends after {}", units::latency(*ns)),
+        Happened::Commit { ns } => format!("COMMIT took {}", units::latency(*ns)),
+        Happened::Turn { reason, pages, ns } => {
+            format!("turn ({reason}) of {}: {} pages", units::latency(*ns), units::count(*pages))
+        }
+        Happened::Submitted { operation, offset, bytes } => format!("{} submitted", asked(operation, *offset, *bytes)),
+        Happened::Completed { operation, offset, bytes, ns, error } => {
+            let outcome = error.as_ref().map(|error| format!(", failed: {error}")).unwrap_or_default();
+            format!("{} ended after {}{outcome}", asked(operation, *offset, *bytes), units::latency(*ns))
+        }
+        Happened::KnobChanged { knob, value } => format!("{knob} is now {}", units::count(*value)),
+        Happened::DeviceAdded => "device added".to_owned(),
+        Happened::DeviceOver { over: true } => "device over its limit".to_owned(),
+        Happened::DeviceOver { over: false } => "device within its limit again".to_owned(),
+        Happened::DeviceFailing { error: Some(error) } => format!("device keeps failing: {error}"),
+        Happened::DeviceFailing { error: None } => "device works again".to_owned(),
+    }
+}
+
+fn asked(operation: &str, offset: u64, bytes: u64) -> String {
+    match (operation, bytes) {
+        ("flush", _) => operation.to_owned(),
+        (_, 0) => format!("{operation} to {}", units::memory(offset)),
+        _ => format!("{operation} of {} at {}", units::memory(bytes), units::memory(offset)),
+    }
+}

@@ -1,0 +1,90 @@
+use super::{json, lines};
+use crate::control::messages::{Happened, TraceEvent};
+
+fn event(at_ns: u64, what: Happened) -> TraceEvent {
+    let (device, file) = (Some("sda1".to_owned()), Some("/srv/a\x1b[2K\nb".to_owned()));
+    TraceEvent { at_ns, device, file, client: Some("10.0.0.5".to_owned()), what }
+}
+
+fn events() -> [TraceEvent; 3] {
+    let cause = "device's part of the dirty limit".to_owned();
+    [
+        event(12_000_345_678, Happened::PauseEnds { wait: 7, cause, ns: 3_210_000 }),
+        event(
+            13_000_000_000,
+            Happened::Completed {
+                operation: "write".into(),
+                offset: 4 << 20,
+                bytes: 1 << 20,
+                ns: 2_000_000,
+                error: Some("gone\u{202e}".into()),
+            },
+        ),
+        TraceEvent {
+            file: None,
+            client: None,
+            device: None,
+            ..event(13_000_000_001, Happened::KnobChanged { knob: "dirty_ratio".into(), value: 20 })
+        },
+    ]
+}
+
+#[test]
+fn an_event_is_one_line_that_controls_no_terminal() {
+    assert_eq!(
+        lines(&events(), 0),
+        "   12.000345  sda1  pause 7 ends after 3.21 ms: device's part of the dirty limit  \
+         /srv/a\\u001b[2K\\nb  by 10.0.0.5\n   \
+         13.000000  sda1  write of 1.00 MiB at 4.00 MiB ended after 2.00 ms, failed: gone\\u202e  \
+         /srv/a\\u001b[2K\\nb  by 10.0.0.5\n   \
+         13.000000  all  dirty_ratio is now 20\n"
+    );
+}
+
+#[test]
+fn what_was_lost_is_said_before_what_follows() {
+    assert!(lines(&events(), 1234).starts_with("1,234 events lost"));
+    let text = json(&events(), 1234).unwrap();
+    let rows: Vec<serde_json::Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(rows[0], serde_json::json!({ "event": "lost", "events": 1234 }));
+    assert_eq!(
+        (&rows[1]["event"], &rows[1]["ns"], &rows[1]["wait"]),
+        (&"pause_ends".into(), &3_210_000.into(), &7.into())
+    );
+    assert_eq!(rows[3]["device"], serde_json::Value::Null);
+}
+
+#[test]
+fn nothing_is_no_line() {
+    assert_eq!((lines(&[], 0), json(&[], 0).unwrap()), (String::new(), String::new()));
+}
+
+#[test]
+fn every_event_is_documented_with_what_it_has() {
+    let (words, none) = (String::new, None::<String>);
+    let all = [
+        Happened::PauseBegins { wait: 0, cause: words() },
+        Happened::PauseEnds { wait: 0, cause: words(), ns: 0 },
+        Happened::SyncBegins { wait: 0 },
+        Happened::SyncEnds { wait: 0, ns: 0 },
+        Happened::Commit { ns: 0 },
+        Happened::Turn { reason: words(), pages: 0, ns: 0 },
+        Happened::Submitted { operation: words(), offset: 0, bytes: 0 },
+        Happened::Completed { operation: words(), offset: 0, bytes: 0, ns: 0, error: none.clone() },
+        Happened::KnobChanged { knob: words(), value: 0 },
+        Happened::DeviceAdded,
+        Happened::DeviceOver { over: true },
+        Happened::DeviceFailing { error: none },
+    ];
+    let document = include_str!("../../../../docs/counters.md");
+    let row = |name: &str| document.lines().find(|line| line.starts_with(&format!("| `{name}` |"))).unwrap_or_default();
+    assert!(row("lost").contains("`events`"));
+    for what in all {
+        let value = serde_json::to_value(&what).unwrap();
+        let row = row(value["event"].as_str().unwrap());
+        for name in value.as_object().unwrap().keys().filter(|name| *name != "event") {
+            assert!(row.contains(&format!("`{name}`")), "{name} of {value} is not in docs/counters.md: {row:?}");
+        }
+        assert!(!row.is_empty(), "{value} is not in docs/counters.md");
+    }
+}

@@ -1,0 +1,176 @@
+//! Why a server makes its clients wait: `afflux stat` and `afflux trace` while an NFS client writes.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, afflux, eventually, text};
+
+/// Less than a client has in flight, so that its writes wait.
+const SMALL: &[&str] = &["--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
+
+/// `afflux trace --json` beside a test, and what it has said.
+struct Tracing {
+    child: Child,
+    events: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Tracing {
+    /// Follows the server; on return nothing that happens is missed any more.
+    fn start(server: &Server, scratch: &Scratch, arguments: &[&str]) -> Self {
+        let mut command = afflux(scratch.path());
+        command.args(["trace", "--json", "--control"]).arg(&server.control).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let (output, events) = (BufReader::new(child.stdout.take().unwrap()), Arc::default());
+        let tracing = Self { child, events: Arc::clone(&events) };
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                events.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            }
+        });
+        eventually("a change of a knob is told", || {
+            assert!(server.ask(&["set", "dirty_expire_centisecs=2000"]).status.success());
+            !tracing.named("knob_changed").is_empty()
+        });
+        tracing
+    }
+
+    fn named(&self, event: &str) -> Vec<Value> {
+        self.events.lock().unwrap().iter().filter(|one| one["event"] == event).cloned().collect()
+    }
+}
+
+impl Drop for Tracing {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Has a client write until a write has waited, and commit.
+fn write_until_throttled(server: &Server, name: &str) {
+    let mut client = Client::mount(server);
+    let root = client.root();
+    let file = client.create(&root, name);
+    let bytes = Bytes::new(3).vec(8 << 20);
+    eventually("a write waits", || {
+        client.write_at(&file, 0, &bytes);
+        server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
+    });
+}
+
+#[test]
+fn stat_says_why_writes_waited_and_how_long() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], SMALL);
+    write_until_throttled(&server, "a");
+    let device = server.stat()["devices"][0].clone();
+    let pause = &device["pauses"][0];
+    assert_eq!(pause["cause"], "device's part of the dirty limit", "{device}");
+    assert!(pause["count"].as_u64().unwrap() > 0 && pause["ns"].as_u64().unwrap() > 0, "{device}");
+    for kind in ["throttle", "pause", "sync", "commit"] {
+        let times = &device["waits"][kind];
+        let figure = |name: &str| times[name].as_u64().unwrap();
+        let told = [1, figure("p50_ns"), figure("p99_ns"), figure("p999_ns"), figure("max_ns"), figure("ns")];
+        assert!(figure("count") > 0 && told.is_sorted(), "{kind}: {device}");
+    }
+    let client = &device["clients"][0];
+    assert_eq!((&client["client"], &client["waiting"]), (&"127.0.0.1".into(), &0.into()), "{device}");
+    assert_eq!(client["pauses"], pause["count"], "{device}");
+    let people = text(&server.ask(&["stat"]));
+    for said in [
+        "throttled writes waited: half up to ",
+        "because of: device's part of the dirty limit (",
+        "syncs waited: half up to ",
+        "COMMITs took: half up to ",
+    ] {
+        assert!(people.contains(said), "{said}: {people}");
+    }
+    server.stop();
+}
+
+#[test]
+fn trace_tells_every_beginning_and_every_end() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], SMALL);
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    let tracing = Tracing::start(&server, &scratch, &["--device", &name]);
+    write_until_throttled(&server, "b");
+    // The last that happens: the client waited for it.
+    let commits = server.stat()["devices"][0]["waits"]["commit"]["count"].as_u64().unwrap();
+    eventually("the last COMMIT is told", || tracing.named("commit").len() as u64 == commits);
+    assert!(tracing.named("lost").is_empty());
+    let path = data.join("b");
+    for (begins, ends) in [("pause_begins", "pause_ends"), ("sync_begins", "sync_ends")] {
+        let mut begun: BTreeMap<u64, Value> = BTreeMap::new();
+        for one in tracing.named(begins) {
+            assert_eq!((&one["client"], one["file"].as_str()), (&"127.0.0.1".into(), path.to_str()), "{one}");
+            begun.insert(one["wait"].as_u64().unwrap(), one);
+        }
+        assert!(!begun.is_empty(), "{begins}");
+        for end in tracing.named(ends) {
+            let begin = begun.remove(&end["wait"].as_u64().unwrap()).unwrap();
+            let at = |one: &Value| one["at_ns"].as_u64().unwrap();
+            assert_eq!(at(&end) - at(&begin), end["ns"].as_u64().unwrap(), "{begin} {end}");
+            assert_eq!((&begin["cause"], &begin["file"]), (&end["cause"], &end["file"]));
+        }
+        assert!(begun.is_empty(), "{begins} without {ends}: {begun:?}");
+    }
+    let device = server.stat()["devices"][0].clone();
+    assert_eq!(tracing.named("pause_ends").len() as u64, device["waits"]["pause"]["count"].as_u64().unwrap());
+    let written: u64 = tracing.named("completed").iter().filter_map(|one| one["bytes"].as_u64()).sum();
+    assert!(written >= 8 << 20, "{written} bytes");
+    assert!(tracing.named("turn").iter().any(|turn| turn["pages"].as_u64().unwrap() > 0));
+    drop(tracing);
+    server.stop();
+}
+
+#[test]
+fn a_trace_for_people_has_a_line_an_event_and_ends_when_it_was_told_to() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let output = server.ask(&["trace", "--for", "1ms"]);
+    assert_eq!((output.status.code(), text(&output).as_str()), (Some(0), ""), "nothing happens");
+    let mut said = String::new();
+    eventually("a change of a knob is told", || {
+        std::thread::scope(|scope| {
+            let tracing = scope.spawn(|| server.ask(&["trace", "--for", "200ms"]));
+            while !tracing.is_finished() {
+                server.ask(&["set", "dirty_ratio=21"]);
+            }
+            said = text(&tracing.join().unwrap());
+        });
+        !said.is_empty()
+    });
+    assert!(said.lines().all(|line| line.ends_with("  all  dirty_ratio is now 21")), "{said}");
+    server.stop();
+}
+
+#[test]
+fn nonsense_is_refused_with_what_would_make_sense() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    for (arguments, parts) in [
+        (&["trace", "--device", "sdz9"][..], ["there is no device 'sdz9'", name.as_str()]),
+        (&["trace", "--for", "never"], ["--for: 'never' is not a time", "30s"]),
+        (&["trace", "--for", "0s"], ["--for: '0s' is out of range", "above 0"]),
+        (&["trace", "everything"], ["unexpected argument 'everything'", "Usage: afflux trace"]),
+        (&["stat", "--device", "sdz9"], ["unexpected argument '--device'", "Usage: afflux stat"]),
+    ] {
+        let output = server.ask(arguments);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{arguments:?}: {said}");
+    }
+    server.stop();
+}

@@ -1,0 +1,240 @@
+//! Who waits for a device, for what and since when, and how long such waits take.
+//!
+//! Owns: those who wait now, what each client waited for in all, the histograms.
+//! Does not own: the waiting (`throttle`, `writeback::sync`), the tally by cause (`policy::pauses`).
+//! Invariants: who begins to wait ends it once. Its lock is a leaf, taken at the two ends of a wait and never on a
+//! hit. Of clients that wait no more only the [`CLIENTS_MAX`] who did last are remembered.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use super::file::FileInner;
+use crate::client::Client;
+use crate::durations::{Durations, WaitTimes};
+use crate::platform::Nanos;
+use crate::policy::PauseCause;
+use crate::request::Backing;
+use crate::wait::lock;
+
+/// Most clients whose sums are kept after they have ceased to wait.
+const CLIENTS_MAX: usize = 256;
+
+/// Most payers that wait and are told by name.
+pub(crate) const WAITERS_TOLD_MAX: usize = 16;
+
+/// What somebody waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitsFor {
+    /// A writer, for the reason that made it pause.
+    Pause(PauseCause),
+    /// What was written is to be durable.
+    Sync,
+}
+
+impl WaitsFor {
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pause(cause) => cause.name(),
+            Self::Sync => "sync",
+        }
+    }
+}
+
+/// A payer that waits: an open file, for a client.
+#[derive(Clone)]
+pub struct Waiter {
+    /// What its device knows the file by.
+    pub file: Backing,
+    /// For whom, if that is known.
+    pub client: Option<Client>,
+    /// For what.
+    pub waits_for: WaitsFor,
+    /// How many of its calls do.
+    pub calls: u64,
+    /// For how long the first of these has: a write, since its first pause.
+    pub ns: u64,
+}
+
+/// What a client waited for a device.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ClientWaits {
+    /// Who.
+    pub client: Client,
+    /// How often it waits now.
+    pub waiting: u64,
+    /// Pauses of its writes that have ended.
+    pub pauses: u64,
+    /// Their sum in nanoseconds.
+    pub pause_ns: u64,
+    /// Its syncs that have ended.
+    pub syncs: u64,
+    /// Their sum in nanoseconds.
+    pub sync_ns: u64,
+}
+
+/// All that is known of waits for one device.
+#[derive(Clone, Default)]
+pub struct DeviceWaits {
+    /// Write calls that had to wait: the sum of each one's pauses.
+    pub throttle: WaitTimes,
+    /// Single pauses.
+    pub pause: WaitTimes,
+    /// Syncs that had to wait, as their callers saw them.
+    pub sync: WaitTimes,
+    /// COMMITs, or what the front end has in their place: a sync, and what the volume does with it.
+    pub commit: WaitTimes,
+    /// Payers that wait now, longest first, up to 16.
+    pub waiting: Vec<Waiter>,
+    /// How many more there are.
+    pub waiting_more: u64,
+    /// Clients by name.
+    pub clients: Vec<ClientWaits>,
+}
+
+/// A device's.
+#[derive(Default)]
+pub(crate) struct Waits {
+    /// Of write calls.
+    pub(crate) throttle: Durations,
+    /// COMMITs.
+    pub(crate) commit: Durations,
+    pause: Durations,
+    sync: Durations,
+    present: Mutex<Present>,
+}
+
+#[derive(Default)]
+struct Present {
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    clients: BTreeMap<Client, Sums>,
+}
+
+struct Waiting {
+    file: Weak<FileInner>,
+    client: Option<Client>,
+    waits_for: WaitsFor,
+    since: Nanos,
+}
+
+#[derive(Default)]
+struct Sums {
+    waiting: u64,
+    pauses: u64,
+    pause_ns: u64,
+    syncs: u64,
+    sync_ns: u64,
+    ended_at: Nanos,
+}
+
+impl Waits {
+    /// Somebody begins to wait; returns the number of the wait.
+    pub(crate) fn begins(
+        &self,
+        file: Weak<FileInner>,
+        client: Option<&Client>,
+        waits_for: WaitsFor,
+        since: Nanos,
+    ) -> u64 {
+        let mut present = lock(&self.present);
+        let number = present.next;
+        present.next += 1;
+        if let Some(client) = client {
+            present.sums_of(client).waiting += 1;
+        }
+        present.waiting.insert(number, Waiting { file, client: client.cloned(), waits_for, since });
+        number
+    }
+
+    /// The wait of that number has ended now, after so long.
+    pub(crate) fn ends(&self, number: u64, now: Nanos, ns: u64) {
+        let mut present = lock(&self.present);
+        let Some(Waiting { client, waits_for, .. }) = present.waiting.remove(&number) else { return };
+        match waits_for {
+            WaitsFor::Pause(_) => self.pause.note(ns),
+            WaitsFor::Sync => self.sync.note(ns),
+        }
+        if let Some(client) = client {
+            present.sums_of(&client).ended(waits_for, now, ns);
+        }
+    }
+
+    pub(crate) fn told(&self, now: Nanos) -> DeviceWaits {
+        let present = lock(&self.present);
+        let payers = present.payers();
+        // Kept from being dropped under the lock: each may be the last reference to its file.
+        let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
+        let waiter = |((payer, calls), file): (&(&Waiting, u64), &Option<Arc<FileInner>>)| {
+            let (file, client) = (file.as_ref()?.backing.clone(), payer.client.clone());
+            Some(Waiter { file, client, waits_for: payer.waits_for, calls: *calls, ns: now.since(payer.since) })
+        };
+        let waiting = payers.iter().zip(&files).filter_map(waiter).collect();
+        let waiting_more = payers.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
+        let clients = present.clients.iter().map(|(client, sums)| sums.told(client)).collect();
+        drop(payers);
+        drop(present);
+        drop(files);
+        DeviceWaits {
+            throttle: self.throttle.times(),
+            pause: self.pause.times(),
+            sync: self.sync.times(),
+            commit: self.commit.times(),
+            waiting,
+            waiting_more,
+            clients,
+        }
+    }
+}
+
+impl Present {
+    /// Each payer by the call of its that has waited longest, and how many of its calls wait for the same; longest
+    /// first.
+    fn payers(&self) -> Vec<(&Waiting, u64)> {
+        let mut calls: Vec<&Waiting> = self.waiting.values().collect();
+        // Of those who came at the same instant the first stays first.
+        calls.sort_by_key(|call| call.since);
+        let (mut places, mut payers) = (BTreeMap::new(), Vec::<(&Waiting, u64)>::new());
+        for call in calls {
+            let payer = (call.file.as_ptr(), &call.client, call.waits_for.name());
+            let place = *places.entry(payer).or_insert_with(|| {
+                payers.push((call, 0));
+                payers.len() - 1
+            });
+            payers[place].1 += 1;
+        }
+        payers
+    }
+
+    /// The sums of a client. A new one takes the place of the one that has waited for nothing for longest, if there
+    /// are too many.
+    fn sums_of(&mut self, client: &Client) -> &mut Sums {
+        if !self.clients.contains_key(client) && self.clients.len() >= CLIENTS_MAX {
+            let idle = self.clients.iter().filter(|(_, sums)| sums.waiting == 0);
+            let oldest = idle.min_by_key(|(_, sums)| sums.ended_at).map(|(client, _)| client.clone());
+            oldest.map(|client| self.clients.remove(&client));
+        }
+        self.clients.entry(client.clone()).or_default()
+    }
+}
+
+impl Sums {
+    fn ended(&mut self, waits_for: WaitsFor, now: Nanos, ns: u64) {
+        self.waiting -= 1;
+        self.ended_at = now;
+        let (count, sum) = match waits_for {
+            WaitsFor::Pause(_) => (&mut self.pauses, &mut self.pause_ns),
+            WaitsFor::Sync => (&mut self.syncs, &mut self.sync_ns),
+        };
+        *count += 1;
+        *sum += ns;
+    }
+
+    fn told(&self, client: &Client) -> ClientWaits {
+        let Self { waiting, pauses, pause_ns, syncs, sync_ns, ended_at: _ } = *self;
+        ClientWaits { client: client.clone(), waiting, pauses, pause_ns, syncs, sync_ns }
+    }
+}
+
+#[cfg(test)]
+mod tests;
