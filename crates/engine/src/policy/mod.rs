@@ -27,7 +27,7 @@ pub use seam::{
     Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, LimitPages, Memory, Needs,
     Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
 };
-pub use view::{DeviceCounts, Global, GlobalCounts, KnobValues, PayerCounts, Reads, View};
+pub use view::{BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, PayerCounts, Reads, View};
 
 /// The policy in force, with what it remembers of all devices together.
 pub(crate) struct InForce {

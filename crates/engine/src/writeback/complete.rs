@@ -154,7 +154,7 @@ impl<P: Platform> WriteEnds<P> {
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
         device.note_written_pages(ended.written);
-        device.request_ends(Kind::Write, bytes, result.is_ok(), now);
+        device.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
         device.admission.add_runs(-self.runs);
         let base = &self.writeback.base;
         uncharge(&base.devices, device, ended.uncharged, base.moment());
@@ -163,7 +163,8 @@ impl<P: Platform> WriteEnds<P> {
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
-        let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns };
+        let unwatched_ns = base.platform.unwatched_ns().min(latency_ns);
+        let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns, unwatched_ns };
         base.ask(device, |policy, view, own, shared| policy.completed(view, &done, &mut **own, &mut **shared));
         base.devices.refresh_room(device, base.moment());
     }
