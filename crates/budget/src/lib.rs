@@ -57,7 +57,7 @@ mod payer;
 mod prices;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
-pub use estimator::{Completion, Estimator, Side};
+pub use estimator::{Completion, Estimator, Facts, KnownPrices, RememberedPrices, Side, Snapshot};
 pub use flight::{in_flight_ns, request_bytes};
 pub use payer::{Payer, Verdict};
 pub use prices::{Cost, Prices};
