@@ -49,7 +49,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "simulator",
         ours: &["engine", "frames", "frontend", "linux-policies", "volume"],
-        ours_in_tests: &["reference"],
+        ours_in_tests: &["budget", "reference"],
         others: Some(&["bytes", "bytesize", "thiserror", "toml"]),
     },
     Row { name: "reference", ours: &["engine", "frames"], ours_in_tests: &["simulator"], others: Some(&[]) },

@@ -8,6 +8,7 @@ mod dirty_limits;
 mod errors;
 mod lab;
 mod laws;
+mod prices;
 mod reading;
 mod reading_ahead;
 mod reclaiming;
