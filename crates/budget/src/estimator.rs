@@ -1,31 +1,38 @@
 //! What a device's work costs, learned from completions.
 //!
-//! A clock runs while anything is in flight, whatever the depth: its time is what the device was busy. A window of
-//! busy time closes at a completion and yields what was done in it; the modelled cost against the measured time
-//! corrects the prices. Reads and writes have prices of their own: a window corrects one of them, by the time that
-//! the other is not known to have taken, and only if that is the larger part.
+//! The mechanism's clocks run while anything is in flight, whatever the depth. A window of such time closes at a
+//! completion and yields what was done in it; the modelled cost against the time corrects the prices. Reads and writes
+//! have windows and prices of their own.
 //!
-//! What a window may prove is restricted by how it came about:
-//! - the flusher ran dry, or completions were looked for late: it may prove the device faster, never slower;
-//! - a request older than the window is in flight: it may prove the device slower, never faster;
-//! - a single stalled window moves a price little; two that agree are a change of speed.
+//! A window knows its time between bounds. Time for which nobody looked for completions, a flush was in the way or the
+//! flusher had too little to write may not have been the device's: without it no window proves the device slow. A flush
+//! that follows writes may have carried out what they left in volatile memory: with it no window proves it fast. While
+//! a request is in flight that all others overtook, prices do not fall. One stalled window moves a price little; two
+//! that agree are a change of speed.
 //!
-//! Owns: the busy clock, windows, which of them are believed and how far.
-//! Does not own: prices and their step (`prices`); who asks.
-//! Invariants: time stands still while nothing is in flight. Between two windows prices move by completions, and
-//! by little.
+//! Reads beside writes: time is not a sum there. A disk does one or the other, a drive of many dies both, and a head
+//! that goes back and forth takes more than either. So where reads have more than a quarter of it prices of writes
+//! stand, and reads, slowly, are charged with what writes leave. Only what no such charge explains moves both alike:
+//! twice in a row writes alone cost more than all the time there was, or all together less than half of it. Then both
+//! move until they explain the time, which the more of it is the reads' the later makes each of them right.
+//!
+//! Owns: which windows are believed and how far; who is blamed for time that both used; the generation of prices.
+//! Does not own: prices and their step (`prices`); the clocks; who asks.
+//! Invariants: time stands still while nothing is in flight. Prices move when a window closes. What single completions
+//! prove moves one price against the other only.
 
-use std::collections::VecDeque;
+mod facts;
+mod kept;
+mod window;
+
+pub use facts::{Completion, Facts, Side};
+pub use kept::{KnownPrices, RememberedPrices, Snapshot};
 
 use crate::prices::Prices;
 use crate::{Cost, MIB, MILLISECOND, ONE};
+use facts::{Passed, Work};
+use window::{OTHER_PART, Window};
 
-/// Busy time of a window: a young estimator's, an ordinary one's, and where completions are few.
-const WINDOW_YOUNG_NS: u64 = 5 * MILLISECOND;
-const WINDOW_NS: u64 = 50 * MILLISECOND;
-const WINDOW_NS_MAX: u64 = 200 * MILLISECOND;
-/// Completions of an ordinary window.
-const WINDOW_COMPLETIONS: u64 = 8;
 /// Windows of an estimator that is young.
 const YOUNG_WINDOWS: u32 = 8;
 /// Windows before prices count as known.
@@ -34,64 +41,40 @@ const COLD_WINDOWS: u32 = 4;
 const COLD_RUNS: u64 = 256;
 /// The step of a single completion.
 const COMPLETION_DAMPING: u64 = 64;
+/// The step of reads that are charged with what writes leave.
+const LEFT_OVER_DAMPING: u64 = 16;
 /// A ratio above which one window alone is not believed.
 const STALL_RATIO: u64 = 2 * ONE;
+/// A ratio below which writes are faster than they would be without the reads beside them.
+const FAST_RATIO: u64 = ONE * 7 / 8;
 /// Most that one completion may prove.
 const COMPLETION_RATIO_MAX: u64 = 4 * ONE;
-/// The part of a window's time that the other direction may have taken.
-const OTHER_PART: u64 = 4;
-/// The part of a window for which nobody may have looked for completions.
-const LATE_PART: u64 = 8;
-
-/// Reads or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// From the device.
-    Read,
-    /// To the device.
-    Write,
-}
-
-/// A request that completed.
-#[derive(Clone, Copy, Debug)]
-pub struct Completion {
-    /// Its direction.
-    pub side: Side,
-    /// 1, or 0 if it continued the request before it.
-    pub runs: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// When it was submitted.
-    pub submitted_ns: u64,
-    /// For how long before now nobody had looked for completions.
-    pub unwatched_ns: u64,
-}
-
-/// What was done in one direction.
-#[derive(Clone, Copy, Debug, Default)]
-struct Work {
-    runs: u64,
-    bytes: u64,
-}
+/// The part of writes beside which reads are by themselves: less than where it is the other way round, or all the
+/// change of a device's speed would be theirs.
+const WRITES_PART: u64 = 16;
+/// A change of speed beside the other direction is over when the modelled time is off by less than this.
+const SETTLED: u64 = ONE / 16;
+/// Half of what may be in flight at most. With less, a device that takes several requests at once is not at work.
+const DRY_NS: u64 = 50 * MILLISECOND;
+/// The budget by which prices in force are compared.
+const NOMINAL_BUDGET_NS: Cost = 1000 * MILLISECOND;
 
 /// What is known of one direction.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Known {
     prices: Prices,
     windows: u32,
     done: Work,
     /// The last ratios as measured, the newest first.
     raw: [u64; 3],
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Window {
-    busy_ns: u64,
-    unwatched_ns: u64,
-    completions: u64,
-    reads: Work,
-    writes: Work,
-    ran_dry: bool,
+    window: Window,
+    /// The prices as single completions would have them; they come into force with the window.
+    single: Prices,
+    /// The device at the last completion.
+    last: Facts,
+    learned_at_ns: Option<u64>,
+    /// The last window beside reads took less time than these writes alone would.
+    fast: bool,
 }
 
 /// Learns a device's prices.
@@ -99,37 +82,44 @@ struct Window {
 pub struct Estimator {
     reads: Known,
     writes: Known,
-    window: Window,
-    window_began_ns: u64,
-    /// When each was submitted, and its direction.
-    in_flight: VecDeque<(u64, Side)>,
-    busy_since_ns: u64,
-    /// Busy time since the last completion.
-    since_completion_ns: u64,
     /// Whether the device takes several requests at once.
     queues: bool,
+    /// The device changes its speed while both directions are at work.
+    changing: bool,
+    /// The prices in force at the last generation.
+    mark: Prices,
+    generation: u64,
 }
 
 impl Estimator {
     /// Of a device that takes so many requests at once.
     pub fn new(depth: u32) -> Self {
-        Self {
-            reads: Known::default(),
-            writes: Known::default(),
-            window: Window::default(),
-            window_began_ns: 0,
-            in_flight: VecDeque::new(),
-            busy_since_ns: 0,
-            since_completion_ns: 0,
-            queues: depth > 1,
-        }
+        let known = Known::new(Prices::default());
+        let mark = Prices::default();
+        Self { reads: known, writes: known, queues: depth > 1, changing: false, mark, generation: 0 }.marked()
     }
 
     /// With prices that were learned before, as of a device that is known.
-    pub fn restored(depth: u32, reads: Prices, writes: Prices) -> Self {
-        let known =
-            |prices| Known { prices, windows: YOUNG_WINDOWS, done: Work { runs: COLD_RUNS, bytes: 0 }, raw: [ONE; 3] };
-        Self { reads: known(reads), writes: known(writes), ..Self::new(depth) }
+    pub fn restored(depth: u32, remembered: &RememberedPrices) -> Self {
+        let known = |prices| Known {
+            windows: YOUNG_WINDOWS,
+            done: Work { runs: COLD_RUNS, bytes: 0 },
+            raw: [ONE; 3],
+            ..Known::new(prices)
+        };
+        Self { reads: known(remembered.reads()), writes: known(remembered.writes()), ..Self::new(depth) }.marked()
+    }
+
+    /// What to keep for the next start; nothing before enough is known.
+    pub fn remembered(&self) -> Option<RememberedPrices> {
+        (!self.is_cold()).then(|| RememberedPrices::of(self.reads.prices, self.writes.prices))
+    }
+
+    fn both(&mut self, side: Side) -> (&mut Known, &mut Known) {
+        match side {
+            Side::Read => (&mut self.reads, &mut self.writes),
+            Side::Write => (&mut self.writes, &mut self.reads),
+        }
     }
 
     fn known(&self, side: Side) -> &Known {
@@ -149,6 +139,22 @@ impl Estimator {
         self.writes.windows < COLD_WINDOWS
     }
 
+    /// How often r or b of writes, as they are in force, have moved twofold: debts of an earlier generation say nothing.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// What is known, to be shown.
+    pub fn snapshot(&self, now_ns: u64) -> Snapshot {
+        let shown = |known: &Known| KnownPrices {
+            prices: known.prices,
+            windows: known.windows,
+            age_ns: known.learned_at_ns.map(|at_ns| now_ns.saturating_sub(at_ns)),
+        };
+        let (is_cold, generation) = (self.is_cold(), self.generation);
+        Snapshot { reads: shown(&self.reads), writes: shown(&self.writes), is_cold, generation }
+    }
+
     /// The prices to count writes by. While little is known they bound the first backlog, and fall as work
     /// completes: the proof that a device is fast doubles with each round, like a slow start.
     pub fn prices(&self, budget_ns: Cost, preferred_bytes: u64) -> Prices {
@@ -164,107 +170,180 @@ impl Estimator {
         prices
     }
 
-    /// A request was submitted.
-    pub fn begins(&mut self, now_ns: u64, side: Side) {
-        if self.in_flight.is_empty() {
-            self.busy_since_ns = now_ns;
-        }
-        self.in_flight.push_back((now_ns, side));
-    }
-
-    /// What is in flight has come to cost less than half of what may be, and there was nothing to add.
-    pub fn ran_dry(&mut self) {
-        self.window.ran_dry = true;
-    }
-
     /// A request completed. Whether prices may have moved.
-    pub fn completed(&mut self, now_ns: u64, done: Completion) -> bool {
-        let Some(at) = self.in_flight.iter().position(|one| *one == (done.submitted_ns, done.side)) else {
+    pub fn completed(&mut self, facts: &Facts, done: Completion) -> bool {
+        let queues = self.queues;
+        let (own, other) = self.both(done.side);
+        let passed = facts.since(&mut own.last, done.side);
+        if done.bytes == 0 {
+            // It failed: its time is nobody's.
             return false;
+        }
+        let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
+        own.done.add(&done);
+        own.window.add(facts, &done, passed, dry);
+        other.window.other.add(&done);
+        own.learn_from_one(&done, passed, dry);
+        let full = own.window.is_full(own.windows < YOUNG_WINDOWS);
+        if full {
+            self.close(done.side, facts);
+        }
+        self.raise_generation();
+        full
+    }
+
+    fn close(&mut self, side: Side, facts: &Facts) {
+        let mut changing = self.changing;
+        let (own, other) = self.both(side);
+        own.adopt_singles();
+        let window = own.window;
+        let others_ns = window.others_ns(&other.prices);
+        let part = if side == Side::Write { OTHER_PART } else { WRITES_PART };
+        let (raw, damping) = if window.is_its_own(others_ns, own.modelled_ns(), part) {
+            changing = false;
+            (window.own_bounds(others_ns).ratio(own.modelled_ns()), None)
+        } else if side == Side::Write {
+            (own.beside_reads(&other.prices, other.windows >= YOUNG_WINDOWS, &mut changing), None)
+        } else if changing {
+            // Windows of writes move both.
+            (ONE, None)
+        } else {
+            own.beside_writes(&other.prices)
         };
-        self.in_flight.remove(at);
-        let busy_ns = now_ns.saturating_sub(self.busy_since_ns);
-        self.busy_since_ns = now_ns;
-        self.ended(now_ns, busy_ns, done)
-    }
-
-    /// A request completed, and the device was busy for so long since the one before.
-    pub fn ended(&mut self, now_ns: u64, busy_ns: u64, done: Completion) -> bool {
-        self.since_completion_ns += busy_ns;
-        let window = &mut self.window;
-        window.busy_ns += busy_ns;
-        window.unwatched_ns += done.unwatched_ns.min(busy_ns);
-        window.completions += 1;
-        let work = if done.side == Side::Read { &mut window.reads } else { &mut window.writes };
-        (work.runs, work.bytes) = (work.runs + done.runs, work.bytes + done.bytes);
-        let took_ns = std::mem::take(&mut self.since_completion_ns);
-        let one = self.learn_from_one(done, took_ns);
-        let closed = self.is_full() && self.close(now_ns);
-        one || closed
-    }
-
-    fn is_full(&self) -> bool {
-        let Window { busy_ns, completions, .. } = self.window;
-        let young = self.reads.windows.max(self.writes.windows) < YOUNG_WINDOWS;
-        young && busy_ns >= WINDOW_YOUNG_NS
-            || busy_ns >= WINDOW_NS && completions >= WINDOW_COMPLETIONS
-            || busy_ns >= WINDOW_NS_MAX
-    }
-
-    /// Many equal streams cannot tell the price of a run from that of bytes; single completions can.
-    fn learn_from_one(&mut self, done: Completion, took_ns: u64) -> bool {
-        let Window { reads, writes, ran_dry, unwatched_ns, .. } = self.window;
-        let others = if done.side == Side::Read { writes.bytes } else { reads.bytes };
-        let alone = others == 0 && self.in_flight.iter().all(|(_, side)| *side == done.side);
-        let known = if done.side == Side::Read { &mut self.reads } else { &mut self.writes };
-        if known.windows < YOUNG_WINDOWS || !alone || unwatched_ns > 0 {
-            return false;
+        let least = if window.has_laggard(facts) { ONE } else { 0 };
+        let ratio = own.learn(raw.max(least), damping, facts.now_ns);
+        if changing && side == Side::Write {
+            other.speed_changed(window.other, ratio);
         }
-        let mut ratio = known.prices.ratio(done.runs, done.bytes, took_ns).min(COMPLETION_RATIO_MAX);
-        if ran_dry && self.queues {
-            ratio = ratio.min(ONE);
-        }
-        known.prices.learn(done.runs, done.bytes, ratio, COMPLETION_DAMPING);
-        true
+        self.changing = changing;
     }
 
-    fn close(&mut self, now_ns: u64) -> bool {
-        let window = std::mem::take(&mut self.window);
-        let lagging = self.in_flight.iter().any(|(at, _)| *at <= self.window_began_ns) && self.window_began_ns > 0;
-        self.window_began_ns = now_ns;
-        let read_ns = self.reads.prices.cost_ns(window.reads.runs, window.reads.bytes);
-        let write_ns = self.writes.prices.cost_ns(window.writes.runs, window.writes.bytes);
-        let may_be_slower = !(window.ran_dry && self.queues) && window.unwatched_ns <= window.busy_ns / LATE_PART;
-        let bounds = (if lagging { ONE } else { 0 }, if may_be_slower { u64::MAX } else { ONE });
-        for side in [Side::Write, Side::Read] {
-            let (known, work, other_ns) = match side {
-                Side::Write => (&mut self.writes, window.writes, read_ns),
-                Side::Read => (&mut self.reads, window.reads, write_ns),
-            };
-            known.done.bytes += work.bytes;
-            known.done.runs += work.runs;
-            if work.bytes > 0 && other_ns <= window.busy_ns / OTHER_PART {
-                known.learn(work, window.busy_ns - other_ns, bounds);
-            }
+    fn marked(mut self) -> Self {
+        self.mark = self.prices(NOMINAL_BUDGET_NS, 0);
+        self
+    }
+
+    fn raise_generation(&mut self) {
+        let now = self.prices(NOMINAL_BUDGET_NS, 0);
+        let moved = |a: u64, b: u64| a.max(b) / 2 >= a.min(b);
+        if moved(now.run_ns, self.mark.run_ns) || moved(now.mib_ns, self.mark.mib_ns) {
+            self.mark = now;
+            self.generation += 1;
         }
-        true
     }
 }
 
 impl Known {
-    fn learn(&mut self, work: Work, measured_ns: u64, (least, most): (u64, u64)) {
-        let raw = self.prices.ratio(work.runs, work.bytes, measured_ns).min(most).max(least);
+    fn new(prices: Prices) -> Self {
+        Self {
+            prices,
+            windows: 0,
+            done: Work::default(),
+            raw: [0; 3],
+            window: Window::default(),
+            single: prices,
+            last: Facts::default(),
+            learned_at_ns: None,
+            fast: false,
+        }
+    }
+
+    fn modelled_ns(&self) -> u64 {
+        self.window.work.cost_ns(&self.prices)
+    }
+
+    /// Whether the flusher had too little to write, up to now, for the device to be at work: the little was done in a
+    /// moment, and nothing else is on its way, or to be sent.
+    fn is_dry(&self, facts: &Facts, done: &Completion, passed: Passed) -> bool {
+        let in_flight = Work { runs: done.runs, bytes: done.bytes.saturating_add(facts.write_bytes_in_flight) };
+        let little = passed.own_ns < DRY_NS && in_flight.cost_ns(&self.prices) < DRY_NS;
+        little && (facts.write_bytes_in_flight == 0 || !facts.more_to_write)
+    }
+
+    /// Many equal streams cannot tell the price of a run from that of bytes; single completions can.
+    fn learn_from_one(&mut self, done: &Completion, passed: Passed, dry: bool) {
+        let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
+        if self.windows < YOUNG_WINDOWS || !clean {
+            return;
+        }
+        let ratio = self.single.ratio(done.runs, done.bytes, passed.own_ns).min(COMPLETION_RATIO_MAX);
+        let ratio = if dry { ratio.min(ONE) } else { ratio };
+        self.single.learn(done.runs, done.bytes, ratio, COMPLETION_DAMPING);
+    }
+
+    /// Completions come in bunches, and what each may prove is bounded: by them alone prices would drift. So they move
+    /// one price against the other, and leave what the window costs in all.
+    fn adopt_singles(&mut self) {
+        let Work { runs, bytes } = self.window.work;
+        let ratio = self.single.ratio(runs, bytes, self.prices.cost_ns(runs, bytes));
+        // A drift so far is the bunches' own.
+        if self.window.is_exact() && (ONE / 2..=2 * ONE).contains(&ratio) {
+            self.single.learn(runs, bytes, ratio, 1);
+            self.prices = self.single;
+        }
+    }
+
+    /// What a window of writes proves beside reads of these prices. One alone may be a burst, or a stall.
+    fn beside_reads(&mut self, reads: &Prices, reads_known: bool, changing: &mut bool) -> u64 {
+        let (whole, alone_ns) = (self.window.bounds(0), self.modelled_ns());
+        let together_ns = alone_ns.saturating_add(self.window.other.cost_ns(reads));
+        let (alone, together) = (whole.ratio(alone_ns), whole.ratio(together_ns));
+        let (fast, slow) = (alone < FAST_RATIO, together > STALL_RATIO && reads_known);
+        let fast_again = std::mem::replace(&mut self.fast, fast) && fast;
+        if *changing && together.abs_diff(ONE) < SETTLED {
+            *changing = false;
+        } else if fast_again || slow && believed([together, self.raw[0], self.raw[1]]) > STALL_RATIO {
+            *changing = true;
+        }
+        if *changing || slow { together } else { ONE }
+    }
+
+    /// What a window of reads proves beside writes of these prices, and how strongly.
+    fn beside_writes(&self, writes: &Prices) -> (u64, Option<u64>) {
+        let alone = self.window.bounds(0).ratio(self.modelled_ns());
+        let left_ns = self.window.left_by_others_ns(writes);
+        let left = self.window.bounds(self.window.own_ns - left_ns).ratio(self.modelled_ns());
+        if alone < ONE {
+            // They alone cost more than all the time.
+            (alone, None)
+        } else if self.windows < YOUNG_WINDOWS {
+            (left, None)
+        } else {
+            (left.min(STALL_RATIO), Some(LEFT_OVER_DAMPING))
+        }
+    }
+
+    /// Learns from a window with that ratio; returns what of it was believed.
+    fn learn(&mut self, raw: u64, damping: Option<u64>, now_ns: u64) -> u64 {
+        let Work { runs, bytes } = self.window.work;
         self.raw = [raw, self.raw[0], self.raw[1]];
-        let ratio = believed(self.raw, self.windows);
+        let ratio = if self.windows < COLD_WINDOWS { raw } else { believed(self.raw) };
         self.windows = self.windows.saturating_add(1);
-        self.prices.learn(work.runs, work.bytes, ratio, Prices::window_damping(ratio));
+        self.prices.learn(runs, bytes, ratio, damping.unwrap_or(self.damping(ratio)));
+        (self.single, self.window) = (self.prices, Window::next(now_ns));
+        self.learned_at_ns = Some(now_ns);
+        ratio
+    }
+
+    /// Strong where two windows in a row were far off on the same side: one may be chance.
+    fn damping(&self, ratio: u64) -> u64 {
+        let before = if self.windows <= YOUNG_WINDOWS { ratio } else { self.raw[1] };
+        let nearer = if ratio > ONE { ratio.min(before.max(ONE)) } else { ratio.max(before.min(ONE)) };
+        Prices::window_damping(nearer)
+    }
+
+    /// The other direction's window, in which it did `work`, has found what the device's speed is now.
+    fn speed_changed(&mut self, work: Work, ratio: u64) {
+        for prices in [&mut self.prices, &mut self.single] {
+            prices.learn(work.runs, work.bytes, ratio, Prices::window_damping(ratio));
+        }
     }
 }
 
 /// The ratio that is learned from, given the last three as measured, the newest first: one stalled window alone is
 /// overlooked.
-fn believed(raw: [u64; 3], windows_before: u32) -> u64 {
-    if raw[0] <= STALL_RATIO || windows_before < COLD_WINDOWS {
+fn believed(raw: [u64; 3]) -> u64 {
+    if raw[0] <= STALL_RATIO {
         return raw[0];
     }
     let mut sorted = raw;

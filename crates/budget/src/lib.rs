@@ -60,7 +60,7 @@ mod policy;
 mod prices;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
-pub use estimator::{Completion, Estimator, Side};
+pub use estimator::{Completion, Estimator, Facts, KnownPrices, RememberedPrices, Side, Snapshot};
 pub use flight::{in_flight_ns, request_bytes};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};
 pub use parallel::{Ended, Parallelism};

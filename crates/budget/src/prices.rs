@@ -68,8 +68,13 @@ impl Prices {
             let moved = error * share as i128 * i128::from(price) / (squares * i128::from(damping.max(1)));
             (i128::from(price) + moved).clamp(0, i128::from(u64::MAX)) as u64
         };
-        self.run_ns = step(of_runs, self.run_ns).clamp(RUN_NS.0, RUN_NS.1);
-        self.mib_ns = step(of_bytes, self.mib_ns).clamp(MIB_NS.0, MIB_NS.1);
+        *self = Self { run_ns: step(of_runs, self.run_ns), mib_ns: step(of_bytes, self.mib_ns) }.within_bounds();
+    }
+
+    /// The nearest that a device's may be.
+    #[must_use]
+    pub fn within_bounds(self) -> Self {
+        Self { run_ns: self.run_ns.clamp(RUN_NS.0, RUN_NS.1), mib_ns: self.mib_ns.clamp(MIB_NS.0, MIB_NS.1) }
     }
 
     /// How strongly a whole window's ratio moves prices: by a half where it is far off, by a quarter otherwise.

@@ -73,6 +73,11 @@ pub trait Platform: Send + Sync + Sized + 'static {
         std::future::ready(())
     }
 
+    /// For how long before now nobody had looked for the completions that this thread is telling of: each of them may
+    /// have come so much earlier. Whoever learns from times may not take that for the device's. 0 where completions
+    /// are noticed as they come. Asked on the thread that tells of a completion, once for each.
+    fn unwatched_ns(&self) -> u64;
+
     /// This thread's counters. In the simulator: those of the virtual CPU that runs the step.
     fn local(&self) -> &Local;
 

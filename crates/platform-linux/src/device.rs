@@ -28,6 +28,7 @@ use crate::platform::LinuxPlatform;
 use crate::pool::WorkerPool;
 use crate::reactor::io::{Io, IoVec, Owner};
 use crate::reactor::{Mail, Reactor};
+use crate::watch::Telling;
 
 /// Most bytes of one request: what one bio of 256 pages carries.
 const REQUEST_BYTES_MAX: u32 = 1 << 20;
@@ -217,6 +218,7 @@ fn block(mut flight: Box<Flight>) {
                 }
             }
         };
+        let _telling = Telling::after(0);
         answer(*flight, result);
     }));
 }

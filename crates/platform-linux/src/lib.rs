@@ -15,6 +15,7 @@ mod pool;
 mod reactor;
 #[cfg(test)]
 mod scratch;
+mod watch;
 
 pub use device::{Caching, HostDevice, HostFile};
 pub use host::{HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices};

@@ -21,7 +21,7 @@ use engine::counters::{Counters, Local};
 use engine::{Nanos, Platform, WallNanos};
 
 use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep};
-use crate::{clock, local};
+use crate::{clock, local, watch};
 
 /// Most reactor threads: more than any machine has use for.
 pub const REACTORS_MAX: usize = 256;
@@ -268,6 +268,10 @@ impl Platform for LinuxPlatform {
 
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
         YieldOnce { yielded: false }
+    }
+
+    fn unwatched_ns(&self) -> u64 {
+        watch::unwatched_ns()
     }
 
     #[inline]

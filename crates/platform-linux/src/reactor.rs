@@ -24,6 +24,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use engine::Nanos;
 use rustix::event::{EventfdFlags, eventfd};
 
 use self::io::{Io, Owner};
@@ -33,6 +34,7 @@ use self::ring::Ring;
 use self::slots::Slots;
 use self::timers::Timers;
 use crate::clock;
+use crate::watch::Telling;
 
 pub(crate) use self::remote::{Mail, Remote};
 pub(crate) use self::ring::RingAbility;
@@ -65,6 +67,8 @@ pub(crate) struct Reactor {
     root_ready: Cell<bool>,
     stopping: Cell<bool>,
     running: Cell<&'static str>,
+    /// When it last looked for completions.
+    looked: Cell<Nanos>,
 }
 
 enum Driver {
@@ -116,6 +120,7 @@ impl Reactor {
             root_ready: Cell::new(false),
             stopping: Cell::new(false),
             running: Cell::new(""),
+            looked: Cell::new(clock::monotonic()),
         });
         if stays {
             reactor.remote.make_doorbell()?;
@@ -182,6 +187,9 @@ impl Reactor {
         });
         if !driver.takes(&io) {
             return Err(owner);
+        }
+        if self.is_idle() {
+            self.looked.set(clock::monotonic());
         }
         let token = self.operations.borrow_mut().insert(owner);
         // SAFETY: the owner stays in `operations` until the token is reported.
@@ -327,12 +335,20 @@ impl Reactor {
 
     /// Submits, waits, and tells the owners of what has completed.
     fn drive(&self, wait: Option<Duration>) {
-        match self.driver().as_mut() {
+        let came = if self.is_idle() { None } else { Some(clock::monotonic()) };
+        let were_there = match self.driver().as_mut() {
             Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),
-            None if wait == Some(Duration::ZERO) => {}
-            None => self.wait_without_driver(wait),
-        }
+            None if wait == Some(Duration::ZERO) => false,
+            None => {
+                self.wait_without_driver(wait);
+                false
+            }
+        };
         self.remote.awake();
+        let _telling = came.map(|came| {
+            let looked = self.looked.replace(clock::monotonic());
+            Telling::after(if were_there { came.since(looked) } else { 0 })
+        });
         loop {
             let next = self.reaped.borrow_mut().pop_front();
             let Some((token, result)) = next else { return };
@@ -392,10 +408,15 @@ impl Driver {
         }
     }
 
-    fn turn(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) {
+    /// Whether completions were there before it looked for them.
+    fn turn(&mut self, remote: &Remote, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
         match self {
             Self::Ring(ring) => ring.turn(wait, reaped),
-            Self::Poller(poller) => poller.turn(remote.doorbell.get(), wait, reaped),
+            Self::Poller(poller) => {
+                poller.turn(remote.doorbell.get(), wait, reaped);
+                // Files are never polled.
+                false
+            }
         }
     }
 }

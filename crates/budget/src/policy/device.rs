@@ -8,7 +8,7 @@ use engine::policy::{Completed, Direction, View};
 
 use super::trickle::Trickle;
 use super::waiting::Waiting;
-use crate::{Completion, Cost, Ended, Estimator, Knobs, Parallelism, Prices, Side};
+use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
 
 /// What is remembered of a device.
 #[derive(Debug, Default)]
@@ -18,10 +18,6 @@ pub struct DeviceMemory {
     pub(super) trickle: Trickle,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
-    /// Which prices debts are made at.
-    pub(super) generation: u64,
-    /// The prices of this generation.
-    marked: Option<Prices>,
 }
 
 /// What its completions taught.
@@ -29,18 +25,29 @@ pub struct DeviceMemory {
 struct Learned {
     estimator: Estimator,
     parallelism: Parallelism,
-    /// Busy time at the end of the last request.
-    busy_ns: u64,
+}
+
+/// What the device's clocks and counts say.
+fn facts(view: &View) -> Facts {
+    let (device, busy) = (view.device(), view.device().busy);
+    Facts {
+        now_ns: view.now.0,
+        transfers_ns: busy.transfers_ns,
+        reads_ns: busy.reads_ns,
+        writes_ns: busy.writes_ns,
+        calls_alone_ns: busy.calls_alone_ns,
+        held_up_ns: busy.held_up_ns,
+        oldest_ns: device.oldest_in_flight.map(|at| at.0),
+        write_bytes_in_flight: device.bytes_in_flight,
+        more_to_write: device.reclaimable > 0,
+    }
 }
 
 impl DeviceMemory {
     fn learned(&mut self, view: &View) -> &mut Learned {
         let depth = view.request_depth;
-        self.learned.get_or_insert_with(|| Learned {
-            estimator: Estimator::new(depth),
-            parallelism: Parallelism::new(depth),
-            busy_ns: 0,
-        })
+        self.learned
+            .get_or_insert_with(|| Learned { estimator: Estimator::new(depth), parallelism: Parallelism::new(depth) })
     }
 
     /// The prices to count writes by.
@@ -58,13 +65,9 @@ impl DeviceMemory {
         self.learned(view).parallelism.requests()
     }
 
-    /// Debts of other prices say nothing once these have moved twofold.
-    pub(super) fn mark(&mut self, prices: Prices) {
-        let twofold = |old: u64, new: u64| new > old.saturating_mul(2) || old > new.saturating_mul(2);
-        if self.marked.is_none_or(|old| twofold(old.run_ns, prices.run_ns) || twofold(old.mib_ns, prices.mib_ns)) {
-            self.generation += 1;
-            self.marked = Some(prices);
-        }
+    /// Which prices debts are made at: those of another generation say nothing any more.
+    pub(super) fn generation(&mut self, view: &View) -> u64 {
+        self.learned(view).estimator.generation()
     }
 
     /// A request has ended, at a time when requests had so many bytes.
@@ -81,10 +84,8 @@ impl DeviceMemory {
         }
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
         let submitted_ns = view.now.0.saturating_sub(done.latency_ns);
-        let completion = Completion { side, runs: done.runs, bytes: done.bytes, submitted_ns, unwatched_ns: 0 };
-        let learned = self.learned(view);
-        let took_ns = view.device().busy_ns.saturating_sub(learned.busy_ns);
-        learned.busy_ns = view.device().busy_ns;
-        learned.estimator.ended(view.now.0, took_ns, completion);
+        let Completed { runs, bytes, unwatched_ns, .. } = *done;
+        let completion = Completion { side, runs, bytes, submitted_ns, unwatched_ns };
+        self.learned(view).estimator.completed(&facts(view), completion);
     }
 }

@@ -161,8 +161,7 @@ impl DevicePolicy for Budget {
         let Memory { payer, device, pace, .. } = memory;
         let standing = Standing::of(view, device);
         let Standing { prices, band, backlog_ns, payers, .. } = standing;
-        device.mark(prices);
-        payer.settle(view.now.0, &standing, device.generation);
+        payer.settle(view.now.0, &standing, device.generation(view));
         payer.payer.charge(prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES));
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.page_prices());

@@ -98,8 +98,6 @@ pub(crate) struct FileState {
     pub(crate) next_sequence: u64,
     pub(crate) writes_in_flight: BTreeSet<u64>,
     pub(crate) reads_in_flight: u32,
-    /// The page after the last read request's.
-    pub(crate) read_end: u64,
     /// The last flush failed: what it covered may not be durable.
     pub(crate) flush_failed: bool,
     /// The error of the last failed write or flush, until everything is durable.
@@ -158,7 +156,6 @@ impl FileInner {
             next_sequence: 0,
             writes_in_flight: BTreeSet::new(),
             reads_in_flight: 0,
-            read_end: 0,
             flush_failed: false,
             error: None,
             failures: 0,

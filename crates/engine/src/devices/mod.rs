@@ -8,6 +8,7 @@
 
 pub(crate) mod admission;
 mod bandwidth;
+mod busy;
 mod congestion;
 pub(crate) mod file;
 pub(crate) mod in_flight;

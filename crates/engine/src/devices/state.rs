@@ -15,7 +15,7 @@ use super::file::{FileInner, FileState};
 use super::in_flight::InFlight;
 use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
 use super::ready::{Behind, Entry, Size};
-use super::usage::{Kind, Usage};
+use super::usage::{Kind, Place, Usage};
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
@@ -495,8 +495,19 @@ impl DeviceState {
         lock(&self.usage).begins(kind, bytes, now);
     }
 
+    /// A call that moves no bytes has ended.
     pub(crate) fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
-        lock(&self.usage).ends(kind, bytes, moved, now);
+        lock(&self.usage).ends(kind, bytes, moved, (now, now));
+    }
+
+    /// A transfer that was submitted at an instant has ended at another.
+    pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
+        lock(&self.usage).ends(kind, bytes, moved, from_to);
+    }
+
+    /// A read up to a place is about to be submitted; whether the device read what comes before `first` last.
+    pub(crate) fn reads_on(&self, first: u64, (file, end): Place) -> bool {
+        lock(&self.usage).reads_on(file, first, end)
     }
 
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
@@ -526,7 +537,7 @@ impl DeviceState {
     pub(crate) fn counts(&self, now: Nanos) -> DeviceCounts {
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
         let pages = self.admission.pages();
-        let usage = lock(&self.usage);
+        let mut usage = lock(&self.usage);
         DeviceCounts {
             reclaimable: pages.saturating_sub(writeback),
             writeback,
@@ -538,9 +549,10 @@ impl DeviceState {
             bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: self.writes_in_flight(),
             runs_in_flight: self.in_flight.runs(),
-            reads_in_flight: u64::from(usage.reads_in_flight),
+            reads_in_flight: u64::from(usage.clocks.reads_in_flight()),
             read_bytes: usage.read_bytes,
-            busy_ns: usage.busy_ns(now),
+            busy: usage.clocks.times(now),
+            oldest_in_flight: usage.clocks.oldest(),
             payers_waiting: self.pauses.waiting(),
         }
     }
@@ -548,7 +560,7 @@ impl DeviceState {
     /// How it is doing; `limits` are the policy's.
     pub(crate) fn status(&self, limits: LimitPages, now: Nanos) -> DeviceStatus {
         let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
-        let usage = lock(&self.usage);
+        let mut usage = lock(&self.usage);
         DeviceStatus {
             id: self.id,
             name: self.name.clone(),
@@ -557,8 +569,8 @@ impl DeviceState {
             writeback_bytes: self.writeback_pages.load(Ordering::Relaxed) * PAGE_BYTES,
             dirty_limit_bytes: bytes_of(limits.dirty),
             written_bytes: usage.written_bytes,
-            busy_ns: usage.busy_ns(now),
-            in_flight: usage.in_flight,
+            busy_ns: usage.clocks.any_ns(now),
+            in_flight: usage.clocks.in_flight(),
             writers_waiting: self.pauses.waiting() as u32,
             files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,

@@ -4,6 +4,7 @@
 //! Invariants: every request that begins ends; a leaf in the lock order.
 
 use super::bandwidth::Bandwidth;
+use super::busy::Clocks;
 use crate::error::DeviceError;
 use crate::platform::Nanos;
 
@@ -22,14 +23,16 @@ pub(crate) enum Kind {
     Other,
 }
 
+/// Where on the device a file's bytes end: the file's slot, and a page.
+pub(crate) type Place = (u32, u64);
+
 /// The figures.
 #[derive(Default)]
 pub(super) struct Usage {
-    pub(super) in_flight: u32,
-    pub(super) reads_in_flight: u32,
+    pub(super) clocks: Clocks,
     pub(super) write_bytes_in_flight: u64,
-    busy_since: Nanos,
-    busy_ns: u64,
+    /// Where the request that read last ends.
+    read_end: Option<Place>,
     pub(super) written_bytes: u64,
     pub(super) read_bytes: u64,
     pub(super) bandwidth: Bandwidth,
@@ -40,43 +43,30 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn begins(&mut self, kind: Kind, bytes: u64, now: Nanos) {
-        if self.in_flight == 0 {
-            self.busy_since = now;
-        }
-        self.in_flight += 1;
-        match kind {
-            Kind::Read => self.reads_in_flight += 1,
-            Kind::Write => {
-                self.write_bytes_in_flight += bytes;
-                self.bandwidth.begins(now);
-            }
-            Kind::Other => {}
+        self.clocks.begins(kind, now);
+        if kind == Kind::Write {
+            self.write_bytes_in_flight += bytes;
+            self.bandwidth.begins(now);
         }
     }
 
-    /// It moved its bytes, or if it failed none.
-    pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
-        assert!(self.in_flight > 0, "a request ends that never began");
-        self.in_flight -= 1;
-        if self.in_flight == 0 {
-            self.busy_ns += now.since(self.busy_since);
-        }
+    /// A read from `first` up to `end` of a file is submitted; whether the device reads on from where it was.
+    pub(super) fn reads_on(&mut self, file: u32, first: u64, end: u64) -> bool {
+        self.read_end.replace((file, end)) == Some((file, first))
+    }
+
+    /// A request that was submitted then has moved its bytes, or if it failed none.
+    pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) {
+        self.clocks.ends(kind, submitted, now);
         let moved_bytes = if moved { bytes } else { 0 };
         match kind {
-            Kind::Read => {
-                self.reads_in_flight -= 1;
-                self.read_bytes += moved_bytes;
-            }
+            Kind::Read => self.read_bytes += moved_bytes,
             Kind::Write => {
                 self.write_bytes_in_flight -= bytes;
                 self.bandwidth.ends(now, moved_bytes);
             }
             Kind::Other => {}
         }
-    }
-
-    pub(super) fn busy_ns(&self, now: Nanos) -> u64 {
-        self.busy_ns + if self.in_flight > 0 { now.since(self.busy_since) } else { 0 }
     }
 
     /// Notes how a write of so many bytes, or a flush, ended.

@@ -28,7 +28,7 @@ pub use seam::{
     Needs, Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
 };
 pub use view::{
-    DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
+    BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
 };
 
 /// The policy in force, with what it remembers of all devices together.

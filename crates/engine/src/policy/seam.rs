@@ -328,7 +328,8 @@ pub enum Direction {
 pub struct Completed {
     /// Whether it read or wrote.
     pub direction: Direction,
-    /// 1, or 0 if it began where its file's request before it, in the same direction, had ended.
+    /// 1, or 0 if it continued: a write where its file's write before it had ended, a read where the device had read
+    /// last.
     pub runs: u64,
     /// Pages that are the device's now, or were read; none if it failed.
     pub pages: u64,
@@ -340,6 +341,9 @@ pub struct Completed {
     pub in_flight: u64,
     /// Somebody waits to submit another write: what may be in flight is.
     pub held_back: bool,
+    /// For how long before it was noticed nobody had looked whether it had ended: see
+    /// [`Platform::unwatched_ns`](crate::Platform::unwatched_ns). Not more than its latency.
+    pub unwatched_ns: u64,
 }
 
 /// What a policy remembers, lent for a decision.

@@ -59,6 +59,24 @@ pub enum Global {
     Unstable,
 }
 
+/// For how long a device had what in flight, since the engine started. A clock runs while anything of its kind is in
+/// flight, however much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusyTimes {
+    /// Reads or writes. Time with nothing but flushes and other calls in flight is not in it.
+    pub transfers_ns: u64,
+    /// Reads.
+    pub reads_ns: u64,
+    /// Writes.
+    pub writes_ns: u64,
+    /// Flushes and other calls that move no bytes, and no reads or writes. Where a device keeps writes in volatile
+    /// memory, a flush may take the time that these would have.
+    pub calls_alone_ns: u64,
+    /// The part of `transfers_ns` for which a call may have held reads and writes up: it was in flight beside them and
+    /// ended before any of them did.
+    pub held_up_ns: u64,
+}
+
 /// One device, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeviceCounts {
@@ -86,8 +104,10 @@ pub struct DeviceCounts {
     pub reads_in_flight: u64,
     /// Bytes read since the engine started.
     pub read_bytes: u64,
-    /// Time with a request of either kind in flight, since the engine started.
-    pub busy_ns: u64,
+    /// For how long it had what in flight.
+    pub busy: BusyTimes,
+    /// When the oldest of the reads and writes in flight was submitted.
+    pub oldest_in_flight: Option<Nanos>,
     /// Payers that wait, whatever for.
     pub payers_waiting: u64,
 }

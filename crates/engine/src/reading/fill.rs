@@ -145,7 +145,7 @@ impl<P: Platform> Reading<P> {
                 return false;
             }
             state.reads_in_flight += 1;
-            let sent = Sent::now(&mut state, found.1, found.0.len(), self.base.now());
+            let sent = Sent::now(file, found.1, found.0.len(), self.base.now());
             (found.0, found.1, sent)
         };
         room.keep(pieces.len() as u64);
@@ -159,18 +159,24 @@ impl<P: Platform> Reading<P> {
             sent,
             _room: room,
         };
-        self.submit_read(file, Box::new(ends), operation, pieces);
+        self.submit_read(file, Box::new(ends), sent.at, operation, pieces);
         true
     }
 
-    fn submit_read(&self, file: &Arc<FileInner>, ends: Box<dyn Completion>, operation: Operation, pieces: Pieces) {
+    fn submit_read(
+        &self,
+        file: &Arc<FileInner>,
+        ends: Box<dyn Completion>,
+        at: Nanos,
+        operation: Operation,
+        pieces: Pieces,
+    ) {
         self.base.local().count(Counter::ReadRequests, 1);
         let len = pieces.len() * FRAME_BYTES;
-        let now = self.base.now();
-        file.device.request_begins(Kind::Read, len as u64, now);
+        file.device.request_begins(Kind::Read, len as u64, at);
         self.base.local().count(Counter::PageIn, len as u64);
         let memory = FrameMemory::new(Arc::clone(&self.base.cache.frames), pieces);
-        self.base.trace_file(now, file, None, || Event::Submitted { operation });
+        self.base.trace_file(at, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
     }
 
@@ -227,7 +233,7 @@ impl<P: Platform> Reading<P> {
                 Obstacle::Partial(frame) => {
                     self.base.cache.pages.change(frame, 0, READING);
                     state.reads_in_flight += 1;
-                    let sent = Sent::now(&mut state, page, 1, self.base.now());
+                    let sent = Sent::now(file, page, 1, self.base.now());
                     spare.take().map(|side| (frame, side, sent))
                 }
                 _ => None,
@@ -248,7 +254,7 @@ impl<P: Platform> Reading<P> {
         };
         let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
-        self.submit_read(file, Box::new(ends), operation, Pieces::One(piece));
+        self.submit_read(file, Box::new(ends), sent.at, operation, Pieces::One(piece));
         answer.wait().await.map_err(Error::Device)
     }
 
@@ -257,11 +263,11 @@ impl<P: Platform> Reading<P> {
             self.base.local().count(Counter::ReadErrors, 1);
         }
         let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
-        file.device.request_ends(Kind::Read, bytes, result.is_ok(), now);
+        file.device.transfer_ends(Kind::Read, bytes, result.is_ok(), (sent.at, now));
         let ns = now.since(sent.at);
         self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
         if self.base.devices.policy.needs().reads {
-            let done = sent.ended(result.is_ok(), now);
+            let done = sent.ended(result.is_ok(), now, self.base.platform.unwatched_ns());
             self.base.ask(&file.device, |policy, view, own, shared| {
                 policy.completed(view, &done, &mut **own, &mut **shared);
             });
@@ -276,7 +282,7 @@ impl<P: Platform> Reading<P> {
 /// A read request on its way, as the policy is told of it when it ends.
 #[derive(Clone, Copy)]
 struct Sent {
-    /// 1, or 0 if it begins where its file's last one ended.
+    /// 1, or 0 if it begins where the device read last.
     runs: u64,
     pages: u64,
     at: Nanos,
@@ -284,17 +290,17 @@ struct Sent {
 
 impl Sent {
     /// A request for so many pages from the first on, submitted now.
-    fn now(state: &mut FileState, first: u64, count: usize, now: Nanos) -> Self {
-        let end = first + count as u64;
-        let before = std::mem::replace(&mut state.read_end, end);
-        Self { runs: u64::from(before != first), pages: count as u64, at: now }
+    fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
+        let pages = count as u64;
+        let reads_on = file.device.reads_on(first, (file.pages.slot, first + pages));
+        Self { runs: u64::from(!reads_on), pages, at: now }
     }
 
-    fn ended(self, moved: bool, now: Nanos) -> Completed {
-        let pages = if moved { self.pages } else { 0 };
+    fn ended(self, moved: bool, now: Nanos, unwatched_ns: u64) -> Completed {
+        let (direction, pages) = (Direction::Read, if moved { self.pages } else { 0 });
         let latency_ns = now.since(self.at);
-        let (direction, runs, bytes) = (Direction::Read, self.runs, pages * PAGE_BYTES);
-        Completed { direction, runs, pages, bytes, latency_ns, ..Completed::default() }
+        let (bytes, unwatched_ns) = (pages * PAGE_BYTES, unwatched_ns.min(latency_ns));
+        Completed { direction, runs: self.runs, pages, bytes, latency_ns, unwatched_ns, ..Completed::default() }
     }
 }
 

@@ -164,7 +164,7 @@ impl<P: Platform> WriteEnds<P> {
     fn settle_accounts(&self, ended: &Ended, bytes: u64, result: Result<(), DeviceError>, now: Nanos) {
         let device = &self.file.device;
         device.note_written_pages(ended.written);
-        device.request_ends(Kind::Write, bytes, result.is_ok(), now);
+        device.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
         device.admission.add_runs(-self.runs);
         device.in_flight.end(self.ticket);
         let base = &self.writeback.base;
@@ -175,7 +175,18 @@ impl<P: Platform> WriteEnds<P> {
         let (base, device) = (&self.writeback.base, &self.file.device);
         let (direction, runs, latency_ns) = (Direction::Write, self.runs as u64, now.since(self.submitted));
         let (in_flight, held_back) = (self.in_flight, device.in_flight.is_waited_for());
-        let done = Completed { direction, runs, pages: ended.written, bytes, latency_ns, in_flight, held_back };
+        // A world may have to ask its host for that.
+        let unwatched_ns = if base.devices.policy.needs().reads { base.platform.unwatched_ns() } else { 0 };
+        let done = Completed {
+            direction,
+            runs,
+            pages: ended.written,
+            bytes,
+            latency_ns,
+            in_flight,
+            held_back,
+            unwatched_ns: unwatched_ns.min(latency_ns),
+        };
         base.devices.write_ended(device, base.moment_at(now), &done);
     }
 

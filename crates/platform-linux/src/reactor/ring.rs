@@ -150,14 +150,16 @@ impl Ring {
     }
 
     /// Submits what is queued, waits for a completion (at most `wait`; not at all if it is zero;
-    /// `None` is for ever) and appends token and result of everything that has completed.
-    pub(super) fn turn(&mut self, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) {
+    /// `None` is for ever) and appends token and result of everything that has completed. Whether some of it had
+    /// before it began to wait.
+    pub(super) fn turn(&mut self, wait: Option<Duration>, reaped: &mut VecDeque<(u64, i32)>) -> bool {
         if let Some(fd) = self.doorbell.filter(|_| !self.listening) {
             self.listening = true;
             let (start, len) = (self.doorbell_count.as_mut_ptr(), self.doorbell_count.len() as u32);
             self.push(opcode::Read::new(Fd(fd), start, len).build().user_data(DOORBELL));
         }
         self.push_backlog();
+        let were_there = wait == Some(Duration::ZERO) || self.has_completions();
         if wait != Some(Duration::ZERO) {
             // Nothing may be waiting here already, or the wait would be for the next thing.
             let want = usize::from(self.ring.completion().is_empty());
@@ -176,6 +178,12 @@ impl Ring {
                 token => reaped.push_back((token, completion.result())),
             }
         }
+        were_there
+    }
+
+    /// Whether something has completed; with `taskrun`, the kernel is to be entered to have it reported.
+    fn has_completions(&mut self) -> bool {
+        !self.ring.completion().is_empty() || self.ring.submission().taskrun()
     }
 
     fn enter(&mut self, want: usize, wait: Option<Duration>) {

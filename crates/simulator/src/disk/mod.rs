@@ -350,6 +350,14 @@ impl Disk {
         self.wake_at(&mut state, now_ns);
     }
 
+    /// From now on all takes so many times as long as its model says; 1 is as it was made.
+    pub fn slow_down(&self, times: u64) {
+        let mut state = self.lock();
+        let now_ns = self.shared.now_ns();
+        state.service.slow_down(now_ns, times);
+        self.wake_at(&mut state, now_ns);
+    }
+
     /// Changes how many bytes all files together may take up.
     pub fn set_capacity(&self, capacity_bytes: u64) {
         self.lock().capacity_bytes = capacity_bytes;

@@ -1,6 +1,6 @@
 //! A disk's timing, medium and figures, and the clock they go by.
 //!
-//! Owns: the device's own time, which stands still while it hangs; when it wants to run next.
+//! Owns: the device's own time, which stands still while it hangs and may pass slowly; when it wants to run next.
 //! Does not own: the requests' effects (`state`), the calls into the world (`mod`).
 //! Invariants: the timing runs at no instant twice without cause; a device that hangs does nothing.
 
@@ -21,6 +21,10 @@ pub(super) struct Service {
     /// How long the device has hung in all.
     stalled_ns: u64,
     hung_since_ns: Option<u64>,
+    /// Instants of the device's own time: from this one of the world's on, and this one of its own, the world's time
+    /// passes so many times as fast.
+    slow_since_ns: (u64, u64),
+    slowness: u64,
     /// When a call that runs the timing is due; `u64::MAX` if there is none.
     wake_ns: u64,
     /// Where the request last located is. Kept for its memory.
@@ -38,6 +42,8 @@ impl Service {
             journal_owes: false,
             stalled_ns: 0,
             hung_since_ns: None,
+            slow_since_ns: (0, 0),
+            slowness: 1,
             wake_ns: u64::MAX,
             spans: Vec::new(),
             events: Vec::new(),
@@ -45,7 +51,22 @@ impl Service {
     }
 
     fn own_ns(&self, now_ns: u64) -> u64 {
-        self.hung_since_ns.unwrap_or(now_ns) - self.stalled_ns
+        let (since_ns, own_since_ns) = self.slow_since_ns;
+        own_since_ns + (self.hung_since_ns.unwrap_or(now_ns) - self.stalled_ns - since_ns) / self.slowness
+    }
+
+    /// The world's instant of one of the device's own.
+    fn world_ns(&self, own_ns: u64) -> u64 {
+        let (since_ns, own_since_ns) = self.slow_since_ns;
+        let slowed_ns = own_ns.saturating_sub(own_since_ns).saturating_mul(self.slowness);
+        since_ns.saturating_add(slowed_ns).saturating_add(self.stalled_ns)
+    }
+
+    /// From now on all takes so many times as long as the model says.
+    pub(super) fn slow_down(&mut self, now_ns: u64, times: u64) {
+        let own_ns = self.own_ns(now_ns);
+        let unstalled_ns = self.hung_since_ns.unwrap_or(now_ns) - self.stalled_ns;
+        (self.slow_since_ns, self.slowness) = ((unstalled_ns, own_ns), times.max(1));
     }
 
     pub(super) fn is_hung(&self) -> bool {
@@ -122,7 +143,7 @@ impl Service {
     pub(super) fn run(&mut self, now_ns: u64, random: &mut Random) -> Option<u64> {
         let next_ns = self.timing.run(self.own_ns(now_ns), random, &mut self.events);
         self.events.reverse();
-        next_ns.map(|next_ns| next_ns.saturating_add(self.stalled_ns))
+        next_ns.map(|next_ns| self.world_ns(next_ns))
     }
 
     /// What happened first of what has not been asked for yet.

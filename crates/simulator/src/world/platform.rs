@@ -122,6 +122,11 @@ impl Platform for SimPlatform {
         self.shared.preempt(true)
     }
 
+    /// A completion interrupts a CPU at its instant, and is told at once.
+    fn unwatched_ns(&self) -> u64 {
+        0
+    }
+
     fn local(&self) -> &Local {
         self.look();
         self.shared.clock.local()

@@ -244,3 +244,19 @@ fn a_disk_that_nobody_knows_owes_three_seconds_at_most_and_a_fast_one_is_found_o
     // The copies alone take 98 ms of it.
     assert!(ns <= 180 * MILLISECOND, "{ns} ns");
 }
+
+#[test]
+fn a_disk_that_gets_ten_times_slower_works_off_what_it_owes_while_writers_go_on() {
+    let lab = lab(1 << 30, &[disk(SLOW * 10)]);
+    let writers: Vec<_> = (0..4).map(|_| Writer::STREAM.begins(&lab).1).collect();
+    lab.passes(5 * SECOND);
+    lab.here.disks[0].slow_down(10);
+    lab.passes(SECOND);
+    let before: Vec<_> = writers.iter().map(|done| done.bytes()).collect();
+    lab.passes(12 * SECOND);
+    let most = lab.most_dirty(SECOND);
+    assert!(most <= SLOW * 5 / 4, "{most} bytes are owed");
+    for (done, before) in writers.iter().zip(before) {
+        assert!(done.bytes() > before, "nobody starves");
+    }
+}

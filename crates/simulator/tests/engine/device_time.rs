@@ -81,7 +81,7 @@ impl DevicePolicy for DeviceTime {
     fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
         let mut told = self.told.lock().unwrap();
         told.0.push(*done);
-        told.1 = view.device().busy_ns;
+        told.1 = view.device().busy.transfers_ns;
         self.most_ns.fetch_max(self.backlog_ns(view), Ordering::Relaxed);
         self.runs.store(view.device().runs, Ordering::Relaxed);
     }
@@ -173,9 +173,9 @@ fn it_is_told_of_what_the_device_did_in_which_direction_and_for_how_long() {
     assert_eq!(bytes, lab.count(Counter::PageIn));
     assert_eq!(reads.len() as u64, lab.count(Counter::ReadRequests));
     assert_eq!(reads.iter().map(|done| done.pages).sum::<u64>(), PAGES + 20);
-    // The stream's first request begins where nothing was read before, at the start: no other does.
-    assert_eq!(reads.iter().map(|done| done.runs).sum::<u64>(), 19, "{reads:?}");
-    assert!(reads.iter().all(|done| done.latency_ns >= 10 * MILLISECOND));
+    // The stream's first, and each of the others: none begins where the device read last.
+    assert_eq!(reads.iter().map(|done| done.runs).sum::<u64>(), 21, "{reads:?}");
+    assert!(reads.iter().all(|done| done.latency_ns >= 10 * MILLISECOND && done.unwatched_ns == 0));
     assert_eq!((writes.iter().map(|done| done.pages).sum::<u64>(), writes[0].runs), (64, 1));
     let status = &lab.here.engine.status().devices[0];
     assert!(*busy_ns > 0 && *busy_ns <= status.busy_ns, "{busy_ns} of {}", status.busy_ns);

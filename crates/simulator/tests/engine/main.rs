@@ -13,6 +13,7 @@ mod flushing;
 mod lab;
 mod laws;
 mod policy_knobs;
+mod prices;
 mod reading;
 mod reading_ahead;
 mod reclaiming;

@@ -1,0 +1,107 @@
+//! What the mechanism tells of a device when a request has completed.
+//!
+//! Owns: the form of it. Does not own: the clocks, which are the mechanism's; what follows.
+//! Invariants: plain values. Clocks count from an arbitrary start and never go back, and one runs while anything of
+//! its kind is in flight, however much.
+
+use crate::Cost;
+use crate::prices::Prices;
+
+/// Reads or writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// From the device.
+    Read,
+    /// To the device.
+    Write,
+}
+
+/// A request that completed.
+#[derive(Clone, Copy, Debug)]
+pub struct Completion {
+    /// Its direction.
+    pub side: Side,
+    /// 1, or 0 if it continued the request before it.
+    pub runs: u64,
+    /// Its bytes; none if it failed.
+    pub bytes: u64,
+    /// When it was submitted.
+    pub submitted_ns: u64,
+    /// For how long before now nobody had looked for completions.
+    pub unwatched_ns: u64,
+}
+
+/// The device at that moment, the request that completed not being in flight any more.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Facts {
+    /// The instant.
+    pub now_ns: u64,
+    /// Clock of reads and writes.
+    pub transfers_ns: u64,
+    /// Clock of reads.
+    pub reads_ns: u64,
+    /// Clock of writes.
+    pub writes_ns: u64,
+    /// Clock of flushes and other calls, while there are neither reads nor writes.
+    pub calls_alone_ns: u64,
+    /// The part of `transfers_ns` for which a call may have held reads and writes up.
+    pub held_up_ns: u64,
+    /// When the oldest of the reads and writes in flight was submitted.
+    pub oldest_ns: Option<u64>,
+    /// Bytes of writes in flight.
+    pub write_bytes_in_flight: u64,
+    /// There is something dirty that is not in flight.
+    pub more_to_write: bool,
+}
+
+/// What passed between two completions of one direction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed {
+    /// Requests of the direction in flight.
+    pub(super) own_ns: u64,
+    /// Requests of both.
+    pub(super) both_ns: u64,
+    /// Requests of either.
+    pub(super) either_ns: u64,
+    pub(super) held_up_ns: u64,
+    pub(super) calls_alone_ns: u64,
+}
+
+impl Facts {
+    /// What passed since `earlier`, which becomes these facts.
+    pub(super) fn since(&self, earlier: &mut Self, side: Side) -> Passed {
+        let of = |clock: fn(&Self) -> u64| clock(self).saturating_sub(clock(earlier));
+        let (reads_ns, writes_ns) = (of(|facts| facts.reads_ns), of(|facts| facts.writes_ns));
+        let either_ns = of(|facts| facts.transfers_ns);
+        let passed = Passed {
+            own_ns: if side == Side::Read { reads_ns } else { writes_ns },
+            both_ns: (reads_ns + writes_ns).saturating_sub(either_ns),
+            either_ns,
+            held_up_ns: of(|facts| facts.held_up_ns),
+            calls_alone_ns: of(|facts| facts.calls_alone_ns),
+        };
+        // Those who complete on two threads may tell of it in either order.
+        if self.transfers_ns >= earlier.transfers_ns {
+            *earlier = *self;
+        }
+        passed
+    }
+}
+
+/// What was done in one direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    pub(super) runs: u64,
+    pub(super) bytes: u64,
+}
+
+impl Work {
+    pub(super) fn add(&mut self, done: &Completion) {
+        self.runs = self.runs.saturating_add(done.runs);
+        self.bytes = self.bytes.saturating_add(done.bytes);
+    }
+
+    pub(super) fn cost_ns(&self, prices: &Prices) -> Cost {
+        prices.cost_ns(self.runs, self.bytes)
+    }
+}

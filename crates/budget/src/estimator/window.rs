@@ -1,0 +1,124 @@
+//! A window: what one direction did in a stretch of its time, and what that may prove.
+//!
+//! Owns: when a window is full; between which bounds the device's time for it lies.
+//! Does not own: what is learned (`estimator`), the prices.
+//! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
+
+use super::facts::{Completion, Facts, Passed, Work};
+use crate::prices::Prices;
+use crate::{MILLISECOND, ONE};
+
+/// Time of a window: a young estimator's, an ordinary one's, and where completions are few.
+const YOUNG_NS: u64 = 5 * MILLISECOND;
+const ORDINARY_NS: u64 = 50 * MILLISECOND;
+const LONGEST_NS: u64 = 200 * MILLISECOND;
+/// Completions of an ordinary window.
+const COMPLETIONS: u64 = 8;
+
+/// The part of a window that may be the other direction's for the rest to be known.
+pub(super) const OTHER_PART: u64 = 4;
+
+/// What one direction did between two closings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Window {
+    began_ns: u64,
+    /// Requests of the direction were in flight.
+    pub(super) own_ns: u64,
+    /// Those of the other, too.
+    both_ns: u64,
+    /// Those of either.
+    either_ns: u64,
+    /// Time that may not have been the device's: nobody looked for completions, a call was in the way, or the flusher
+    /// had too little to write.
+    doubtful_ns: u64,
+    /// Calls alone in flight. A flush carries out what writes left in the device's memory.
+    calls_ns: u64,
+    completions: u64,
+    latency_ns_max: u64,
+    pub(super) work: Work,
+    /// What the other direction completed meanwhile.
+    pub(super) other: Work,
+}
+
+/// The device's time for some work lies between these.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) least_ns: u64,
+    pub(super) most_ns: u64,
+}
+
+impl Window {
+    /// The one that follows, if this is closed now.
+    pub(super) fn next(now_ns: u64) -> Self {
+        Self { began_ns: now_ns, ..Self::default() }
+    }
+
+    /// A request completed. `dry`: the flusher had too little to write since the one before.
+    pub(super) fn add(&mut self, facts: &Facts, done: &Completion, passed: Passed, dry: bool) {
+        let doubtful_ns = passed.held_up_ns.saturating_add(done.unwatched_ns);
+        self.own_ns += passed.own_ns;
+        self.both_ns += passed.both_ns;
+        self.either_ns += passed.either_ns;
+        self.calls_ns += passed.calls_alone_ns;
+        self.doubtful_ns += if dry { passed.own_ns } else { doubtful_ns.min(passed.own_ns) };
+        self.completions += 1;
+        self.latency_ns_max = self.latency_ns_max.max(facts.now_ns.saturating_sub(done.submitted_ns));
+        self.work.add(done);
+    }
+
+    /// Whether all of its time was the device's.
+    pub(super) fn is_exact(&self) -> bool {
+        self.doubtful_ns == 0 && self.calls_ns == 0
+    }
+
+    pub(super) fn is_full(&self, young: bool) -> bool {
+        let ns = self.own_ns + self.calls_ns;
+        young && ns >= YOUNG_NS || ns >= ORDINARY_NS && self.completions >= COMPLETIONS || ns >= LONGEST_NS
+    }
+
+    /// Whether a request is in flight that all others overtook: it was there when the window began, and none that
+    /// completed in it had taken half as long.
+    pub(super) fn has_laggard(&self, facts: &Facts) -> bool {
+        facts
+            .oldest_ns
+            .is_some_and(|at_ns| at_ns < self.began_ns && facts.now_ns.saturating_sub(at_ns) / 2 > self.latency_ns_max)
+    }
+
+    /// The most of its time that the other direction, at these prices, may have taken.
+    pub(super) fn others_ns(&self, prices: &Prices) -> u64 {
+        self.other.cost_ns(prices).min(self.both_ns)
+    }
+
+    /// Whether so much of the other's, beside so much of its own, leaves no doubt whose the time was: no more than that
+    /// part. The model's own sum is what counts: where all got slow, a part of the time says nothing.
+    pub(super) fn is_its_own(&self, others_ns: u64, own_ns: u64, part: u64) -> bool {
+        self.both_ns <= self.own_ns / OTHER_PART || others_ns <= others_ns.saturating_add(own_ns) / part
+    }
+
+    /// The device's time for what was done, where that is known but for a part: the other direction may have had it, or
+    /// the device did both at once.
+    pub(super) fn own_bounds(&self, others_ns: u64) -> Bounds {
+        let Bounds { least_ns, .. } = self.bounds(others_ns.min(self.own_ns / OTHER_PART));
+        Bounds { least_ns, ..self.bounds(0) }
+    }
+
+    /// What the other direction, at these prices, leaves of the time of both: the rest of this one's is its.
+    pub(super) fn left_by_others_ns(&self, prices: &Prices) -> u64 {
+        self.either_ns.saturating_sub(self.other.cost_ns(prices)).min(self.own_ns)
+    }
+
+    /// The device's time for what was done, if `others_ns` of it were the other direction's.
+    pub(super) fn bounds(&self, others_ns: u64) -> Bounds {
+        let most_ns = self.own_ns.saturating_sub(others_ns);
+        Bounds { least_ns: most_ns.saturating_sub(self.doubtful_ns), most_ns: most_ns + self.calls_ns }
+    }
+}
+
+impl Bounds {
+    /// How far a modelled time is off, in 1,024ths: its ratio to the bound that it passes.
+    pub(super) fn ratio(self, modelled_ns: u64) -> u64 {
+        let of = |ns: u64| (u128::from(ns) * u128::from(ONE)).checked_div(u128::from(modelled_ns));
+        let of = |ns: u64| of(ns).unwrap_or(u128::from(ONE)).clamp(64, 16 * u128::from(ONE)) as u64;
+        of(self.least_ns).max(ONE.min(of(self.most_ns)))
+    }
+}

@@ -1,0 +1,110 @@
+//! For how long a device had what in flight.
+//!
+//! A clock runs while anything of its kind is in flight, however much. What transfers take is measured beside calls
+//! that move no bytes, above all flushes: a flush that holds transfers up is not their doing, and one that follows
+//! them may have carried out what they left to the device's memory.
+//!
+//! Owns: the clocks, when each transfer in flight was submitted.
+//! Does not own: what the times mean (policies).
+//! Invariants: clocks stand while nothing of theirs is in flight, and never go back. Each transfer ends with the
+//! instant that it began with.
+
+use std::collections::VecDeque;
+
+use super::Kind;
+use crate::platform::Nanos;
+use crate::policy::BusyTimes;
+
+/// The clocks of a device.
+#[derive(Default)]
+pub(super) struct Clocks {
+    times: BusyTimes,
+    /// Up to when they are right.
+    at: Nanos,
+    reads: u32,
+    writes: u32,
+    calls: u32,
+    /// Time of any request.
+    any_ns: u64,
+    /// Since the last end of a transfer or a call: time with both in flight.
+    beside_calls_ns: u64,
+    /// When those in flight were submitted, the oldest first, but for those that were told late.
+    submitted: VecDeque<Nanos>,
+}
+
+impl Clocks {
+    /// Brings them up to an instant. One that is told late changes nothing.
+    fn pass(&mut self, now: Nanos) {
+        let ns = now.since(self.at);
+        self.at = self.at.max(now);
+        let (reads, writes, calls) = (self.reads > 0, self.writes > 0, self.calls > 0);
+        let add = |to: &mut u64, runs: bool| *to += if runs { ns } else { 0 };
+        add(&mut self.any_ns, reads || writes || calls);
+        add(&mut self.times.transfers_ns, reads || writes);
+        add(&mut self.times.reads_ns, reads);
+        add(&mut self.times.writes_ns, writes);
+        add(&mut self.times.calls_alone_ns, calls && !reads && !writes);
+        add(&mut self.beside_calls_ns, calls && (reads || writes));
+    }
+
+    pub(super) fn begins(&mut self, kind: Kind, now: Nanos) {
+        self.pass(now);
+        *self.count(kind) += 1;
+        if kind != Kind::Other {
+            self.submitted.push_back(now);
+        }
+    }
+
+    /// A request that was submitted then is no more in flight. A call's instant is not looked at.
+    pub(super) fn ends(&mut self, kind: Kind, submitted: Nanos, now: Nanos) {
+        self.pass(now);
+        let count = self.count(kind);
+        assert!(*count > 0, "a request ends that never began");
+        *count -= 1;
+        // What passed beside a call up to its end may be what it held transfers up for. If a transfer ends first,
+        // the call was what waited.
+        let beside_ns = std::mem::take(&mut self.beside_calls_ns);
+        if kind == Kind::Other {
+            self.times.held_up_ns += beside_ns;
+        } else if let Some(at) = self.submitted.iter().position(|one| *one == submitted) {
+            self.submitted.remove(at);
+        }
+    }
+
+    fn count(&mut self, kind: Kind) -> &mut u32 {
+        match kind {
+            Kind::Read => &mut self.reads,
+            Kind::Write => &mut self.writes,
+            Kind::Other => &mut self.calls,
+        }
+    }
+
+    /// Requests of any kind in flight.
+    pub(super) fn in_flight(&self) -> u32 {
+        self.reads + self.writes + self.calls
+    }
+
+    pub(super) fn reads_in_flight(&self) -> u32 {
+        self.reads
+    }
+
+    /// Time with a request of any kind in flight.
+    pub(super) fn any_ns(&mut self, now: Nanos) -> u64 {
+        self.pass(now);
+        self.any_ns
+    }
+
+    /// The times up to now.
+    pub(super) fn times(&mut self, now: Nanos) -> BusyTimes {
+        self.pass(now);
+        self.times
+    }
+
+    /// When the oldest of the transfers in flight was submitted.
+    pub(super) fn oldest(&self) -> Option<Nanos> {
+        self.submitted.front().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;

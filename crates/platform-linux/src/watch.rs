@@ -1,0 +1,81 @@
+//! For how long nobody had looked for the completions that this thread tells of.
+//!
+//! A thread that computes does not look; one that waits in the kernel does, but may be woken late, since others have
+//! its CPU: the kernel counts that as the thread's run delay (/proc/thread-self/schedstat, the second number).
+//!
+//! Owns: what is told of the completions of one look. Does not own: looking (`reactor`), the calls of worker threads.
+//! Invariants: asked for at most once a look, and not at all where nobody learns from it. A host without the file has
+//! no delays.
+
+use std::cell::{Cell, OnceCell};
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::io::pread;
+
+/// What completions are told of at the moment.
+#[derive(Clone, Copy)]
+enum Look {
+    /// None, or those of a call that has ended at once.
+    None,
+    /// Nobody has asked yet; the thread was away for so long before.
+    Away(u64),
+    /// What was said.
+    Told(u64),
+}
+
+thread_local! {
+    static LOOK: Cell<Look> = const { Cell::new(Look::None) };
+    /// The run delay when it was last asked for.
+    static DELAY_NS: Cell<u64> = const { Cell::new(0) };
+    static SCHEDSTAT: OnceCell<Option<OwnedFd>> = const { OnceCell::new() };
+}
+
+/// While it lives, this thread tells of completions that it found together.
+pub(crate) struct Telling;
+
+impl Telling {
+    /// The thread had not looked for so long before it found them.
+    pub(crate) fn after(away_ns: u64) -> Self {
+        LOOK.set(Look::Away(away_ns));
+        Self
+    }
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        LOOK.set(Look::None);
+    }
+}
+
+/// For how long before now nobody had looked.
+pub(crate) fn unwatched_ns() -> u64 {
+    match LOOK.get() {
+        Look::None => 0,
+        Look::Told(ns) => ns,
+        Look::Away(away_ns) => {
+            let delay_ns = run_delay_ns();
+            let ns = away_ns + delay_ns.saturating_sub(DELAY_NS.replace(delay_ns));
+            LOOK.set(Look::Told(ns));
+            ns
+        }
+    }
+}
+
+/// For how long in all this thread was ready and had no CPU.
+fn run_delay_ns() -> u64 {
+    let delay_ns = SCHEDSTAT.try_with(|file| {
+        let open = || openat(CWD, c"/proc/thread-self/schedstat", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok();
+        let mut text = [0; 96];
+        let count = pread(file.get_or_init(open).as_ref()?, &mut text, 0).ok()?;
+        second_number(text.get(..count)?)
+    });
+    delay_ns.ok().flatten().unwrap_or(0)
+}
+
+fn second_number(text: &[u8]) -> Option<u64> {
+    str::from_utf8(text).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! What a policy is told when requests for real files complete: facts that fit each other, however long anything took.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+use std::fs::OpenOptions;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use engine::policy::{
+    Admission, Asked, BusyTimes, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause,
+    Prices, Room, View,
+};
+use engine::settings::{BackgroundShare, Settings};
+use engine::{Backing, Engine, Nanos, Platform, Policies};
+use frames::Frames;
+use platform_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
+
+const PAGE: u64 = 4096;
+const FILE_BYTES: u64 = 8 << 20;
+
+/// What was told of one completion, with the instant and the oldest request that was left.
+type Told = (Nanos, Completed, BusyTimes, Option<Nanos>);
+
+/// Notes what it is told.
+#[derive(Default)]
+struct Notes(Mutex<Vec<Told>>);
+
+impl DevicePolicy for Notes {
+    type Payer = ();
+    type Device = ();
+    type Shared = ();
+
+    fn name(&self) -> &'static str {
+        "notes"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs {
+            asked: Asked::Never,
+            shared_counters: false,
+            memory_guard: false,
+            reads: true,
+            background_share: BackgroundShare::OfLimit,
+            knobs: None,
+        }
+    }
+
+    fn pause_ns_max(&self) -> u64 {
+        0
+    }
+
+    fn start(&self, _: u64, _: u64) -> Pace {
+        Pace::UNASKED
+    }
+
+    fn room(&self, _: &View, (): &mut ()) -> Room {
+        let cost_max = Cost(512);
+        Room { cost_max, prices: Prices::PAGES, cause: PauseCause::DevicePart, wake_above: Cost(0) }
+    }
+
+    fn admit(&self, _: &View, _: Memory<'_, Self>) -> Admission {
+        Admission::Enter
+    }
+
+    fn completed(&self, view: &View, done: &Completed, (): &mut (), (): &mut ()) {
+        let device = view.device();
+        self.0.lock().unwrap().push((view.now, *done, device.busy, device.oldest_in_flight));
+    }
+
+    fn over_background(&self, view: &View, (): &mut (), (): &mut ()) -> bool {
+        view.device().reclaimable > 0
+    }
+
+    fn slice_bytes(&self, _: &View, (): &mut (), (): &mut ()) -> u64 {
+        1 << 20
+    }
+
+    fn limits(&self, _: &View, (): &mut (), (): &mut ()) -> LimitPages {
+        LimitPages { dirty: 512, background: 0, bandwidth: None }
+    }
+}
+
+/// Writes, flushes and reads a file; returns what was told, and how long it all took.
+fn told(choice: IoChoice, caching: Caching) -> (Vec<Told>, u64) {
+    let path = std::env::temp_dir().join(format!("afflux-completions-{}-{choice:?}-{caching:?}", std::process::id()));
+    std::fs::create_dir(&path).unwrap();
+    let reactors = Reactors::start(2, choice).unwrap();
+    let platform = reactors.platform();
+    let notes = Arc::new(Notes::default());
+    let policies = Policies { policy: Arc::clone(&notes) as _, ..Policies::default() };
+    let frames = Frames::new(4 << 20).unwrap();
+    let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
+    let directory: OwnedFd = std::fs::File::open(&path).unwrap().into();
+    let device = engine.add_device("notes", HostDevice::new(&platform, directory, caching).unwrap());
+    let host = OpenOptions::new().read(true).write(true).create_new(true).open(path.join("file")).unwrap();
+    let file = engine.open(device, Backing::new(Arc::new(HostFile::new(host.into()))), 0);
+    let began = platform.now();
+    platform.block_on(async {
+        let mut page = vec![7; PAGE as usize];
+        for at in (0..FILE_BYTES).step_by(64 << 10) {
+            engine.write(&file, at, &vec![5; 64 << 10]).await.unwrap();
+        }
+        for round in 0..20 {
+            engine.write(&file, round * 37 * PAGE, &page).await.unwrap();
+            engine.sync(&file, 0..u64::MAX).await.unwrap();
+        }
+        for round in 0..200 {
+            engine.read(&file, round * 997 % (FILE_BYTES / PAGE) * PAGE, &mut page).await.unwrap();
+        }
+    });
+    let passed_ns = platform.now().since(began);
+    drop(file);
+    drop(engine);
+    drop(reactors);
+    let _ = std::fs::remove_dir_all(&path);
+    let told = std::mem::take(&mut *notes.0.lock().unwrap());
+    (told, passed_ns)
+}
+
+fn are_sane(choice: IoChoice, caching: Caching) {
+    let (told, passed_ns) = told(choice, caching);
+    let of = |direction| told.iter().filter(move |told| told.1.direction == direction).count();
+    assert!(of(Direction::Write) > 20 && of(Direction::Read) > 0, "{} completions", told.len());
+    for (now, done, busy, oldest) in &told {
+        assert!(done.unwatched_ns <= done.latency_ns, "{done:?}");
+        assert!(busy.reads_ns.max(busy.writes_ns) <= busy.transfers_ns, "{busy:?}");
+        assert!(busy.transfers_ns <= busy.reads_ns + busy.writes_ns, "{busy:?}");
+        assert!(
+            busy.held_up_ns <= busy.transfers_ns && busy.transfers_ns + busy.calls_alone_ns <= passed_ns,
+            "{busy:?}"
+        );
+        assert!(oldest.is_none_or(|at| at <= *now), "{oldest:?} at {now:?}");
+    }
+    // Told on several threads, in about the order of their ends: the largest of each clock is the last.
+    let last = told.iter().map(|told| told.2).max_by_key(|busy| busy.transfers_ns).unwrap();
+    assert!(last.reads_ns > 0 && last.writes_ns > 0 && last.calls_alone_ns > 0, "{last:?}");
+    let moved: u64 = told.iter().filter(|told| told.1.direction == Direction::Write).map(|told| told.1.bytes).sum();
+    assert!(moved >= FILE_BYTES, "{moved} bytes");
+}
+
+#[test]
+fn what_a_ring_tells_fits_together() {
+    are_sane(IoChoice::Auto, Caching::Auto);
+}
+
+#[test]
+fn what_worker_threads_tell_fits_together() {
+    are_sane(IoChoice::Syscalls, Caching::Buffered);
+}
