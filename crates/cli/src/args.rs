@@ -141,6 +141,10 @@ pub(crate) struct Serve {
     /// Configuration file [default: ~/.config/afflux/config.toml if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+    /// How writers are throttled and dirty data is written: afflux, by the time that each device needs for it, or
+    /// equal-parts, by shares of the dirty limit in bytes [default: afflux]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
     /// How disks are read and written: auto, uring or syscalls [default: auto]
     #[arg(long, value_name = "HOW")]
     pub(crate) io: Option<String>,

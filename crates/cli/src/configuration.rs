@@ -17,6 +17,8 @@ use std::{env, fs};
 
 use engine::settings::{BackgroundShare, Shares};
 
+use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
+
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
@@ -27,7 +29,7 @@ use crate::output;
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] = &["listen", "cache", "control", "io", "prefault"];
+const NAMES: &[&str] = &["listen", "cache", "control", "io", "policy", "prefault"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -51,6 +53,15 @@ pub(crate) enum Io {
     Syscalls,
 }
 
+/// How writers are throttled and dirty data is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Policy {
+    /// By the time that each device needs for it.
+    Budget,
+    /// By shares of the dirty limit in bytes.
+    EqualParts,
+}
+
 /// What `serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Configuration {
@@ -58,6 +69,7 @@ pub(crate) struct Configuration {
     pub(crate) cache_bytes: u64,
     pub(crate) control: Option<PathBuf>,
     pub(crate) io: Io,
+    pub(crate) policy: Policy,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
     /// `KNOB=VALUE`, each known and in range.
@@ -199,6 +211,7 @@ impl Layers {
             ("cache", &args.cache),
             ("control", &args.control),
             ("io", &args.io),
+            ("policy", &args.policy),
             ("prefault", &args.prefault),
         ];
         for (name, value) in flags {
@@ -227,6 +240,7 @@ impl Layers {
             None => host.default_cache_bytes(),
         };
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
+        let policy = self.values.get("policy").map_or(Ok(Policy::Budget), policy)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
         let control = self.values.get("control").map(|given| PathBuf::from(&given.text));
         let mut settings = knobs::of_server();
@@ -238,7 +252,7 @@ impl Layers {
         }
         let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
-        Ok(Configuration { listen, cache_bytes, control, io, prefault, knobs, warnings })
+        Ok(Configuration { listen, cache_bytes, control, io, policy, prefault, knobs, warnings })
     }
 }
 
@@ -297,5 +311,15 @@ fn io(Given { origin, text }: &Given) -> Outcome<Io> {
         "uring" => Ok(Io::Uring),
         "syscalls" => Ok(Io::Syscalls),
         _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is none of auto, uring, syscalls"))),
+    }
+}
+
+fn policy(Given { origin, text }: &Given) -> Outcome<Policy> {
+    match text.as_str() {
+        OWN_POLICY => Ok(Policy::Budget),
+        EQUAL_PARTS_POLICY => Ok(Policy::EqualParts),
+        _ => Err(Failure::wrong_use(format!(
+            "{origin} {text}: there is no such policy; there are {OWN_POLICY} and {EQUAL_PARTS_POLICY}"
+        ))),
     }
 }

@@ -12,9 +12,9 @@ use crate::units;
 /// Above the engine: what serves its files.
 const ABOVE: [&KnobTable; 2] = [&volume::KNOBS, &frontend_nfs::KNOBS];
 
-/// The knobs of `serve`, at their defaults.
+/// The knobs of `serve`, at their defaults: with those of our own policy, whether or not it is in force.
 pub(crate) fn of_server() -> Settings {
-    Settings::with(ABOVE)
+    Settings::with(ABOVE.into_iter().chain([&budget::KNOBS]))
 }
 
 /// The knobs of `simulate`, whatever the policy.

@@ -22,7 +22,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
-use engine::{Engine, Nanos, Platform};
+use budget::Budget;
+use engine::{Engine, Nanos, Platform, Policies};
 use frames::Frames;
 use frontend::Peer;
 use frontend_nfs::{Admission, NfsKnob, Server};
@@ -35,7 +36,7 @@ use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
 
 use crate::args;
 use crate::cache_size::HostMemory;
-use crate::configuration::{self, Configuration, Io};
+use crate::configuration::{self, Configuration, Io, Policy};
 use crate::control::listener;
 use crate::control::messages::Reply;
 use crate::control::place::{self, Bound};
@@ -115,6 +116,13 @@ fn admission(any_peer: bool, notes: &mut Vec<String>) -> Admission {
     Admission::OwnUserAndRoot { uid: geteuid().as_raw() }
 }
 
+fn policies(policy: Policy) -> Policies {
+    match policy {
+        Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
+        Policy::EqualParts => Policies::default(),
+    }
+}
+
 /// Everything from the engine up to the first accepted connection.
 fn start(
     platform: &LinuxPlatform,
@@ -129,7 +137,7 @@ fn start(
     }
     let frames = Frames::new(configuration.cache_bytes)
         .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
-    let engine = Engine::new(Arc::new(platform.clone()), settings, frames);
+    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration.policy));
     let (key, origin) = handle_key(exports::key_path().as_deref());
     if let KeyOrigin::Unkept { reason } = origin {
         output::remark(format_args!(

@@ -32,7 +32,7 @@ pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
 pub use machine::{Machine, Memory};
 pub use random::Random;
-pub use setup::{BUDGET_POLICY, OWN_POLICY, POLICY_KNOBS, Setup, SetupError, policies};
+pub use setup::{EQUAL_PARTS_POLICY, OWN_POLICY, POLICY_KNOBS, Setup, SetupError, policies};
 pub use world::{
     CPUS_MAX, CpuOptions, CpuTime, CpuUsage, RunError, SimPlatform, Slice, TaskUsage, World, WorldOptions,
 };

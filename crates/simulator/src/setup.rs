@@ -11,18 +11,18 @@ use engine::Policies;
 use engine::settings::{KnobError, KnobTable, Settings, Shares};
 use linux_policies::{Policy, WITH_TICKS};
 
-/// The name of the engine's own policies.
+/// The name of our own policy, the flush budget: what runs if nothing is asked for.
 pub const OWN_POLICY: &str = "afflux";
 
-/// The name of the flush budget's policy.
-pub const BUDGET_POLICY: &str = "budget";
+/// The name of the plain policy that divides the dirty limit among the devices.
+pub const EQUAL_PARTS_POLICY: &str = "equal-parts";
 
 /// All names, each with what it is in a line.
 pub fn policies() -> Vec<(&'static str, &'static str)> {
-    let own = (OWN_POLICY, "the engine's own: each device a share of the dirty limit and a flusher");
+    let own = (OWN_POLICY, "the flush budget: each device owes at most so much of its own time");
     let others = linux_policies::NAMES.iter().filter_map(|name| linux_policies::policy(name).ok());
-    let budget = (BUDGET_POLICY, "the flush budget: each device owes at most so much of its own time");
-    [own, budget].into_iter().chain(others.map(|policy| (policy.name, policy.about))).collect()
+    let parts = (EQUAL_PARTS_POLICY, "each device an equal part of the dirty limit, in bytes");
+    [own, parts].into_iter().chain(others.map(|policy| (policy.name, policy.about))).collect()
 }
 
 /// Why an engine cannot start so.
@@ -40,7 +40,7 @@ pub enum SetupError {
 /// The knobs that policies bring: any of them can be set, so that runs under several policies can have one list.
 pub const POLICY_KNOBS: &[&KnobTable] = &[&budget::KNOBS, &linux_policies::KNOBS];
 
-/// What one engine starts with. The default is the engine's own policies, and every knob at its default.
+/// What one engine starts with. The default is equal parts, and every knob at its default.
 pub struct Setup {
     /// The knobs of the engine, of a volume over it, and of all policies.
     pub settings: Settings,
@@ -56,15 +56,15 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// What the policy called `name` starts with: [`OWN_POLICY`], [`BUDGET_POLICY`], or a name of `linux-policies`.
+    /// What the policy called `name` starts with: [`OWN_POLICY`], [`EQUAL_PARTS_POLICY`], or a name of `linux-policies`.
     ///
     /// # Errors
     /// When there is none; the error lists the names.
     pub fn of(name: &str) -> Result<Self, SetupError> {
-        if name == OWN_POLICY {
+        if name == EQUAL_PARTS_POLICY {
             return Ok(Self::default());
         }
-        if name == BUDGET_POLICY {
+        if name == OWN_POLICY {
             let policy = Arc::new(Budget);
             return Ok(Self { policies: Policies { policy, ..Policies::default() }, ..Self::default() });
         }

@@ -74,6 +74,7 @@ const TABLE: &[Row] = &[
     Row {
         name: "cli",
         ours: &[
+            "budget",
             "engine",
             "frames",
             "frontend",

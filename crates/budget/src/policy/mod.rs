@@ -73,10 +73,15 @@ impl Standing {
         Self { knobs, prices, band, backlog_ns, dirty_ns, payers: device.waiting.sharing() }
     }
 
-    /// What may be dirty and not in flight before the flusher writes.
-    fn background_ns(&self, is_cold: bool) -> Cost {
+    /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
+    /// the knob in bytes.
+    fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = if is_cold { 0 } else { self.knobs.budget_ns / BACKGROUND_PART };
-        self.knobs.background_ns.unwrap_or(law_ns)
+        let in_time_ns = self.knobs.background_ns.unwrap_or(law_ns);
+        match view.knobs.device_background_bytes {
+            0 => in_time_ns,
+            bytes => in_time_ns.min(self.prices.cost_ns(0, bytes)),
+        }
     }
 
     fn page_prices(&self) -> PagePrices {
@@ -110,7 +115,7 @@ impl DevicePolicy for Budget {
     type Shared = ();
 
     fn name(&self) -> &'static str {
-        "budget"
+        "afflux"
     }
 
     fn needs(&self) -> Needs {
@@ -140,7 +145,7 @@ impl DevicePolicy for Budget {
             cost_max: Amount(most),
             prices: standing.page_prices(),
             cause: PauseCause::DeviceTime,
-            wake_above: Amount(standing.background_ns(device.is_cold(view))),
+            wake_above: Amount(standing.background_ns(view, device.is_cold(view))),
         }
     }
 
@@ -185,7 +190,7 @@ impl DevicePolicy for Budget {
 
     fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
         let (standing, dirty_pages) = (Standing::of(view, device), view.device().reclaimable);
-        let over = standing.dirty_ns > standing.background_ns(device.is_cold(view));
+        let over = standing.dirty_ns > standing.background_ns(view, device.is_cold(view));
         dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
     }
 
@@ -219,7 +224,7 @@ impl DevicePolicy for Budget {
         let page_ns = standing.page_prices().page.0;
         LimitPages {
             dirty: (standing.band.end_ns / page_ns).min(view.guard_pages),
-            background: standing.background_ns(device.is_cold(view)) / page_ns,
+            background: standing.background_ns(view, device.is_cold(view)) / page_ns,
             bandwidth: Some(1000 * MILLISECOND / page_ns),
         }
     }

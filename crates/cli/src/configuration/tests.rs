@@ -17,6 +17,7 @@ fn flags() -> Serve {
         knobs: Vec::new(),
         config: None,
         io: None,
+        policy: None,
         prefault: None,
         subtree_check: false,
         any_peer: false,

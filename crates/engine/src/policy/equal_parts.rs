@@ -35,7 +35,7 @@ impl DevicePolicy for EqualParts {
     type Shared = ();
 
     fn name(&self) -> &'static str {
-        "afflux"
+        "equal-parts"
     }
 
     fn needs(&self) -> Needs {
