@@ -24,6 +24,7 @@ use crate::platform::{Device, Nanos};
 use crate::policy::{AnyPolicy, GlobalCounts, InForce, Kept, KnobValues, View};
 use crate::request::Backing;
 use crate::settings::{Knob, Settings};
+use crate::sync::OwnLines;
 use crate::units::centisecs_ns;
 use crate::wait::{WaitQueue, lock};
 use file::FileInner;
@@ -50,7 +51,7 @@ pub(crate) struct Devices {
     min_ratio_sum: AtomicU64,
     lost_epoch: AtomicU64,
     /// How often a congested queue has cleared.
-    congestion_ends: AtomicU64,
+    congestion_ends: OwnLines<AtomicU64>,
     congestion_queue: WaitQueue,
 }
 
@@ -72,7 +73,7 @@ impl Devices {
             totals: Arc::default(),
             min_ratio_sum: AtomicU64::new(0),
             lost_epoch: AtomicU64::new(0),
-            congestion_ends: AtomicU64::new(0),
+            congestion_ends: OwnLines(AtomicU64::new(0)),
             congestion_queue: WaitQueue::new(),
         }
     }
