@@ -45,7 +45,9 @@ pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<Machine, Str
     let setup = setup(scenario, memory_bytes)?;
     let mut machine = Machine::new(world, Memory::Whole(memory_bytes), setup).map_err(|error| error.to_string())?;
     for (number, spec) in scenario.devices.iter().enumerate() {
-        machine.add(&format!("disk{number}"), disk(world, number as u64, spec)?);
+        // By turns: it moves nothing that is seen before a power loss.
+        let longer_ahead = (scenario.seed ^ number as u64) & 1 == 1;
+        machine.add(&format!("disk{number}"), disk(world, number as u64, spec, longer_ahead)?);
     }
     Ok(machine)
 }
@@ -74,9 +76,9 @@ pub(super) fn conservation(scenario: &Scenario) -> Conservation {
 }
 
 /// A disk.
-fn disk(world: &World, number: u64, spec: &DeviceSpec) -> Result<Arc<Disk>, String> {
+fn disk(world: &World, number: u64, spec: &DeviceSpec, longer_ahead: bool) -> Result<Arc<Disk>, String> {
     let Some(name) = &spec.model else {
-        return Ok(Disk::new(world, number, plain_options(spec)));
+        return Ok(Disk::new(world, number, DiskOptions { longer_ahead, ..plain_options(spec) }));
     };
     let mut model = DeviceChoice { name: name.clone(), overrides: Vec::new() }.model(None);
     for (key, value) in
@@ -90,6 +92,7 @@ fn disk(world: &World, number: u64, spec: &DeviceSpec) -> Result<Arc<Disk>, Stri
         inline_per_mille: spec.inline_per_mille,
         // The worst that can be: nothing is durable before its sync.
         volatile_bytes_max: u64::MAX,
+        longer_ahead,
         ..model.options()
     };
     Ok(catalogue::make_with(world, number, &model, options))
@@ -105,7 +108,6 @@ fn plain_options(spec: &DeviceSpec) -> DiskOptions {
         bytes_per_second: spec.rate,
         capacity_bytes: spec.capacity,
         inline_per_mille: spec.inline_per_mille,
-        longer_alone: false,
         volatile_bytes_max: u64::MAX,
         ..DiskOptions::default()
     }

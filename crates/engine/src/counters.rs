@@ -79,7 +79,8 @@ counters! {
 /// How many counters there are.
 pub const COUNTER_COUNT: usize = COUNTERS.len();
 
-/// One thread's counters.
+/// One thread's counters, on cache lines of their own.
+#[repr(align(128))]
 pub(crate) struct CounterBlock {
     values: [AtomicU64; COUNTER_COUNT],
 }

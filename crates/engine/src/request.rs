@@ -43,7 +43,8 @@ pub enum Operation {
     },
     /// Write the request's memory to `offset`. If the length is not a multiple of the block size the
     /// last byte becomes the file's last byte: its size is `offset + len` or what it was if larger,
-    /// never rounded up, at no moment.
+    /// never rounded up, at no moment. Where several writes make a file longer, the device may give it a size
+    /// ahead of them, up to [`Request::file_bytes`] and in whole pages: what is not written yet reads as zeros.
     Write {
         /// First byte; a multiple of the block size.
         offset: u64,
@@ -77,6 +78,11 @@ pub enum Operation {
 
 /// Told the outcome of a request, on whatever thread the device reaps it.
 pub(crate) trait Completion: Send {
+    /// The size that the file has for those who read the cache; 0 where nobody asks.
+    fn file_bytes(&self) -> u64 {
+        0
+    }
+
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>);
 }
 
@@ -140,6 +146,12 @@ impl Request {
     /// The file, as the device knows it.
     pub fn backing(&self) -> &Backing {
         &self.open().backing
+    }
+
+    /// Of a write: the size that the file has by what was accepted, and that its readers have seen. No write of it
+    /// that is in flight ends after that, and it gets no smaller while one is.
+    pub fn file_bytes(&self) -> u64 {
+        self.open().sink.file_bytes()
     }
 
     /// How many separate pieces of memory the data is in; 0 for operations without data.

@@ -1,6 +1,6 @@
 //! The atomics and locks of what is lock-free: std's, or loom's while a model is checked.
 //!
-//! Owns: that choice, made by `--cfg loom`.
+//! Owns: that choice, made by `--cfg loom`; what keeps values apart that different threads change.
 //! Does not own: any protocol; the models are beside what they check, in `loom_models.rs`.
 //! Invariants: what a model runs takes its types from here. Everything else may use std's: outside of
 //! a model the two are the same.
@@ -10,6 +10,21 @@ pub(crate) use std::sync::{Mutex, MutexGuard, atomic};
 
 #[cfg(all(test, loom))]
 pub(crate) use loom::sync::{Mutex, MutexGuard, atomic};
+
+/// A value on cache lines of its own, two at a time since a CPU fetches the second with the first: what one thread
+/// changes often does not slow down those that only read what happens to lie beside it.
+#[derive(Default)]
+#[repr(align(128))]
+pub(crate) struct OwnLines<T>(pub(crate) T);
+
+impl<T> std::ops::Deref for OwnLines<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// Locks, also after a panic of somebody who held the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,10 +3,15 @@
 //! Each writer dirties pages of its own file on a device of its own, which completes writes at once, and has
 //! them written between rounds, outside of what is measured. Prints nanoseconds of wall clock a page: the median
 //! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, and by a law that lets
-//! everybody through and is asked every so many pages. Options: `--quick`; `--count CASE N`: N rounds of one
-//! case on one thread, for callgrind; `--list` names the cases.
+//! everybody through and is asked every so many pages. `copy` is neither: pages copied to memory that nobody else
+//! touches, for what two threads cost each other on this machine whoever runs on it. Options: `--quick`; `--count CASE N`: N rounds of one
+//! case on one thread, for callgrind; `--lines CASE`: a few pages of the one file, then of the other, by one thread,
+//! with a store to an address that is printed before, between and after, for a tracer of memory (`valgrind
+//! --tool=lackey --trace-mem=yes`): what both parts touch and one of them changes, two threads would share;
+//! `--list` names the cases.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
@@ -22,6 +27,11 @@ use platform_linux::{IoChoice, LinuxPlatform, Reactors};
 const PAGE: usize = 4096;
 /// Of a round: less than the guard above a law lets a device take, so that nobody waits.
 const PAGES: usize = 16_384;
+/// With `--lines`.
+const PAGES_TRACED: usize = 256;
+
+/// Where a traced part begins or ends.
+static MARK: AtomicU64 = AtomicU64::new(0);
 
 /// Completes everything at once.
 struct AtOnce(Limits);
@@ -118,18 +128,19 @@ struct Rig {
     platform: LinuxPlatform,
     engine: Arc<Engine<LinuxPlatform>>,
     files: [File; 2],
+    pages: usize,
     call_pages: usize,
 }
 
 impl Rig {
-    fn new(platform: &LinuxPlatform, case: &Case) -> Self {
+    fn new(platform: &LinuxPlatform, case: &Case, pages: usize) -> Self {
         let policy: Arc<dyn AnyPolicy> =
             if case.every == 0 { Arc::new(EqualParts) } else { Arc::new(Every(case.every)) };
         let mut settings = Settings::new();
         for knob in ["dirty_ratio=90", "dirty_background_ratio=89", "dirty_expire_centisecs=360000"] {
             settings.set_text(knob).unwrap();
         }
-        let frames = Frames::new(512 << 20).unwrap();
+        let frames = Frames::new((8 * pages * PAGE) as u64).unwrap();
         let policies = Policies { policy, ..Policies::default() };
         let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
         let limits = Limits {
@@ -143,7 +154,7 @@ impl Rig {
             let device = engine.add_device("at once", Arc::new(AtOnce(limits.clone())));
             engine.open(device, Backing::new(Arc::new(())), 0)
         });
-        let rig = Self { platform: platform.clone(), engine, files, call_pages: case.call_pages };
+        let rig = Self { platform: platform.clone(), engine, files, pages, call_pages: case.call_pages };
         rig.files.iter().for_each(|file| {
             rig.write(file);
         });
@@ -162,11 +173,11 @@ impl Rig {
         let piece = vec![7; self.call_pages * PAGE];
         let began = Instant::now();
         self.platform.block_on(async {
-            for at in (0..PAGES * PAGE).step_by(piece.len()) {
+            for at in (0..self.pages * PAGE).step_by(piece.len()) {
                 self.engine.write(file, at as u64, &piece).await.unwrap();
             }
         });
-        began.elapsed().as_nanos() as f64 / PAGES as f64
+        began.elapsed().as_nanos() as f64 / self.pages as f64
     }
 
     /// Both at once; the mean of the two.
@@ -189,6 +200,37 @@ impl Rig {
     }
 }
 
+/// Copies a page at a time to memory of the thread's own; nanoseconds a page.
+fn copy(to: &mut [u8]) -> f64 {
+    let piece = vec![7; PAGE];
+    let began = Instant::now();
+    for page in to.chunks_exact_mut(PAGE) {
+        std::hint::black_box(page).copy_from_slice(std::hint::black_box(&piece));
+    }
+    began.elapsed().as_nanos() as f64 / PAGES as f64
+}
+
+/// Both at once; the mean of the two.
+fn copy_both(to: &mut [Vec<u8>; 2]) -> f64 {
+    let barrier = Barrier::new(2);
+    let [one, other] = to;
+    let start = |to: &mut Vec<u8>| {
+        barrier.wait();
+        copy(to)
+    };
+    std::thread::scope(|scope| {
+        let (one, other) = (scope.spawn(|| start(one)), scope.spawn(|| start(other)));
+        f64::midpoint(one.join().unwrap(), other.join().unwrap())
+    })
+}
+
+fn show(name: &str, measured: &[(f64, f64)]) {
+    let one = median(measured.iter().map(|(one, _)| *one).collect());
+    let two = median(measured.iter().map(|(_, two)| *two).collect());
+    let ratio = median(measured.iter().map(|(one, two)| two / one).collect());
+    println!("{name:<18} {one:>14.1} {two:>14.1} {ratio:>8.3}");
+}
+
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
@@ -204,7 +246,7 @@ fn main() {
     }
     if let Some(at) = words.iter().position(|word| word == "--count") {
         let case = CASES.iter().find(|case| case.name == words[at + 1]).unwrap();
-        let rig = Rig::new(&platform, case);
+        let rig = Rig::new(&platform, case, PAGES);
         for _ in 0..words[at + 2].parse::<u32>().unwrap() {
             rig.write(&rig.files[0]);
             rig.clean();
@@ -212,10 +254,26 @@ fn main() {
         rig.end();
         return;
     }
+    if let Some(at) = words.iter().position(|word| word == "--lines") {
+        let case = CASES.iter().find(|case| case.name == words[at + 1]).unwrap();
+        let rig = Rig::new(&platform, case, PAGES_TRACED);
+        println!("{:x}", MARK.as_ptr().addr());
+        for file in &rig.files {
+            MARK.store(1, Ordering::SeqCst);
+            rig.write(file);
+        }
+        MARK.store(2, Ordering::SeqCst);
+        rig.clean();
+        rig.end();
+        return;
+    }
     let rounds = if words.iter().any(|word| word == "--quick") { 5 } else { 41 };
     println!("{:<18} {:>14} {:>14} {:>8}", "case", "one, ns/page", "two, ns/page", "ratio");
+    let mut memory = [0; 2].map(|_| vec![1; PAGES * PAGE]);
+    let measured: Vec<(f64, f64)> = (0..rounds).map(|_| (copy(&mut memory[0]), copy_both(&mut memory))).collect();
+    show("copy", &measured);
     for case in CASES {
-        let rig = Rig::new(&platform, case);
+        let rig = Rig::new(&platform, case, PAGES);
         let measured: Vec<(f64, f64)> = (0..rounds)
             .map(|_| {
                 let one = rig.write(&rig.files[0]);
@@ -225,10 +283,7 @@ fn main() {
                 (one, two)
             })
             .collect();
-        let one = median(measured.iter().map(|(one, _)| *one).collect());
-        let two = median(measured.iter().map(|(_, two)| *two).collect());
-        let ratio = median(measured.iter().map(|(one, two)| two / one).collect());
-        println!("{:<18} {one:>14.1} {two:>14.1} {ratio:>8.3}", case.name);
+        show(case.name, &measured);
         rig.end();
     }
 }

@@ -60,6 +60,8 @@ struct Core {
     limits: Limits,
     access: Access,
     memory_align: usize,
+    /// Files may be made longer ahead of the writes that need it.
+    grows_files: bool,
     pool: WorkerPool,
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
@@ -89,6 +91,7 @@ impl HostDevice {
         };
         let core = Core {
             platform: platform.clone(),
+            grows_files: probe::grows_files(directory.as_fd()),
             directory,
             limits,
             access,
@@ -125,12 +128,9 @@ impl Device for HostDevice {
             self.core.refresh_free_bytes(HINT_AGE_NS);
         }
         let flight = Flight::new(request, Arc::clone(&self.core));
-        let begun = match flight.share() {
-            Some((turns, share)) => turns.enter(share, flight),
-            None => Some(flight),
-        };
-        if let Some(flight) = begun {
-            launch(flight);
+        match flight.share() {
+            Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
+            None => launch(flight),
         }
     }
 

@@ -23,6 +23,7 @@ use frames::{FrameId, Frames, Order};
 use crate::eviction::{Admitted, Eviction, TwoLists};
 use crate::page::{GUARD, Identity, PageTable};
 use crate::rare::{Rare, Switches};
+use crate::sync::OwnLines;
 use crate::units::PAGE_BYTES;
 use crate::wait::WaitQueue;
 pub use census::Census;
@@ -41,8 +42,8 @@ pub(crate) struct Cache {
     pub(crate) eviction: Box<dyn Eviction>,
     page_queues: Box<[WaitQueue]>,
     /// Those who found no frame to take.
-    pub(crate) memory_queue: WaitQueue,
-    pinned_pages: AtomicU64,
+    pub(crate) memory_queue: OwnLines<WaitQueue>,
+    pinned_pages: OwnLines<AtomicU64>,
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
 }
@@ -56,8 +57,8 @@ impl Cache {
             nodes: Nodes::new(),
             eviction: Box::new(TwoLists::new()),
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
-            memory_queue: WaitQueue::new(),
-            pinned_pages: AtomicU64::new(0),
+            memory_queue: OwnLines(WaitQueue::new()),
+            pinned_pages: OwnLines(AtomicU64::new(0)),
             files_numbered: AtomicU64::new(0),
             rare: Switches::new(),
         }

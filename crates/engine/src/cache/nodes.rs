@@ -9,7 +9,7 @@
 use std::sync::OnceLock;
 
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Mutex, lock};
+use crate::sync::{Mutex, OwnLines, lock};
 
 /// Slots in a node.
 pub(crate) const FANOUT: u64 = 1 << LEVEL_BITS;
@@ -85,7 +85,8 @@ impl Node {
 /// All nodes.
 pub(crate) struct Nodes {
     chunks: Box<[OnceLock<Box<[Node]>>]>,
-    free: Mutex<FreeNodes>,
+    /// Apart from what lookups read.
+    free: OwnLines<Mutex<FreeNodes>>,
 }
 
 struct FreeNodes {
@@ -97,7 +98,7 @@ impl Nodes {
     pub(crate) fn new() -> Self {
         Self {
             chunks: (0..CHUNKS_MAX).map(|_| OnceLock::new()).collect(),
-            free: Mutex::new(FreeNodes { list: Vec::new(), made: 0 }),
+            free: OwnLines(Mutex::new(FreeNodes { list: Vec::new(), made: 0 })),
         }
     }
 

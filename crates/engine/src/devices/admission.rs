@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use crate::error::DeviceError;
 use crate::policy::{Cost, PauseCause, Prices, Room};
+use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::wait::{Gate, Line, Take};
 
 /// The queue.
 pub(crate) struct AdmissionQueue {
     line: Line<Ledger>,
-    runs: Arc<AtomicU64>,
+    runs: Arc<OwnLines<AtomicU64>>,
     wake: Wake,
 }
 
@@ -32,7 +33,7 @@ pub(crate) struct Ledger {
     /// Dirty or in flight, or charged to become so.
     pages: u64,
     /// Of dirty pages, and in flight.
-    runs: Arc<AtomicU64>,
+    runs: Arc<OwnLines<AtomicU64>>,
     prices: Prices,
     cost_max: Cost,
     cause: PauseCause,
@@ -77,7 +78,7 @@ impl Gate for Ledger {
 impl AdmissionQueue {
     /// Nothing fits but what is let in alone, until limits are set.
     pub(crate) fn new() -> Self {
-        let runs = Arc::new(AtomicU64::new(0));
+        let runs = Arc::new(OwnLines(AtomicU64::new(0)));
         let Room { prices, cause, .. } = Room::UNLIMITED;
         let ledger = Ledger {
             pages: 0,

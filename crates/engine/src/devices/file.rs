@@ -36,7 +36,8 @@ pub enum PutBack {
     Redirty,
 }
 
-/// An open file.
+/// An open file. On cache lines of its own: its writers change it at every page.
+#[repr(align(128))]
 pub(crate) struct FileInner {
     pub(crate) pages: FilePages,
     pub(crate) cache: Arc<Cache>,

@@ -32,6 +32,7 @@ use crate::policy::{
 };
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
+use crate::sync::OwnLines;
 use crate::units::centisecs_ns;
 use crate::wait::{WaitQueue, lock};
 use file::FileInner;
@@ -60,7 +61,7 @@ pub(crate) struct Devices {
     policy_knob_sums: [AtomicU64; POLICY_KNOBS_MAX],
     lost_epoch: AtomicU64,
     /// How often a congested queue has cleared.
-    congestion_ends: AtomicU64,
+    congestion_ends: OwnLines<AtomicU64>,
     congestion_queue: WaitQueue,
 }
 
@@ -89,7 +90,7 @@ impl Devices {
             policy_knobs,
             policy_knob_sums: Default::default(),
             lost_epoch: AtomicU64::new(0),
-            congestion_ends: AtomicU64::new(0),
+            congestion_ends: OwnLines(AtomicU64::new(0)),
             congestion_queue: WaitQueue::new(),
         }
     }

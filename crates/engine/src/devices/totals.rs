@@ -9,6 +9,7 @@
 
 use super::state::DeviceId;
 use crate::rare::Looks;
+use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// Devices with a part of their own; more share them.
@@ -22,7 +23,7 @@ pub(crate) struct DirtyTotals {
     /// One device's equal part of the limit.
     part_pages: AtomicU64,
     /// Writers that wait in an admission queue.
-    waiting: AtomicU64,
+    waiting: OwnLines<AtomicU64>,
     pub(crate) looks: Looks,
 }
 

@@ -20,7 +20,8 @@ const UNLISTED: u8 = 0;
 const INACTIVE: u8 = 1;
 const ACTIVE: u8 = 2;
 
-/// The lists.
+/// The lists, on cache lines of their own.
+#[repr(align(128))]
 pub(crate) struct TwoLists {
     lists: Mutex<[List; 2]>,
 }

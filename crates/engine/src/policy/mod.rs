@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::rare::Looks;
+use crate::sync::OwnLines;
 use crate::wait::lock;
 pub(crate) use account::{Dirtied, MachineSize, Payer};
 pub use equal_parts::EqualParts;
@@ -35,7 +36,8 @@ pub use view::{
 pub(crate) struct InForce {
     policy: Arc<dyn AnyPolicy>,
     needs: Needs,
-    shared: Mutex<Kept>,
+    /// Apart from what every write reads.
+    shared: OwnLines<Mutex<Kept>>,
     /// [`Pace::cpu_pages`].
     cpu_pages: AtomicU64,
     pub(crate) looks: Looks,
@@ -43,7 +45,7 @@ pub(crate) struct InForce {
 
 impl InForce {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
-        let (needs, shared) = (policy.needs(), Mutex::new(policy.new_shared()));
+        let (needs, shared) = (policy.needs(), OwnLines(Mutex::new(policy.new_shared())));
         // Before anything is known of the machine the first pages of a CPU are asked about.
         Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
     }

@@ -42,6 +42,10 @@ pub(super) struct WriteEnds<P: Platform> {
 }
 
 impl<P: Platform> Completion for WriteEnds<P> {
+    fn file_bytes(&self) -> u64 {
+        self.file.size()
+    }
+
     /// The file first, then the accounts, then the policy; waiters last, when all of it is seen.
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let base = &self.writeback.base;

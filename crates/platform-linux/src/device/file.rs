@@ -6,7 +6,7 @@
 //! use by the kernel stays open, since whoever uses it holds a reference.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::DeviceError;
@@ -32,6 +32,17 @@ pub(super) enum Path {
     Buffered,
 }
 
+/// What a write does to the size of its file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Growth {
+    /// Nothing.
+    None,
+    /// It makes the file larger; the old end and the new one are pages' ends.
+    WholePages,
+    /// It makes the file larger, and one of them is not.
+    WithinAPage,
+}
+
 /// An open host file; what `Backing` wraps for a [`HostDevice`](crate::HostDevice).
 pub struct HostFile {
     given: Arc<OwnedFd>,
@@ -39,6 +50,7 @@ pub struct HostFile {
     turns: Arc<Turns>,
     /// The host's file has at least this size, unless somebody else cut it.
     size_seen: AtomicU64,
+    growth_refused: AtomicBool,
 }
 
 #[derive(Default)]
@@ -70,28 +82,48 @@ impl HostFile {
             Some(Descriptor { fd: Arc::clone(&given), writable })
         });
         let descriptors = Mutex::new(Descriptors { buffered, ..Descriptors::default() });
-        Self { given, descriptors, turns: Arc::default(), size_seen: AtomicU64::new(0) }
+        Self {
+            given,
+            descriptors,
+            turns: Arc::default(),
+            size_seen: AtomicU64::new(0),
+            growth_refused: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn turns(&self) -> &Arc<Turns> {
         &self.turns
     }
 
-    /// Whether a write up to `end` makes the file larger and its old or its new end lies inside a
-    /// page. Asks the host, without blocking, when it is not known to be large enough already.
-    pub(super) fn grows_within_a_page(&self, end: u64) -> bool {
+    /// What a write up to `end` does to the file's size. Asks the host, without blocking, when it is not known
+    /// to be large enough already.
+    pub(super) fn growth(&self, end: u64) -> Growth {
         if end <= self.size_seen.load(Ordering::Relaxed) {
-            return false;
+            return Growth::None;
         }
-        let Ok(stat) = fstat(&self.given) else { return true };
+        let Ok(stat) = fstat(&self.given) else { return Growth::WithinAPage };
         let size = stat.st_size as u64;
         self.size_seen.store(size, Ordering::Relaxed);
-        end > size && (!size.is_multiple_of(PAGE_BYTES) || !end.is_multiple_of(PAGE_BYTES))
+        match end {
+            _ if end <= size => Growth::None,
+            _ if size.is_multiple_of(PAGE_BYTES) && end.is_multiple_of(PAGE_BYTES) => Growth::WholePages,
+            _ => Growth::WithinAPage,
+        }
     }
 
     /// The file is about to get this size.
     pub(super) fn resized(&self, size: u64) {
         self.size_seen.fetch_min(size, Ordering::Relaxed);
+    }
+
+    /// Whether it can be made longer ahead of writes, as far as is known.
+    pub(super) fn takes_growth(&self) -> bool {
+        !self.growth_refused.load(Ordering::Relaxed)
+    }
+
+    /// It cannot.
+    pub(super) fn refuse_growth(&self) {
+        self.growth_refused.store(true, Ordering::Relaxed);
     }
 
     /// The file's path on this host at this moment, for people. A file without a name says so in it.

@@ -4,7 +4,9 @@
 //! Does not own: how the operation is made (a ring, or a worker thread): both ask for the next step
 //! and report its result.
 //! Invariants: the request is answered once. A write never makes the file larger than the request
-//! says, at no moment: what is not whole blocks is written through the host's page cache.
+//! says, at no moment: what is not whole blocks is written through the host's page cache. But where several make it
+//! larger, one has it made as large as was accepted first, by an operation that makes no file smaller, whatever
+//! others do to it meanwhile.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -14,8 +16,8 @@ use engine::{DeviceError, FILE_BYTES_MAX, Operation, Request};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::file::{HostFile, Path, Use};
-use super::turns::{Share, Turn, Turns};
+use super::file::{Growth, HostFile, Path, Use};
+use super::turns::{Begins, Share, Turn, Turns, Write};
 use super::{Core, error_of};
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
 
@@ -40,6 +42,8 @@ pub(super) struct Flight {
     iovecs: Vec<IoVec>,
     fd: Option<Arc<OwnedFd>>,
     path: Path,
+    /// The size to give the file before this is written.
+    pub(super) grows_to: Option<u64>,
     /// Dropped last, after the request is answered: others begin then.
     turn: Option<Turn>,
 }
@@ -69,6 +73,7 @@ impl Flight {
             iovecs: Vec::new(),
             fd: None,
             path,
+            grows_to: None,
             turn: None,
         })
     }
@@ -80,7 +85,12 @@ impl Flight {
             Operation::Write { offset, len } if self.core.is_direct() => {
                 let end = offset.saturating_add(u64::from(len));
                 let whole = len.is_multiple_of(self.core.limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
-                let share = if whole && !file.grows_within_a_page(end) { Share::Together } else { Share::Alone };
+                let share = match file.growth(end) {
+                    Growth::None if whole => Share::Together,
+                    Growth::WholePages if whole && self.core.grows_files && file.takes_growth() => Share::Longer,
+                    Growth::WholePages if whole => Share::Together,
+                    _ => Share::Alone,
+                };
                 Some((Arc::clone(file.turns()), share))
             }
             Operation::SetSize { size } => {
@@ -91,8 +101,9 @@ impl Flight {
         }
     }
 
-    pub(super) fn has_turn(&mut self, turn: Turn) {
+    pub(super) fn has_turn(&mut self, turn: Turn, begins: Begins) {
         self.turn = Some(turn);
+        self.grows_to = if let Begins::Leads(size) = begins { Some(size) } else { None };
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -103,8 +114,20 @@ impl Flight {
         self.request.operation()
     }
 
+    /// Where what it writes ends; 0 where it writes nothing.
+    fn end(&self) -> u64 {
+        match self.operation() {
+            Operation::Write { offset, len } => offset.saturating_add(u64::from(len)),
+            _ => 0,
+        }
+    }
+
     /// Answers the request.
-    pub(super) fn answer(self, result: Result<(), DeviceError>) {
+    pub(super) fn answer(mut self, result: Result<(), DeviceError>) {
+        let end = self.end();
+        if let (Some(turn), Ok(())) = (&mut self.turn, result) {
+            turn.wrote(end);
+        }
         self.request.complete(result);
     }
 
@@ -148,6 +171,11 @@ impl Flight {
         }
         let len = self.lay_out(operation);
         let Some(fd) = self.descriptor(operation, may_block)? else { return Ok(Step::Block) };
+        if let Some(size) = self.grows_to {
+            // Its last page alone: the others get their places when they are written. Unlike a new size, this cuts
+            // nothing off where the file was made longer by others since.
+            return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset: size - PAGE_BYTES, len: PAGE_BYTES }));
+        }
         self.cut(len);
         let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
         let done = self.done;
@@ -282,6 +310,10 @@ impl Flight {
 
     /// Takes the result of the operation of the last step: a count, or an errno negated.
     pub(super) fn advance(&mut self, result: i32) -> Result<(), DeviceError> {
+        if let Some(size) = self.grows_to.take() {
+            self.grown(size, result);
+            return Ok(());
+        }
         let operation = self.operation();
         if result < 0 {
             return self.failed(operation, -result);
@@ -317,6 +349,19 @@ impl Flight {
         Ok(())
     }
 
+    /// The file was made longer, or was not: then this makes it as long as it has to itself.
+    fn grown(&mut self, size: u64, result: i32) {
+        if result >= 0 {
+            if let Some(turn) = &mut self.turn {
+                turn.grown(size);
+            }
+        } else if matches!(Errno::from_raw_os_error(-result), Errno::OPNOTSUPP | Errno::NOSYS)
+            && let Some(file) = self.file()
+        {
+            file.refuse_growth();
+        }
+    }
+
     fn failed(&mut self, operation: Operation, errno: i32) -> Result<(), DeviceError> {
         let moves_data = matches!(operation, Operation::Read { .. } | Operation::Write { .. });
         match Errno::from_raw_os_error(errno) {
@@ -350,6 +395,16 @@ impl Flight {
             self.request.copy_in(self.done as usize, &ZEROS[..count as usize]);
             self.done += count;
         }
+    }
+}
+
+impl Write for Box<Flight> {
+    fn end(&self) -> u64 {
+        Flight::end(self)
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.request.file_bytes()
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a directory's file system takes: O_DIRECT or not, in which alignment, and how large files.
+//! What a directory's file system takes: O_DIRECT or not, in which alignment, how large files, sizes ahead of writes.
 //!
 //! Owns: the probing, once, at a device's start.
 //! Does not own: single files; one that refuses O_DIRECT later is read and written buffered.
@@ -62,6 +62,14 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
         }
     }
     buffered("O_DIRECT is refused".to_owned())
+}
+
+/// Whether files of this file system are made longer ahead of writes: where it was measured that writes that do so
+/// themselves are slow, and where no bytes are written for it.
+pub(super) fn grows_files(directory: BorrowedFd<'_>) -> bool {
+    const EXT4: u64 = 0xef53;
+    const XFS: u64 = 0x5846_5342;
+    matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 
 /// The largest size of a file in `directory`, in whole blocks, since the last one is written whole: what the

@@ -311,6 +311,68 @@ fn the_page_at_the_old_end_may_be_written_while_the_file_is_made_longer() {
     }
 }
 
+/// Where the file has to be made longer by each of them, they go on together; its size is never one that nobody
+/// asked for, and it takes no more space than its data.
+#[test]
+fn writes_that_make_a_file_longer_go_together() {
+    const LEN: u64 = 64 << 10;
+    const COUNT: u64 = 40;
+    for rig in Rig::all() {
+        let name = rig.name();
+        let (file, backing) = rig.file("longer");
+        // From the first on, from the last on, from the middle; and with a last one that ends inside a page, for
+        // which the host may take more than it needs.
+        for (round, tail) in [(0, LEN), (1, LEN), (2, LEN), (0, 777), (1, 777), (2, 777)] {
+            rig.ok(&backing, Operation::SetSize { size: 0 }, &[]);
+            let size = COUNT * LEN + tail;
+            let bytes = |at: u64| pattern(at + 1, if at == COUNT { tail } else { LEN } as usize);
+            let order = (0..=COUNT).map(|at| match round {
+                0 => at,
+                1 => COUNT - at,
+                _ => (at + COUNT / 2) % (COUNT + 1),
+            });
+            let slots: Vec<_> = order
+                .map(|at| {
+                    let bytes = bytes(at);
+                    let operation = Operation::Write { offset: at * LEN, len: bytes.len() as u32 };
+                    rig.submit(&backing, operation, &bytes)
+                })
+                .collect();
+            for slot in &slots {
+                assert!(file.metadata().unwrap().len() <= size, "{name}");
+                assert_eq!(rig.outcome(slot).0, Ok(()), "{name}, round {round}");
+            }
+            assert_eq!(file.metadata().unwrap().len(), size, "{name}, round {round}");
+            rig.ok(&backing, Operation::Sync, &[]);
+            let wanted: Vec<u8> = (0..=COUNT).flat_map(bytes).collect();
+            assert!(std::fs::read(rig.path("longer")).unwrap() == wanted, "{name}, round {round}");
+            let taken = file.metadata().unwrap().blocks() * 512;
+            assert!(tail < LEN || taken <= size + LEN, "{name}: {taken} bytes are taken for {size}");
+        }
+    }
+}
+
+/// A local program may make the file longer between the look at its size and the growth.
+#[test]
+fn a_growth_cuts_nothing_off() {
+    const PAGE: u64 = 4096;
+    for rig in Rig::all() {
+        let (file, backing) = rig.file("longer");
+        let bytes = pattern(1, PAGE as usize);
+        let (request, slot) = rig.request(&backing, Operation::Write { offset: 0, len: PAGE as u32 }, &bytes);
+        let flight = Flight::new(request, Arc::clone(&rig.device.core));
+        let turns = Arc::new(turns::Turns::default());
+        let mut begun = turns.enter(turns::Share::Longer, flight);
+        begun.iter_mut().for_each(|flight| flight.grows_to = Some(8 * PAGE));
+        let local = pattern(2, 3 * PAGE as usize);
+        file.write_all_at(&local, 7 * PAGE).unwrap();
+        begun.into_iter().for_each(launch);
+        assert_eq!(rig.outcome(&slot).0, Ok(()), "{}", rig.name());
+        let found = std::fs::read(rig.path("longer")).unwrap();
+        assert!(found[..PAGE as usize] == bytes && found[7 * PAGE as usize..] == local, "{}", rig.name());
+    }
+}
+
 #[test]
 fn reads_past_the_end_and_in_holes_are_zeros() {
     for rig in Rig::all() {

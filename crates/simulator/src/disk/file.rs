@@ -106,6 +106,14 @@ impl DiskFile {
         }
     }
 
+    /// It gets the whole pages of a size that is ahead of what was written.
+    pub(crate) fn make_longer(&mut self, accepted: u64, volatile_cache: bool) {
+        let size = accepted - accepted % IMAGE_BLOCK_BYTES;
+        if size > self.live.size() {
+            self.change(Change::SetSize { size }, volatile_cache);
+        }
+    }
+
     /// Somebody else changes the file: durable at once.
     pub(crate) fn change_behind(&mut self, size: u64, offset: u64, bytes: &[u8]) {
         if !bytes.is_empty() {

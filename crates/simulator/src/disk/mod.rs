@@ -70,6 +70,9 @@ pub struct DiskOptions {
     pub inline_per_mille: u64,
     /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
     pub longer_alone: bool,
+    /// Whether a file is as long as was accepted as soon as a write that makes it longer comes, before anything
+    /// of it is written: the most that a device may do with [`Request::file_bytes`].
+    pub longer_ahead: bool,
 }
 
 impl Default for DiskOptions {
@@ -87,6 +90,7 @@ impl Default for DiskOptions {
             capacity_bytes: 1 << 40,
             inline_per_mille: 0,
             longer_alone: false,
+            longer_ahead: false,
         }
     }
 }
@@ -445,6 +449,12 @@ impl Disk {
     /// Gives a request to the timing.
     fn hand_over(&self, state: &mut State, id: u64) {
         let Some(pending) = state.pending.get_mut(&id) else { return };
+        if let (Operation::Write { offset, len }, Some(file), true) =
+            (pending.operation, state.files.get_mut(&pending.file.0), self.options.longer_ahead)
+            && offset + u64::from(len) > file.live.size()
+        {
+            file.make_longer(pending.request.file_bytes(), self.options.volatile_cache);
+        }
         if let (Operation::Write { offset, len }, true) = (pending.operation, self.options.longer_alone) {
             let size = state.files.get(&pending.file.0).map_or(0, |file| file.live.size());
             if !state.gates.enter(pending.file.0, id, offset + u64::from(len) > size) {

@@ -1,12 +1,12 @@
 //! What a sync promises.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::{DeviceError, Error};
 use simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
-use crate::lab::{Lab, PAGE, SECOND, bytes};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
 
 #[test]
 fn a_sync_returns_only_when_the_bytes_and_the_size_are_durable() {
@@ -172,4 +172,50 @@ fn a_page_written_in_two_runs_is_synced_only_with_both() {
     right[..512].copy_from_slice(&bytes(2, 0, 512));
     right[2048..2560].copy_from_slice(&bytes(3, 2048, 512));
     assert_eq!(file.disk.durable(file.id), right);
+}
+
+/// A device may give a file the size that was accepted before the bytes are written.
+#[test]
+fn after_a_power_loss_a_size_that_was_ahead_is_one_that_was_accepted() {
+    let (mut ahead, mut shorter) = (0, 0);
+    for seed in 0..120 {
+        let disk = DiskOptions {
+            longer_ahead: true,
+            longer_alone: seed % 2 == 0,
+            request_bytes_max: 16 << 10,
+            bytes_per_second: 20_000_000,
+            ..DiskOptions::default()
+        };
+        let lab = Lab::new(seed, 1024, &[disk], &["dirty_background_ratio=0"]);
+        let file = lab.file(0, 0, 0);
+        let (asked, synced) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+        let (here, to, told) = (Arc::clone(&lab.here), file.clone(), (Arc::clone(&asked), Arc::clone(&synced)));
+        lab.beside(async move {
+            let mut end = 0;
+            for step in 1..200 {
+                // Pages, parts of pages, streams.
+                let len = [PAGE, 40 * PAGE, 1234, 7 * PAGE + 100][(seed + step * step) as usize % 4];
+                told.0.store(end + len as u64, Ordering::Relaxed);
+                here.write(&to, end, len, 2).await.unwrap();
+                end += len as u64;
+                if (seed + step) % 9 == 0 {
+                    here.sync(&to).await.unwrap();
+                    told.1.store(end, Ordering::Relaxed);
+                }
+            }
+        });
+        lab.run(lab.here.sleep((1 + seed) * MILLISECOND / 2));
+        let (asked, synced) = (asked.load(Ordering::Relaxed), synced.load(Ordering::Relaxed));
+        file.disk.crash();
+        let size = file.disk.size(file.id);
+        assert!((synced..=asked).contains(&size), "seed {seed}: {size}, of {asked}, {synced} of them synced");
+        let (found, wanted) = (file.disk.live_bytes(file.id, 0, size as usize), bytes(2, 0, size as usize));
+        for (at, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+            let unwritten = *found == 0 && at as u64 >= synced;
+            assert!(found == wanted || unwritten, "seed {seed}: byte {at} is {found}, {synced} were synced");
+        }
+        ahead += u64::from(found.last().is_some_and(|last| *last == 0));
+        shorter += u64::from(size < asked);
+    }
+    assert!(ahead > 0 && shorter > 0, "{ahead} sizes were ahead, {shorter} had not come as far");
 }

@@ -66,3 +66,12 @@ fn runs_and_pages_cost_what_the_policy_says_and_new_prices_hold_for_all() {
     room(160, 20, 0);
     assert!(queue.try_take(2) && !queue.try_take(1), "eight pages at 20 are all there is");
 }
+
+/// Writers to two devices count runs at every page.
+#[test]
+fn two_devices_count_on_cache_lines_of_their_own() {
+    let line = |queue: &AdmissionQueue| std::ptr::from_ref(&*queue.runs).addr() / 128;
+    let queues: Vec<AdmissionQueue> = (0..64).map(|_| AdmissionQueue::new()).collect();
+    let lines: std::collections::BTreeSet<usize> = queues.iter().map(line).collect();
+    assert_eq!(lines.len(), queues.len());
+}

@@ -1,0 +1,121 @@
+use super::*;
+
+/// A write up to `end` into a file of which `accepted` bytes are known, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Page {
+    end: u64,
+    accepted: u64,
+}
+
+impl Write for Page {
+    fn end(&self) -> u64 {
+        self.end * PAGE_BYTES
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.accepted * PAGE_BYTES
+    }
+}
+
+fn page(end: u64) -> Page {
+    Page { end, accepted: end }
+}
+
+fn ends(begun: Begun<Page>) -> Vec<(Begins, u64)> {
+    begun.into_iter().map(|(begins, write)| (begins, write.end)).collect()
+}
+
+const TOGETHER: Begins = Begins::As(Share::Together);
+const LONGER: Begins = Begins::As(Share::Longer);
+const ALONE: Begins = Begins::As(Share::Alone);
+
+#[test]
+fn the_first_makes_the_file_longer_itself_and_the_others_have_it_made() {
+    let mut turns = State::default();
+    assert_eq!(ends(turns.enter(Share::Longer, page(1))), [(LONGER, 1)]);
+    for end in 2..=5 {
+        assert_eq!(ends(turns.enter(Share::Longer, page(end))), []);
+    }
+    assert_eq!(ends(turns.leave(Share::Longer, PAGE_BYTES)), [(Begins::Leads(5 * PAGE_BYTES), 2)]);
+    // One that comes meanwhile may be further out.
+    assert_eq!(ends(turns.enter(Share::Longer, page(6))), []);
+    let begun = ends(turns.grown(5 * PAGE_BYTES));
+    assert_eq!(begun, [(TOGETHER, 3), (TOGETHER, 4), (TOGETHER, 5), (LONGER, 6)]);
+    assert_eq!(ends(turns.leave(Share::Longer, 6 * PAGE_BYTES)), []);
+    (0..4).for_each(|_| assert_eq!(ends(turns.leave(Share::Together, 0)), []));
+    assert_eq!(ends(turns.enter(Share::Alone, page(9))), [(ALONE, 9)], "nothing is left");
+}
+
+#[test]
+fn a_single_one_that_waits_makes_it_longer_itself() {
+    let mut turns = State::default();
+    turns.enter(Share::Longer, page(1));
+    turns.enter(Share::Longer, page(2));
+    assert_eq!(ends(turns.leave(Share::Longer, PAGE_BYTES)), [(LONGER, 2)]);
+}
+
+#[test]
+fn those_that_are_inside_by_now_go_together() {
+    let mut turns = State::default();
+    turns.enter(Share::Longer, page(8));
+    turns.enter(Share::Longer, page(2));
+    turns.enter(Share::Longer, page(3));
+    assert_eq!(ends(turns.leave(Share::Longer, 8 * PAGE_BYTES)), [(TOGETHER, 2), (TOGETHER, 3)]);
+}
+
+#[test]
+fn where_one_failed_the_next_tries() {
+    let mut turns = State::default();
+    for end in 1..=3 {
+        turns.enter(Share::Longer, page(end));
+    }
+    assert_eq!(ends(turns.leave(Share::Longer, 0)), [(Begins::Leads(3 * PAGE_BYTES), 2)]);
+    // The file could not be made longer: its own write did, which says nothing of the next.
+    assert_eq!(ends(turns.leave(Share::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)]);
+}
+
+#[test]
+fn a_file_is_made_as_long_as_was_accepted_up_to_a_bound_and_in_whole_pages() {
+    let lengths = |accepted: u64| {
+        let write = |end: u64| Bytes { end, accepted };
+        ahead(&VecDeque::from([write(PAGE_BYTES), write(3 * PAGE_BYTES), write(2 * PAGE_BYTES)]))
+    };
+    assert_eq!(lengths(3 * PAGE_BYTES), 3 * PAGE_BYTES);
+    assert_eq!(lengths(10 * PAGE_BYTES + 17), 10 * PAGE_BYTES);
+    assert_eq!(lengths(1 << 40), 3 * PAGE_BYTES + AHEAD_BYTES);
+    // A device may be asked by somebody who does not say.
+    assert_eq!(lengths(0), 3 * PAGE_BYTES);
+}
+
+struct Bytes {
+    end: u64,
+    accepted: u64,
+}
+
+impl Write for Bytes {
+    fn end(&self) -> u64 {
+        self.end
+    }
+
+    fn file_bytes(&self) -> u64 {
+        self.accepted
+    }
+}
+
+#[test]
+fn one_that_wants_to_be_alone_waits_for_all_and_is_not_passed() {
+    let mut turns = State::default();
+    assert_eq!(ends(turns.enter(Share::Together, page(1))), [(TOGETHER, 1)]);
+    assert_eq!(ends(turns.enter(Share::Longer, page(2))), [(LONGER, 2)]);
+    assert_eq!(ends(turns.enter(Share::Longer, page(3))), []);
+    assert_eq!(ends(turns.enter(Share::Alone, page(4))), []);
+    assert_eq!(ends(turns.enter(Share::Together, page(5))), []);
+    assert_eq!(ends(turns.enter(Share::Longer, page(6))), []);
+    assert_eq!(ends(turns.enter(Share::Alone, page(7))), []);
+    assert_eq!(ends(turns.leave(Share::Longer, 2 * PAGE_BYTES)), [(LONGER, 3)], "it came before");
+    assert_eq!(ends(turns.leave(Share::Longer, 3 * PAGE_BYTES)), []);
+    assert_eq!(ends(turns.leave(Share::Together, 0)), [(ALONE, 4)]);
+    assert_eq!(ends(turns.leave(Share::Alone, 0)), [(TOGETHER, 5), (LONGER, 6)]);
+    assert_eq!(ends(turns.leave(Share::Together, 0)), []);
+    assert_eq!(ends(turns.leave(Share::Longer, 0)), [(ALONE, 7)]);
+}
