@@ -1,15 +1,17 @@
 //! The experiments: what is run, what was published, what came out.
 //!
 //! Owns: one module an experiment, what an experiment is (`experiment`), a simulated machine of 2009
-//! (`machine`), how values of options are read (`options`), fixed prose (`prose`), the slow hardware that measured runs need (`hardware`), how sure a mean is (`statistics`).
+//! (`machine`), how values of options are read (`options`), fixed prose (`prose`), the slow hardware that measured runs need (`hardware`), what a host says of its memory (`host_memory`), how sure a mean is (`statistics`).
 //! Does not own: the engine, the simulator, how rows and plots are drawn (`report`).
 //! Invariants: a figure comes from a run, simulated or measured, and says which; what was published
 //! stands beside it and never in its place.
 
 #![forbid(unsafe_code)]
 
+mod contenders;
 mod experiment;
 pub mod hardware;
+mod host_memory;
 mod machine;
 mod options;
 mod prose;
