@@ -17,6 +17,12 @@ pub(crate) fn field(text: &str, name: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// What the kernel lets be dirty on the whole machine now, in bytes.
+pub(crate) fn dirty_limit_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/vmstat").ok()?;
+    field(&text, "nr_dirty_threshold ").map(|pages| pages * PAGE_BYTES)
+}
+
 /// Has the kernel find so much memory and touch it, and gives it back at once. Memory that was not used for a
 /// while costs a virtual machine a fault of its host a page, and finding it takes reclaim; both are no part of
 /// what is compared. Nothing happens where less than twice as much is to be had.

@@ -8,6 +8,7 @@ mod client;
 mod control;
 mod durability;
 mod full_disk;
+mod lab;
 mod memory;
 mod protocol;
 mod scratch;

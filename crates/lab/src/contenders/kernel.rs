@@ -49,13 +49,24 @@ impl KernelWay {
 /// The kernel, over some directories.
 pub(crate) struct Kernel {
     way: KernelWay,
-    directories: Vec<(PathBuf, Dirty)>,
+    directories: Vec<Directory>,
+}
+
+/// Files of others may be dirty on the same disk: those that were are not counted.
+struct Directory {
+    path: PathBuf,
+    dirty: Dirty,
+    dirty_before: u64,
 }
 
 impl Kernel {
     /// Over directories; `debug` tells a device's dirty bytes from others'.
     pub(crate) fn new(way: KernelWay, directories: &[&Path], debug: Option<&KernelDebug>) -> Self {
-        let with_dirty = |path: &&Path| ((*path).to_owned(), Dirty::of(&device_number(path), debug));
+        let with_dirty = |path: &&Path| {
+            let dirty = Dirty::of(&device_number(path), debug);
+            let dirty_before = dirty.bytes().0;
+            Directory { path: (*path).to_owned(), dirty, dirty_before }
+        };
         Self { way, directories: directories.iter().map(with_dirty).collect() }
     }
 }
@@ -68,12 +79,13 @@ fn device_number(directory: &Path) -> String {
 
 impl Contender for Kernel {
     fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String> {
-        let file = create_file(&self.directories[directory].0, name, self.way.flags())?;
+        let file = create_file(&self.directories[directory].path, name, self.way.flags())?;
         Ok(Arc::new(KernelFile { file, way: self.way }))
     }
 
     fn dirty_bytes(&self, directory: usize) -> u64 {
-        self.directories[directory].1.bytes().0
+        let Directory { dirty, dirty_before, .. } = &self.directories[directory];
+        dirty.bytes().0.saturating_sub(*dirty_before)
     }
 }
 

@@ -5,6 +5,7 @@
 //! Does not own: the disks (`hardware`), what is written and when (the experiments).
 //! Invariants: a writer does the same whoever it writes through, and is timed by the same clock.
 
+pub(crate) mod asked;
 mod kernel;
 pub(crate) mod latencies;
 mod ours;

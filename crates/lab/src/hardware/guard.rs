@@ -20,7 +20,10 @@ const WAIT: &str = r#"( while sleep 1; do
   [ -e "/proc/$PPID" ] || break
   grep -q '^State:[[:space:]]*[ZX]' "/proc/$PPID/status" && break
 done; urgent "$@" ) &
-if read said; then kill $!; exit 0; fi
+read said
+told=$?
+kill $!
+if [ $told -eq 0 ]; then exit 0; fi
 urgent "$@""#;
 
 /// What the shell is given.

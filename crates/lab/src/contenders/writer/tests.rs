@@ -11,7 +11,7 @@ struct Offsets<'a> {
 
 impl Sink for Offsets<'_> {
     fn write(&self, offset: u64, block: &[u8]) -> Result<(), String> {
-        assert!(block.as_ptr().addr() % ALIGN == 0 && block.len() == 8192);
+        assert!(block.as_ptr().addr().is_multiple_of(ALIGN) && block.len() == 8192);
         let mut seen = self.seen.lock().map_err(|_| "poisoned")?;
         seen.push(offset);
         self.control.stop.store(seen.len() == self.stop_after, Ordering::Relaxed);
