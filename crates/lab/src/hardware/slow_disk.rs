@@ -37,6 +37,8 @@ const QUEUE: [(&str, &str); 3] = [("scheduler", "mq-deadline"), ("nr_requests", 
 /// Loop devices that did not exist begin here, so that those of others are not taken.
 const FRESH_FROM: u32 = 64;
 const FRESH_UNTIL: u32 = 1024;
+/// Numbers that are tried.
+const FRESH_TRIES: usize = 8;
 /// Has a loop device of this number removed: `LOOP_CTL_REMOVE`, for which there is no program everywhere. It is busy
 /// for a moment after it was detached.
 const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") or exit 1;
@@ -84,7 +86,7 @@ impl SlowDisk {
     /// # Errors
     /// Without root, loop devices, or the block controller's throttle: says which.
     pub fn new(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, None, false)
+        Self::over(directory, bytes, rates, false, false)
     }
 
     /// The same over a block device that did not exist before, so that the kernel knows nothing of it yet: what it
@@ -94,7 +96,7 @@ impl SlowDisk {
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn fresh(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Some(Self::unused_number()?), false)
+        Self::over(directory, bytes, rates, true, false)
     }
 
     /// The same with a queue of requests before the throttle, as a disk has one.
@@ -102,14 +104,7 @@ impl SlowDisk {
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn queued(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, Some(Self::unused_number()?), true)
-    }
-
-    fn unused_number() -> Result<u32, HardwareError> {
-        let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
-        let number = (FRESH_FROM..FRESH_UNTIL).find(unused);
-        let none = || HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };
-        number.ok_or_else(none)
+        Self::over(directory, bytes, rates, true, true)
     }
 
     /// Says what a throttled disk would lack here, before anything is set up.
@@ -128,13 +123,7 @@ impl SlowDisk {
         Ok(())
     }
 
-    fn over(
-        directory: &Path,
-        bytes: u64,
-        rates: DiskRates,
-        fresh: Option<u32>,
-        queued: bool,
-    ) -> Result<Self, HardwareError> {
+    fn over(directory: &Path, bytes: u64, rates: DiskRates, fresh: bool, queued: bool) -> Result<Self, HardwareError> {
         Self::probe()?;
         let (image, mount) = (directory.join("slow.img"), directory.join("slow"));
         // From here on what is dropped takes down what is there.
@@ -154,8 +143,11 @@ impl SlowDisk {
         if queued {
             disk.behind = Some(attach(&image_text, None)?);
         }
-        disk.loop_device = attach(disk.behind.as_ref().unwrap_or(&image_text), fresh)?;
-        disk.fresh = fresh;
+        let below = disk.behind.as_ref().unwrap_or(&image_text);
+        (disk.loop_device, disk.fresh) = match fresh {
+            true => attach_fresh(below).map(|(device, number)| (device, Some(number)))?,
+            false => (attach(below, None)?, None),
+        };
         disk.number = number_of(&disk.loop_device)?;
         disk.throttled = number_of(disk.behind.as_ref().unwrap_or(&disk.loop_device))?;
         disk.guard = Some(disk.guarded()?);
@@ -280,6 +272,20 @@ fn attach(below: &str, number: Option<u32>) -> Result<String, HardwareError> {
         Some(device) => run("losetup", &["--direct-io=on", &device, below]).map(|_| device),
         None => run("losetup", &["-f", "--show", "--direct-io=on", below]),
     }
+}
+
+/// One that did not exist. Another may take the same number meanwhile: then it is the next.
+fn attach_fresh(below: &str) -> Result<(String, u32), HardwareError> {
+    let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
+    let none = HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };
+    let mut tried = Err(none);
+    for number in (FRESH_FROM..FRESH_UNTIL).filter(unused).take(FRESH_TRIES) {
+        tried = attach(below, Some(number)).map(|device| (device, number));
+        if tried.is_ok() {
+            break;
+        }
+    }
+    tried
 }
 
 /// Major and minor number, as `7:0`.
