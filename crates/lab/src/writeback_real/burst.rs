@@ -3,7 +3,7 @@
 //! Owns: the run, its figures.
 //! Does not own: disks and contender (`stage`), the goals (`page`).
 //! Invariants: the burst is timed until the writer may go on, not until it is on the disk; the fast disk owes
-//! nothing when one begins. Alone and beside are of the same disk and, for the engine, of the same engine.
+//! nothing when one begins, and one has gone before that does not count. Alone and beside are of the same disk and, for the engine, of the same engine.
 
 use std::sync::atomic::Ordering;
 use std::thread;
@@ -15,7 +15,6 @@ use super::stage::Stage;
 use crate::contenders::Contender;
 use crate::contenders::writer::{Control, Stream};
 use crate::hardware::SlowDisk;
-use crate::host_memory::warm_memory;
 
 /// Bursts, alone and beside each.
 const BURSTS: usize = 3;
@@ -28,9 +27,8 @@ const FAST: usize = 1;
 pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     let plan = stage.plan;
     let slow = stage.slow_disk(subject)?;
-    let fast = stage.disk(subject, "fast", plan.burst_bytes / 2 * 3 + (64 << 20))?;
+    let fast = stage.disk("fast", plan.burst_bytes / 2 * 3 + (64 << 20))?;
     let contender = stage.contender(subject, &[slow.path(), fast.path()])?;
-    warm_memory(plan.burst_bytes);
     let large = contender.create(SLOW, "stream")?;
     Stage::slow_down(&slow, plan.rate_bytes_per_s)?;
     Stage::slow_down(&fast, plan.fast_bytes_per_s)?;
@@ -70,7 +68,9 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
 
 /// How long each burst took, and its longest call, in milliseconds.
 fn bursts(plan: &Plan, contender: &dyn Contender, fast: &SlowDisk) -> Result<Vec<(f64, f64)>, String> {
-    (0..BURSTS).map(|at| burst(plan, contender, fast, &format!("burst-{at}"))).collect()
+    // The first finds memory that nobody has touched for a while, which costs more than the writes.
+    burst(plan, contender, fast, "burst")?;
+    (0..BURSTS).map(|_| burst(plan, contender, fast, "burst")).collect()
 }
 
 fn burst(plan: &Plan, contender: &dyn Contender, fast: &SlowDisk, name: &str) -> Result<(f64, f64), String> {

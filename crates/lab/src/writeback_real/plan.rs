@@ -247,7 +247,7 @@ impl Plan {
             (Race::AtRate, Subject::Kernel) => SETUP_S + self.seconds + drain_s.min(self.seconds),
             (Race::FullSpeed | Race::AtRate, _) => SETUP_S + self.seconds + 1,
             (Race::SmallSync, _) => SETUP_S + self.fill_s + self.syncs_s + 1,
-            (Race::Burst, _) => 2 * SETUP_S + self.fill_s + 6 * self.burst_bytes / self.fast_bytes_per_s,
+            (Race::Burst, _) => 2 * SETUP_S + self.fill_s + 8 * self.burst_bytes / self.fast_bytes_per_s,
             (Race::Direct, _) => 1 + self.direct_bytes / 1_000_000_000,
         };
         let all = |race: &Race| self.subjects(*race).iter().map(|subject| one(*race, subject)).sum::<u64>();

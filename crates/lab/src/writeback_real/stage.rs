@@ -32,15 +32,18 @@ impl<'a> Stage<'a> {
 
     /// The slow disk for this contender. Not throttled yet.
     pub(super) fn slow_disk(&self, subject: &Subject) -> Result<SlowDisk, String> {
-        let disk = self.disk(subject, "slow", self.plan.image_bytes())?;
+        let disk = self.disk("slow", self.plan.image_bytes())?;
+        if *subject == Subject::Tuned {
+            disk.limit_dirty(Some(self.plan.max_bytes)).map_err(|error| error.to_string())?;
+        }
         if *subject == Subject::Kernel {
             warm_memory(self.plan.limit_bytes.min(self.plan.stream_bytes_max()));
         }
         Ok(disk)
     }
 
-    /// A disk of so many bytes for this contender, in a directory of this name.
-    pub(super) fn disk(&self, subject: &Subject, name: &str, bytes: u64) -> Result<SlowDisk, String> {
+    /// A disk of so many bytes in a directory of this name.
+    pub(super) fn disk(&self, name: &str, bytes: u64) -> Result<SlowDisk, String> {
         let directory = self.scratch.path().join(name);
         std::fs::create_dir_all(&directory).map_err(|error| format!("{}: {error}", directory.display()))?;
         let free = free_bytes(&directory).map_err(|error| error.to_string())?;
@@ -49,9 +52,6 @@ impl<'a> Stage<'a> {
             return Err(format!("{}: {bytes} are needed and {free} are free", directory.display()));
         }
         let disk = SlowDisk::queued(&directory, bytes, DiskRates::default()).map_err(|error| error.to_string())?;
-        if *subject == Subject::Tuned {
-            disk.limit_dirty(Some(self.plan.max_bytes)).map_err(|error| error.to_string())?;
-        }
         Ok(disk)
     }
 
