@@ -27,7 +27,8 @@ const FAST: usize = 1;
 pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     let plan = stage.plan;
     let slow = stage.slow_disk(subject)?;
-    let fast = stage.disk("fast", plan.burst_bytes / 2 * 3 + (64 << 20))?;
+    // With less than so much free ext4 gives out blocks as it is written to, and the writer waits for the disk.
+    let fast = stage.disk("fast", 4 * plan.burst_bytes + (128 << 20))?;
     let contender = stage.contender(subject, &[slow.path(), fast.path()])?;
     let large = contender.create(SLOW, "stream")?;
     Stage::slow_down(&slow, plan.rate_bytes_per_s)?;
