@@ -3,7 +3,7 @@
 //! Owns: reading what was asked for, showing rows, tables and pages.
 //! Does not own: the experiments (the crate `lab`), how figures look (`report`).
 //! Invariants: standard output has rows alone with `--json`, and tables alone without; what goes on
-//! meanwhile is said on standard error, on a terminal only.
+//! meanwhile is said on standard error, on a terminal only but for remarks.
 
 #[cfg(test)]
 mod tests;
@@ -159,6 +159,11 @@ impl Watch for Watcher {
             let (percent, what) = (done.clamp(0.0, 1.0) * 100.0, output::shown(what));
             let _ = write!(stderr().lock(), "\r\x1b[K{percent:>3.0} %  {what}");
         }
+    }
+
+    fn remark(&mut self, what: &str) {
+        self.clear();
+        output::remark(what);
     }
 }
 

@@ -40,6 +40,8 @@ pub trait Watch {
     fn row(&mut self, row: &Row);
     /// What is being done, and how much of all is done (0 to 1).
     fn step(&mut self, what: &str, done: f64);
+    /// Something that is to be read once, wherever the output goes: how long it will take.
+    fn remark(&mut self, _: &str) {}
 }
 
 /// What an experiment found, arranged for a reader.

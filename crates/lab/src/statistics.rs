@@ -4,7 +4,7 @@
 //! them; each is repeated until the 99 % confidence interval of its mean (Student's t) reaches no
 //! further than 1 % of the mean to each side, or a bound on the rounds is met, which is then said.
 //!
-//! Owns: the interval, the repetition, the comparison of two means.
+//! Owns: the interval, the repetition, the comparison of two means; medians of few.
 //! Does not own: what is measured.
 //! Invariants: fewer than three samples give no interval; a variant is never dropped from the turns
 //! before all are sure, so that all have seen the same machine.
@@ -74,6 +74,14 @@ impl Estimate {
     pub fn gain_percent(&self, base: &Self) -> Option<f64> {
         self.differs_from(base).then(|| (self.mean / base.mean - 1.0) * 100.0)
     }
+}
+
+/// The median, the least and the most of few values; nothing of none.
+pub fn median_and_range(mut values: Vec<f64>) -> Option<[f64; 3]> {
+    values.sort_by(f64::total_cmp);
+    let (least, most) = (*values.first()?, *values.last()?);
+    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    Some([f64::midpoint(low, high), least, most])
 }
 
 /// When to stop repeating.

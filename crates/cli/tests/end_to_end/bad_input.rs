@@ -96,6 +96,8 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
             vec!["'none'", "linux-3.6, linux-6.1"],
         ),
         (vec!["lab", "run", "s9"], vec!["'s9'", "s0, s1, s2, s4, throttled"]),
+        (vec!["lab", "run", "writeback-real", "--policy", "none"], vec!["no policy 'none'", "afflux"]),
+        (vec!["lab", "run", "classes", "--block", "5000"], vec!["--block 5000", "multiple of 4 KiB"]),
         (vec!["lab", "run", "s4", "--speed", "1"], vec!["no option '--speed'", "--centisecs"]),
         (vec!["lab", "run", "s4", "--centisecs", "-5"], vec!["--centisecs -5", "0 to 360000"]),
         (vec!["lab", "run", "s4", "--link", "0"], vec!["--link 0", "1 kbit to 1000 Gbit"]),

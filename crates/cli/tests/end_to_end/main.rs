@@ -9,6 +9,7 @@ mod control;
 mod durability;
 mod explaining;
 mod full_disk;
+mod lab;
 mod memory;
 mod protocol;
 mod scratch;

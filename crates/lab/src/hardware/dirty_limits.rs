@@ -5,11 +5,8 @@
 //! Invariants: what stood there before stands there again when the value is dropped; if the process dies a
 //! shell that waits for that writes it back.
 
-use std::io::Write;
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
-
 use super::error::HardwareError;
+use super::guard::Guard;
 
 /// The knobs, each with the one that it takes the place of. A limit and its ratio put each other out of force,
 /// and the background is last: it has to be below.
@@ -18,15 +15,14 @@ const KNOBS: [(&str, &str); 2] = [
     ("/proc/sys/vm/dirty_background_bytes", "/proc/sys/vm/dirty_background_ratio"),
 ];
 
-/// Waits for a line; if there is none because whoever would say it is gone, writes back: pairs of file and value.
-const GUARD: &str = r#"read said && exit 0
-while [ $# -gt 1 ]; do echo "$2" > "$1"; shift 2; done"#;
+/// Arguments: pairs of file and value.
+const WRITE_BACK: &str = r#"while [ $# -gt 1 ]; do echo "$2" > "$1"; shift 2; done"#;
 
 /// Limits in bytes that are in force for the whole machine.
 pub struct DirtyLimits {
     /// What to write where.
     before: Vec<(&'static str, u64)>,
-    guard: Option<Child>,
+    _guard: Option<Guard>,
 }
 
 fn read(file: &str) -> Result<u64, HardwareError> {
@@ -51,23 +47,17 @@ impl DirtyLimits {
             let bytes = read(in_bytes)?;
             before.push(if bytes > 0 { (in_bytes, bytes) } else { (ratio, read(ratio)?) });
         }
-        let mut limits = Self { before, guard: None };
-        limits.guard = Some(limits.guarded()?);
+        let mut limits = Self { before, _guard: None };
+        limits._guard = Some(limits.guarded()?);
         for ((in_bytes, _), value) in KNOBS.into_iter().zip([bytes, background_bytes]) {
             write(in_bytes, value)?;
         }
         Ok(limits)
     }
 
-    /// In a process group of its own, so that Ctrl-C does not end it, too.
-    fn guarded(&self) -> Result<Child, HardwareError> {
-        let mut command = Command::new("sh");
-        command.args(["-c", GUARD, "sh"]);
-        for (file, value) in &self.before {
-            command.arg(file).arg(value.to_string());
-        }
-        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map_err(|error| HardwareError { what: format!("sh could not be started: {error}") })
+    fn guarded(&self) -> Result<Guard, HardwareError> {
+        let pairs = self.before.iter().flat_map(|(file, value)| [(*file).to_owned(), value.to_string()]);
+        Guard::new("", WRITE_BACK, &pairs.collect::<Vec<_>>())
     }
 }
 
@@ -75,10 +65,6 @@ impl Drop for DirtyLimits {
     fn drop(&mut self) {
         for (file, value) in &self.before {
             let _ = write(file, *value);
-        }
-        if let Some(mut guard) = self.guard.take() {
-            let _ = guard.stdin.take().map(|mut stdin| stdin.write_all(b"done\n"));
-            let _ = guard.wait();
         }
     }
 }

@@ -1,16 +1,21 @@
 //! The kernel's debugging file system, where one is not mounted.
 //!
 //! Owns: a mount of it. Does not own: what is read there.
-//! Invariants: taken down when the value is dropped.
+//! Invariants: taken down when the value is dropped, and by a shell if the process dies.
 
 use std::path::{Path, PathBuf};
 
 use super::command::{run, run_down};
 use super::error::HardwareError;
+use super::guard::Guard;
+
+const TAKE_DOWN: &str = r#"umount "$1"
+rmdir "$1""#;
 
 /// A mounted debugfs.
 pub struct KernelDebug {
     mount: PathBuf,
+    _guard: Guard,
 }
 
 impl KernelDebug {
@@ -22,11 +27,12 @@ impl KernelDebug {
         let mount = directory.join("debug");
         std::fs::create_dir_all(&mount)
             .map_err(|error| HardwareError { what: format!("{}: {error}", mount.display()) })?;
+        let guard = Guard::new("", TAKE_DOWN, &[&mount])?;
         if let Err(error) = run("mount", &["-t", "debugfs", "none", &mount.to_string_lossy()]) {
             let _ = std::fs::remove_dir(&mount);
             return Err(error);
         }
-        Ok(Self { mount })
+        Ok(Self { mount, _guard: guard })
     }
 
     /// Where it is.

@@ -1,38 +1,44 @@
 //! A disk with a byte rate: a loop device over a file, throttled by the kernel's block layer.
 //!
-//! Owns: the file, the loop device, its ext4, the mount, the throttle.
+//! The throttle keeps what it is given in a list without a bound, which no disk has. So there is a form with a
+//! queue: a loop device over the one that is throttled, whose requests are few and small.
+//!
+//! Owns: the file, the loop devices, the ext4, the mount, the throttle.
 //! Does not own: what is written to it.
 //! Invariants: the throttle is lifted before the mount is taken down, or that would take as long as
-//! what is left to write. If the process dies, a shell that waits for that takes all down.
+//! what is left to write. If the process dies, a shell that waits for that takes all down, and lifts the
+//! throttle first: a thread in a sync would keep the process for as long as that takes.
 
-use std::io::Write;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 
 use super::command::{run, run_down};
 use super::error::HardwareError;
+use super::guard::Guard;
 
 /// Where the block controller of version 1 has its files; at the root they act on everybody,
 /// writeback by kernel threads included.
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
-/// Waits for a line; if there is none because whoever would say it is gone, takes the disk down.
-/// Arguments: throttle folder, device number, mount, loop device, image; a loop device's number to be removed, or
-/// nothing, and how.
-const GUARD: &str = r#"read said && exit 0
-for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done
-echo 0 > "/sys/class/bdi/$2/strict_limit"
-echo 100 > "/sys/class/bdi/$2/max_ratio"
-umount "$3" || umount -l "$3"
-losetup -d "$4"
-rm -f "$5"
-rmdir "$3"
-if [ -n "$6" ]; then perl -e "$7" "$6"; fi"#;
+/// Arguments of both: throttle folder, number of the throttled device, of the mounted one, mount, mounted device, the
+/// throttled one if that is another, image; a loop device's number to be removed, or nothing, and how.
+const LIFT: &str = r#"for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done"#;
+const TAKE_DOWN: &str = r#"echo 0 > "/sys/class/bdi/$3/strict_limit"
+echo 100 > "/sys/class/bdi/$3/max_ratio"
+umount "$4" || umount -l "$4"
+losetup -d "$5"
+if [ -n "$6" ]; then losetup -d "$6"; fi
+rm -f "$7"
+rmdir "$4"
+if [ -n "$8" ]; then perl -e "$9" "$8"; fi"#;
+
+/// The queue of a disk that has one: as many requests as a disk takes, each of 128 KiB, so 8 MiB on their way.
+const QUEUE: [(&str, &str); 3] = [("scheduler", "mq-deadline"), ("nr_requests", "64"), ("max_sectors_kb", "128")];
 
 /// Loop devices that did not exist begin here, so that those of others are not taken.
 const FRESH_FROM: u32 = 64;
 const FRESH_UNTIL: u32 = 1024;
+/// Numbers that are tried.
+const FRESH_TRIES: usize = 8;
 /// Has a loop device of this number removed: `LOOP_CTL_REMOVE`, for which there is no program everywhere. It is busy
 /// for a moment after it was detached.
 const REMOVE_LOOP: &str = r#"open(my $c, "+<", "/dev/loop-control") or exit 1;
@@ -62,12 +68,16 @@ pub struct SlowDisk {
     image: PathBuf,
     mount: PathBuf,
     loop_device: String,
-    /// Its number, if it did not exist before.
+    /// Behind that, if the disk has a queue: what is throttled.
+    behind: Option<String>,
+    /// The loop device's number, if it did not exist before.
     fresh: Option<u32>,
     mounted: bool,
-    /// Major and minor number as the throttle takes it.
+    /// Major and minor number of the mounted device.
     number: String,
-    guard: Option<Child>,
+    /// The same of the throttled one, as the throttle takes it.
+    throttled: String,
+    guard: Option<Guard>,
 }
 
 impl SlowDisk {
@@ -76,7 +86,7 @@ impl SlowDisk {
     /// # Errors
     /// Without root, loop devices, or the block controller's throttle: says which.
     pub fn new(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        Self::over(directory, bytes, rates, None)
+        Self::over(directory, bytes, rates, false, false)
     }
 
     /// The same over a block device that did not exist before, so that the kernel knows nothing of it yet: what it
@@ -86,37 +96,64 @@ impl SlowDisk {
     /// # Errors
     /// As [`SlowDisk::new`].
     pub fn fresh(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
-        let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
-        let number = (FRESH_FROM..FRESH_UNTIL).find(unused);
-        let none = || HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };
-        Self::over(directory, bytes, rates, Some(number.ok_or_else(none)?))
+        Self::over(directory, bytes, rates, true, false)
     }
 
-    fn over(directory: &Path, bytes: u64, rates: DiskRates, fresh: Option<u32>) -> Result<Self, HardwareError> {
+    /// The same with a queue of requests before the throttle, as a disk has one.
+    ///
+    /// # Errors
+    /// As [`SlowDisk::new`].
+    pub fn queued(directory: &Path, bytes: u64, rates: DiskRates) -> Result<Self, HardwareError> {
+        Self::over(directory, bytes, rates, true, true)
+    }
+
+    /// Says what a throttled disk would lack here, before anything is set up.
+    ///
+    /// # Errors
+    /// When there is no root or no throttle.
+    pub fn probe() -> Result<(), HardwareError> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(HardwareError { what: "a throttled disk needs root".to_owned() });
+        }
         let throttle = format!("{BLKIO}/blkio.throttle.write_bps_device");
         if !Path::new(&throttle).exists() {
-            return Err(HardwareError {
-                what: format!("no throttled disk: {throttle} is not there (blkio, version 1)"),
-            });
+            let what = format!("no throttled disk: {throttle} is not there (blkio, version 1)");
+            return Err(HardwareError { what });
         }
-        let image = directory.join("slow.img");
-        let mount = directory.join("slow");
-        let image_text = image.to_string_lossy().into_owned();
+        Ok(())
+    }
+
+    fn over(directory: &Path, bytes: u64, rates: DiskRates, fresh: bool, queued: bool) -> Result<Self, HardwareError> {
+        Self::probe()?;
+        let (image, mount) = (directory.join("slow.img"), directory.join("slow"));
+        // From here on what is dropped takes down what is there.
+        let mut disk = Self {
+            image,
+            mount,
+            loop_device: String::new(),
+            behind: None,
+            fresh: None,
+            mounted: false,
+            number: String::new(),
+            throttled: String::new(),
+            guard: None,
+        };
+        let image_text = disk.image.to_string_lossy().into_owned();
         run("fallocate", &["-l", &bytes.to_string(), &image_text])?;
-        let attached = match fresh.map(|number| format!("/dev/loop{number}")) {
-            Some(device) => run("losetup", &["--direct-io=on", &device, &image_text]).map(|_| device),
-            None => run("losetup", &["-f", "--show", "--direct-io=on", &image_text]),
+        if queued {
+            disk.behind = Some(attach(&image_text, None)?);
+        }
+        let below = disk.behind.as_ref().unwrap_or(&image_text);
+        (disk.loop_device, disk.fresh) = match fresh {
+            true => attach_fresh(below).map(|(device, number)| (device, Some(number)))?,
+            false => (attach(below, None)?, None),
         };
-        let loop_device = match attached {
-            Ok(device) => device,
-            Err(error) => {
-                let _ = std::fs::remove_file(&image);
-                return Err(error);
-            }
-        };
-        let mut disk = Self { image, mount, loop_device, fresh, mounted: false, number: String::new(), guard: None };
-        disk.number = run("lsblk", &["-ndo", "MAJ:MIN", &disk.loop_device])?.trim().to_owned();
+        disk.number = number_of(&disk.loop_device)?;
+        disk.throttled = number_of(disk.behind.as_ref().unwrap_or(&disk.loop_device))?;
         disk.guard = Some(disk.guarded()?);
+        if queued {
+            disk.limit_queue()?;
+        }
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-E", lazy, "-F", &disk.loop_device])?;
         std::fs::create_dir_all(&disk.mount)
@@ -128,13 +165,29 @@ impl SlowDisk {
         Ok(disk)
     }
 
-    /// In a process group of its own, so that Ctrl-C does not end it, too.
-    fn guarded(&self) -> Result<Child, HardwareError> {
-        let mut command = Command::new("sh");
-        command.args(["-c", GUARD, "sh", BLKIO, &self.number]).args([&self.mount]).arg(&self.loop_device);
-        command.arg(&self.image).arg(self.fresh.map_or_else(String::new, |number| number.to_string()));
-        command.arg(REMOVE_LOOP).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        command.spawn().map_err(|error| HardwareError { what: format!("sh could not be started: {error}") })
+    fn guarded(&self) -> Result<Guard, HardwareError> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let arguments = [
+            BLKIO.to_owned(),
+            self.throttled.clone(),
+            self.number.clone(),
+            text(&self.mount),
+            self.loop_device.clone(),
+            self.behind.clone().unwrap_or_default(),
+            text(&self.image),
+            self.fresh.map_or_else(String::new, |number| number.to_string()),
+            REMOVE_LOOP.to_owned(),
+        ];
+        Guard::new(LIFT, TAKE_DOWN, &arguments)
+    }
+
+    fn limit_queue(&self) -> Result<(), HardwareError> {
+        for (knob, value) in QUEUE {
+            let file = format!("/sys/block/{}/queue/{knob}", self.name());
+            std::fs::write(&file, value)
+                .map_err(|error| HardwareError { what: format!("{value} to {file}: {error}") })?;
+        }
+        Ok(())
     }
 
     /// Sets its rates; acts at once.
@@ -144,7 +197,7 @@ impl SlowDisk {
     pub fn throttle(&self, rates: DiskRates) -> Result<(), HardwareError> {
         for (kind, rate) in [("read", rates.read_bytes_per_s), ("write", rates.write_bytes_per_s)] {
             let file = format!("{BLKIO}/blkio.throttle.{kind}_bps_device");
-            let line = format!("{} {}", self.number, rate.unwrap_or(0));
+            let line = format!("{} {}", self.throttled, rate.unwrap_or(0));
             std::fs::write(&file, &line)
                 .map_err(|error| HardwareError { what: format!("'{line}' to {file}: {error}") })?;
         }
@@ -191,7 +244,7 @@ impl SlowDisk {
 
 impl Drop for SlowDisk {
     fn drop(&mut self) {
-        if !self.number.is_empty() {
+        if !self.throttled.is_empty() {
             let _ = self.throttle(DiskRates::default());
             // The number is given out again, and what was set for it stays with it.
             let _ = self.limit_dirty(None);
@@ -199,15 +252,43 @@ impl Drop for SlowDisk {
         if self.mounted {
             run_down("umount", &[&self.mount.to_string_lossy()]);
         }
-        run_down("losetup", &["-d", &self.loop_device]);
+        let devices = [Some(&self.loop_device).filter(|device| !device.is_empty()), self.behind.as_ref()];
+        for device in devices.into_iter().flatten() {
+            run_down("losetup", &["-d", device]);
+        }
         if let Some(number) = self.fresh {
             run_down("perl", &["-e", REMOVE_LOOP, &number.to_string()]);
         }
         let _ = std::fs::remove_file(&self.image);
         let _ = std::fs::remove_dir(&self.mount);
-        if let Some(mut guard) = self.guard.take() {
-            let _ = guard.stdin.take().map(|mut stdin| stdin.write_all(b"done\n"));
-            let _ = guard.wait();
+        // After all that: as long as it is there it would take down what this does not come to.
+        drop(self.guard.take());
+    }
+}
+
+/// Has a loop device over a file or a device; one of this number, or any.
+fn attach(below: &str, number: Option<u32>) -> Result<String, HardwareError> {
+    match number.map(|number| format!("/dev/loop{number}")) {
+        Some(device) => run("losetup", &["--direct-io=on", &device, below]).map(|_| device),
+        None => run("losetup", &["-f", "--show", "--direct-io=on", below]),
+    }
+}
+
+/// One that did not exist. Another may take the same number meanwhile: then it is the next.
+fn attach_fresh(below: &str) -> Result<(String, u32), HardwareError> {
+    let unused = |number: &u32| !Path::new(&format!("/sys/block/loop{number}")).exists();
+    let none = HardwareError { what: format!("loop{FRESH_FROM} to loop{} all exist", FRESH_UNTIL - 1) };
+    let mut tried = Err(none);
+    for number in (FRESH_FROM..FRESH_UNTIL).filter(unused).take(FRESH_TRIES) {
+        tried = attach(below, Some(number)).map(|device| (device, number));
+        if tried.is_ok() {
+            break;
         }
     }
+    tried
+}
+
+/// Major and minor number, as `7:0`.
+fn number_of(device: &str) -> Result<String, HardwareError> {
+    run("lsblk", &["-ndo", "MAJ:MIN", device]).map(|number| number.trim().to_owned())
 }

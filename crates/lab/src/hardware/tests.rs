@@ -37,6 +37,57 @@ fn a_fresh_disk_has_no_past_and_leaves_none() {
     std::fs::remove_dir(&directory).unwrap();
 }
 
+/// What is mounted has the queue, what is behind it the throttle.
+#[test]
+fn a_disk_with_a_queue_is_throttled_behind_it() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "queued-disk").unwrap();
+    let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(23_000_000) };
+    if let Some(disk) = or_skip(SlowDisk::queued(scratch.path(), 64 << 20, rates)) {
+        let knob = |knob: &str| std::fs::read_to_string(format!("/sys/block/{}/queue/{knob}", disk.name())).unwrap();
+        assert_eq!((knob("nr_requests").trim(), knob("max_sectors_kb").trim()), ("64", "128"));
+        assert!(knob("scheduler").contains("[mq-deadline]"), "{}", knob("scheduler"));
+        let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap();
+        let line = table.lines().find(|line| line.ends_with(" 23000000")).unwrap();
+        assert!(!line.starts_with(&format!("{} ", disk.number())), "{line}");
+        std::fs::write(disk.path().join("file"), b"bytes").unwrap();
+    }
+    let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap_or_default();
+    assert!(!table.contains(" 23000000"), "{table}");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_disk_in_memory_leaves_nothing_behind() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "memory-disk").unwrap();
+    if let Some(disk) = or_skip(MemoryDisk::new(scratch.path(), 32 << 20)) {
+        std::fs::write(disk.path().join("file"), b"bytes").unwrap();
+        let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+        assert_eq!(mounts.lines().filter(|line| line.contains(&*scratch.path().to_string_lossy())).count(), 2);
+    }
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(&*scratch.path().to_string_lossy()), "{mounts}");
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+/// A process of its own, since this one lives on. It has two parts, and ends without a word.
+#[test]
+fn a_guard_does_what_is_to_be_done_once_its_process_is_gone() {
+    let scratch = Scratch::new(&std::env::temp_dir(), "guard").unwrap();
+    let place = scratch.path().join("done");
+    let script = guard::script("echo urgent >> \"$1\"", "echo rest >> \"$1\"");
+    let mut waits = std::process::Command::new("sh");
+    waits.args(["-c", &script, "sh"]).arg(&place).stdin(std::process::Stdio::piped());
+    let mut waits = waits.spawn().unwrap();
+    drop(waits.stdin.take());
+    waits.wait().unwrap();
+    let done = std::fs::read_to_string(&place).unwrap();
+    assert_eq!((done.lines().next(), done.lines().last()), (Some("urgent"), Some("rest")), "{done}");
+    std::fs::remove_file(&place).unwrap();
+    let told = guard::Guard::new("echo urgent >> \"$1\"", "echo rest >> \"$1\"", &[&place]).unwrap();
+    drop(told);
+    assert!(!place.exists(), "a process that took down what it had is not done for again");
+}
+
 /// A limit so high that nobody notices: other tests write meanwhile.
 #[test]
 fn limits_of_the_machine_are_as_before_afterwards() {

@@ -49,3 +49,10 @@ fn variants_take_turns_until_all_are_sure() {
     assert!(!unsure.sure);
     assert_eq!(unsure.variants[0].values(), [2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
 }
+
+#[test]
+fn medians_of_even_and_odd_numbers() {
+    assert_eq!(median_and_range(vec![3.0, 1.0, 2.0]), Some([2.0, 1.0, 3.0]));
+    assert_eq!(median_and_range(vec![4.0, 1.0, 2.0, 3.0]), Some([2.5, 1.0, 4.0]));
+    assert_eq!(median_and_range(Vec::new()), None);
+}

@@ -5,19 +5,20 @@
 //! Invariants: the kernel knows nothing of the device when the writer begins. The throttle is lifted after the
 //! sync, and with it what is left is written at once. Knobs are as before when the run is over.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::compare::Look;
 use super::plan::Rate;
-use super::surroundings::{Around, BEFORE_S, Surroundings, field, limit_and_written, tick_rate, warm_memory};
+use super::surroundings::{Around, BEFORE_S, Surroundings, limit_and_written, tick_rate};
 use super::written::{BLOCK_BYTES, Form, Written};
 use crate::experiment::LabError;
 use crate::hardware::{DirtyLimits, DiskRates, KernelDebug, SlowDisk, free_bytes};
+use crate::host_memory::{Dirty, warm_memory};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// What is left free on the file system that holds the image.
@@ -56,39 +57,6 @@ fn failed(what: &str, error: &dyn std::fmt::Display) -> LabError {
     LabError::Failed(format!("{what}: {error}"))
 }
 
-/// Where dirty bytes are looked up.
-enum Dirty {
-    /// The device's own, in this file of debugfs.
-    Device(PathBuf),
-    /// All of the machine's less so many.
-    Machine(u64),
-}
-
-fn machine_dirty() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    (field(&text, "Dirty:").unwrap_or(0) + field(&text, "Writeback:").unwrap_or(0)) * 1024
-}
-
-impl Dirty {
-    fn of(disk: &SlowDisk, debug: Option<&KernelDebug>) -> Self {
-        let path = debug.map(|debug| debug.path().join("bdi").join(disk.number()).join("stats"));
-        path.filter(|path| path.exists()).map_or_else(|| Self::Machine(machine_dirty()), Self::Device)
-    }
-
-    /// Dirty, and written since the device was there; the latter only if debugfs tells.
-    fn bytes(&self) -> (u64, Option<u64>) {
-        match self {
-            Self::Machine(before) => (machine_dirty().saturating_sub(*before), None),
-            Self::Device(path) => {
-                let text = fs::read_to_string(path).unwrap_or_default();
-                let bytes = |name| field(&text, name).map(|kib| kib * 1024);
-                let dirty = bytes("BdiWriteback:").unwrap_or(0) + bytes("BdiReclaimable:").unwrap_or(0);
-                (dirty, bytes("BdiWritten:"))
-            }
-        }
-    }
-}
-
 /// Writes for so many seconds, then syncs.
 pub(super) fn run(
     form: &Form,
@@ -116,7 +84,7 @@ pub(super) fn run(
     let file = file.map_err(|error| failed("the slow disk", &error))?;
     disk.settle().and_then(|()| disk.throttle(rates)).map_err(|error| failed("throttle", &error))?;
     let debug = KernelDebug::new(directory).ok();
-    let dirty = Dirty::of(&disk, debug.as_ref());
+    let dirty = Dirty::of(disk.number(), debug.as_ref());
     let written = write(&file, seconds, &dirty, image_bytes, filling);
     disk.throttle(DiskRates::default()).map_err(|error| failed("throttle", &error))?;
     drop(limits);

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::compare::Look;
 use crate::experiment::LabError;
+use crate::host_memory::field;
 
 /// How long others are watched before the writer begins: of what was written so long ago a device's share keeps
 /// 1/256. Gigabytes may just have been written when the run begins.
@@ -109,12 +110,6 @@ fn filling(looks: &[Look], dirty_limit_bytes: u64) -> Vec<u64> {
     (0..pieces).map(piece).collect()
 }
 
-/// The first number on the line that begins with this.
-pub(super) fn field(text: &str, name: &str) -> Option<u64> {
-    let line = text.lines().find(|line| line.trim_start().starts_with(name))?;
-    line.split_whitespace().nth(1)?.parse().ok()
-}
-
 /// What the kernel lets be dirty on the whole machine and what it wrote since it started, in bytes.
 pub(super) fn limit_and_written() -> Result<(u64, u64), LabError> {
     let text = fs::read_to_string("/proc/vmstat");
@@ -138,21 +133,6 @@ pub(super) fn tick_rate() -> Result<u64, LabError> {
     let counted = ticks().ok_or_else(unknown)?.saturating_sub(first) as f64 / start.elapsed().as_secs_f64();
     let nearest = TICK_RATES.into_iter().min_by_key(|rate| (*rate as f64 - counted).abs() as u64);
     nearest.ok_or_else(unknown)
-}
-
-/// Has the kernel find so much memory and touch it, and gives it back at once. Memory that was not used for a
-/// while costs a virtual machine a fault of its host a page, and finding it takes reclaim; both are no part of
-/// what is compared. Nothing happens where less than twice as much is to be had.
-pub(super) fn warm_memory(bytes: u64) {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    if field(&text, "MemAvailable:").unwrap_or(0) * 1024 < 2 * bytes {
-        return;
-    }
-    let mut memory = vec![0_u8; bytes as usize];
-    for page in memory.chunks_mut(PAGE_BYTES as usize) {
-        page[0] = 1;
-    }
-    std::hint::black_box(&memory);
 }
 
 #[cfg(test)]

@@ -49,7 +49,7 @@ impl Subject {
 /// A slow disk with a directory on it, and a slow way to servers of that directory.
 pub(super) enum Stage {
     /// Namespaces with `tbf`, a throttled loop device. Servers are processes.
-    Kernel { network: SlowNetwork, _disk: SlowDisk, directory: PathBuf },
+    Kernel { network: SlowNetwork, _disk: Box<SlowDisk>, directory: PathBuf },
     /// A relay and a device that wait. The server is in this process.
     Process { directory: PathBuf },
 }
@@ -100,7 +100,7 @@ impl Stage {
         let disk = SlowDisk::new(scratch, bytes, rates).map_err(failed)?;
         let directory = disk.path().join("exp");
         std::fs::create_dir(&directory).map_err(|error| failed(format!("{}: {error}", directory.display())))?;
-        Ok(Self::Kernel { network, _disk: disk, directory })
+        Ok(Self::Kernel { network, _disk: Box::new(disk), directory })
     }
 
     /// Who limits, as rows say it.

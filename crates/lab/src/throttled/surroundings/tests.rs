@@ -37,10 +37,3 @@ fn what_fills_in_an_instant_fills_as_memory_goes() {
     assert!(filling(&looks, 400_000_000).is_empty());
     assert!(filling(&looks, 4_000_000_000).is_empty(), "never reached");
 }
-
-#[test]
-fn fields_of_proc() {
-    let text = "cpu: 0\njiffies: 4300836980\n  nr_written 12\nnr_dirty_threshold 7\n";
-    assert_eq!(field(text, "jiffies:"), Some(4_300_836_980));
-    assert_eq!((field(text, "nr_written "), field(text, "nr_dirty ")), (Some(12), None));
-}

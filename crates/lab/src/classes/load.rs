@@ -1,0 +1,203 @@
+//! One run: classes of writers, each writer with a file of its own, until all is durable.
+//!
+//! Owns: the threads, what is counted.
+//! Does not own: who writes (`contenders`), what is varied (`plan`).
+//! Invariants: with two classes all writers end when the first has written its part, so that rates are of the
+//! time in which they compete. What is dirty is looked at from a thread that waits for nobody.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Barrier};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::plan::{Load, Plan, Way};
+use crate::contenders::latencies::Latencies;
+use crate::contenders::writer::{Control, Stream, Written};
+use crate::contenders::{Contender, Kernel, KernelWay, Ours, Sink};
+use crate::hardware::KernelDebug;
+use crate::host_memory::warm_memory;
+
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// Writers that write in the same way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Class {
+    pub(super) way: Way,
+    pub(super) writers: u64,
+}
+
+/// What a class got.
+#[derive(Default)]
+pub(super) struct OfClass {
+    pub(super) bytes: u64,
+    /// From when all began until its last writer had written its part.
+    pub(super) elapsed: Duration,
+    pub(super) latencies: Latencies,
+}
+
+impl OfClass {
+    pub(super) fn mb_per_s(&self) -> f64 {
+        self.bytes as f64 / 1e6 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+}
+
+/// What a run gave.
+pub(super) struct Ran {
+    pub(super) classes: Vec<OfClass>,
+    /// Until all was durable.
+    pub(super) elapsed: Duration,
+    pub(super) dirty_bytes_max: u64,
+}
+
+impl Ran {
+    /// All bytes, until they are durable.
+    pub(super) fn mb_per_s(&self) -> f64 {
+        let bytes: u64 = self.classes.iter().map(|class| class.bytes).sum();
+        bytes as f64 / 1e6 / self.elapsed.as_secs_f64().max(1e-9)
+    }
+
+    /// What writers were let write, all together.
+    pub(super) fn accepted_mb_per_s(&self) -> f64 {
+        self.classes.iter().map(OfClass::mb_per_s).sum()
+    }
+
+    pub(super) fn latencies(&self) -> Latencies {
+        let mut all = Latencies::default();
+        self.classes.iter().for_each(|class| all.merge(&class.latencies));
+        all
+    }
+
+    pub(super) fn metrics(&self) -> Vec<(String, f64)> {
+        let all = self.latencies();
+        let mut metrics = vec![
+            ("mb_per_s".to_owned(), self.mb_per_s()),
+            ("accepted_mb_per_s".to_owned(), self.accepted_mb_per_s()),
+            ("write_p50_ms".to_owned(), all.per_mille_ms(500)),
+            ("write_p99_ms".to_owned(), all.per_mille_ms(990)),
+            ("write_p999_ms".to_owned(), all.per_mille_ms(999)),
+            ("write_max_ms".to_owned(), all.max_ms()),
+            ("dirty_mb_max".to_owned(), self.dirty_bytes_max as f64 / 1e6),
+        ];
+        if let [first, second] = &self.classes[..] {
+            for (name, class) in [("first", first), ("second", second)] {
+                metrics.push((format!("{name}_accepted_mb_per_s"), class.mb_per_s()));
+                metrics.push((format!("{name}_write_p999_ms"), class.latencies.per_mille_ms(999)));
+            }
+        }
+        metrics
+    }
+}
+
+/// A file, and the class of who writes it.
+struct FileOfClass {
+    class: usize,
+    file: Arc<dyn Sink>,
+}
+
+pub(super) fn run(
+    plan: &Plan,
+    load: Load,
+    classes: &[Class],
+    directory: &Path,
+    debug: Option<&KernelDebug>,
+) -> Result<Ran, String> {
+    let own = directory.join("run");
+    std::fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
+    let result = run_in(plan, load, classes, &own, debug);
+    let removed = std::fs::remove_dir_all(&own);
+    let ran = result?;
+    removed.map_err(|error| format!("{}: {error}", own.display()))?;
+    Ok(ran)
+}
+
+fn run_in(
+    plan: &Plan,
+    load: Load,
+    classes: &[Class],
+    directory: &Path,
+    debug: Option<&KernelDebug>,
+) -> Result<Ran, String> {
+    let contenders = contenders(plan, classes, directory, debug)?;
+    let contender = |way| contenders.iter().find(|(own, _)| *own == way).map(|(_, contender)| contender);
+    let mut files = Vec::new();
+    for (class, Class { way, writers }) in classes.iter().enumerate() {
+        let contender = contender(*way).ok_or("a class without a contender")?;
+        for writer in 0..*writers {
+            files.push(FileOfClass { class, file: contender.create(0, &format!("file-{class}-{writer}"))? });
+        }
+    }
+    let competing = load == Load::Competing;
+    // Where they compete none ends before the other has its part.
+    let parts = if competing { 1 } else { files.len() as u64 };
+    let stream = Stream {
+        block_bytes: plan.block_bytes,
+        bytes_max: plan.bytes / parts,
+        time: None,
+        rate: None,
+        settled_after: Duration::ZERO,
+    };
+    let (control, all_there) = (Control::default(), Barrier::new(files.len() + 1));
+    let (written, elapsed, dirty_bytes_max) = thread::scope(|scope| {
+        let one = |file: &Arc<dyn Sink>| {
+            let file = Arc::clone(file);
+            let (control, all_there) = (&control, &all_there);
+            scope.spawn(move || {
+                all_there.wait();
+                let written = stream.write(&*file, control).map(|written| (Instant::now(), written));
+                if competing || written.is_err() {
+                    control.stop.store(true, Ordering::Relaxed);
+                }
+                file.sync().and(written)
+            })
+        };
+        let threads: Vec<_> = files.iter().map(|file| one(&file.file)).collect();
+        all_there.wait();
+        let (began, mut most) = (Instant::now(), 0);
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            most = most.max(contenders.iter().map(|(_, contender)| contender.dirty_bytes(0)).sum());
+            thread::sleep(LOOK_EVERY);
+        }
+        let ended = threads.into_iter().map(|thread| thread.join());
+        let written = ended.map(|ended| ended.unwrap_or_else(|_| Err("a writer's thread panicked".to_owned())));
+        let since = |(ended, written): (Instant, Written)| (ended.saturating_duration_since(began), written);
+        let written = written.map(|written| written.map(since));
+        (written.collect::<Result<Vec<_>, String>>(), began.elapsed(), most)
+    });
+    let mut found: Vec<OfClass> = classes.iter().map(|_| OfClass::default()).collect();
+    for (file, (ended, written)) in files.iter().zip(written?) {
+        let class = &mut found[file.class];
+        class.bytes += written.bytes;
+        class.elapsed = class.elapsed.max(ended);
+        class.latencies.merge(&written.all);
+    }
+    Ok(Ran { classes: found, elapsed, dirty_bytes_max })
+}
+
+type Contenders = Vec<(Way, Box<dyn Contender>)>;
+
+/// One for each way that there is; both classes of one way share it.
+fn contenders(
+    plan: &Plan,
+    classes: &[Class],
+    directory: &Path,
+    debug: Option<&KernelDebug>,
+) -> Result<Contenders, String> {
+    let mut contenders: Contenders = Vec::new();
+    for Class { way, .. } in classes {
+        if contenders.iter().any(|(own, _)| own == way) {
+            continue;
+        }
+        let contender: Box<dyn Contender> = match way {
+            Way::Ours(at) => Box::new(Ours::new(&plan.engines[*at], &[directory])?),
+            Way::Kernel(kernel) => {
+                if *kernel != KernelWay::Direct {
+                    warm_memory(plan.bytes);
+                }
+                Box::new(Kernel::new(*kernel, &[directory], debug))
+            }
+        };
+        contenders.push((*way, contender));
+    }
+    Ok(contenders)
+}

@@ -1,0 +1,51 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+
+fn plan(pairs: &[(&str, &str)], quick: bool) -> Result<Plan, String> {
+    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Plan::read(&Request { given, quick, ..Request::default() }).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_cannot_be_used_is_refused_with_what_could_be() {
+    for (name, value, words) in [
+        ("loads", "all", "'all' is none of one, four, files, competing"),
+        ("places", "moon", "'moon' is none of disk, memory"),
+        ("places", "disk,disk", "each once"),
+        ("policy", "sometimes", "there is no policy 'sometimes'"),
+        ("knobs", "no_such_knob=1", "no_such_knob"),
+        ("size", "1MB", "4 MiB to 100 GB"),
+        ("block", "1000", "4 KiB"),
+        ("block", "6000", "multiple of 4 KiB"),
+        ("repeats", "21", "1 to 20"),
+        ("memory", "x", "'x' is not a size"),
+        ("directory", "/no/such/place", "No such file"),
+    ] {
+        let error = plan(&[(name, value)], false).unwrap_err();
+        assert!(error.starts_with(&format!("--{name} {value}: ")) && error.contains(words), "{error}");
+    }
+    let error = plan(&[("size", "32MiB"), ("block", "2MiB")], false).unwrap_err();
+    assert!(error.starts_with("--size 32MiB: ") && error.contains("64.0 MiB"), "{error}");
+}
+
+#[test]
+fn classes_of_each_load() {
+    let ways = [KernelWay::Buffered, KernelWay::Direct].map(Way::Kernel);
+    let ways = [ways[0], ways[1], Way::Ours(0)];
+    let writers = |load: Load| load.classes(&ways).iter().map(|it| it[0].writers).collect::<Vec<_>>();
+    assert_eq!([Load::One, Load::Four, Load::Files].map(writers), [[1; 3], [4; 3], [32; 3]]);
+    let competing: Vec<Vec<Way>> =
+        Load::Competing.classes(&ways).iter().map(|it| it.iter().map(|class| class.way).collect()).collect();
+    let ordinary = ways[0];
+    let expected = [[ordinary, ways[0]], [ordinary, ways[1]], [ordinary, ways[2]], [ways[2], ways[2]]];
+    assert_eq!(competing, expected, "each beside a buffered one, and two of ours");
+}
+
+#[test]
+fn the_quick_form_is_small() {
+    let quick = plan(&[("repeats", "9")], true).unwrap();
+    assert_eq!((quick.repeats, quick.bytes, quick.memory_bytes), (1, 16 << 20, 64 << 20));
+    assert!(quick.engines.iter().all(|engine| engine.memory_bytes == 64 << 20));
+    assert!(quick.expected_s() < 60);
+}

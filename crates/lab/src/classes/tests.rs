@@ -1,0 +1,67 @@
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
+
+use super::*;
+
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    remarks: Vec<String>,
+}
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+    }
+    fn step(&mut self, _: &str, _: f64) {}
+    fn remark(&mut self, what: &str) {
+        self.remarks.push(what.to_owned());
+    }
+}
+
+/// In a directory of the test's own, so that what is left behind would be seen.
+fn run(pairs: &[(&str, &str)]) -> (Kept, Findings) {
+    let own = Scratch::new(&std::env::temp_dir(), "classes-test").unwrap();
+    let place = own.path().to_string_lossy().into_owned();
+    let directory = [("directory", place.as_str())];
+    let given = pairs.iter().chain(&directory);
+    let given = given.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut kept = Kept::default();
+    let findings = Classes.run(&Request { given, quick: true, ..Request::default() }, &mut kept).unwrap();
+    assert_eq!(std::fs::read_dir(own.path()).unwrap().count(), 0, "something was left behind");
+    let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
+    assert!(!mounts.contains(&place), "{mounts}");
+    (kept, findings)
+}
+
+fn number(row: &Row, name: &str) -> f64 {
+    row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap_or_else(|| panic!("{name}: {row}"))
+}
+
+#[test]
+fn every_load_is_run_in_every_way_and_on_every_place_there_is() {
+    let (kept, findings) = run(&[("policy", "afflux,linux-6.1")]);
+    let scratch = Scratch::new(&std::env::temp_dir(), "classes-probe").unwrap();
+    let memory = MemoryDisk::new(scratch.path(), 32 << 20);
+    let places = if let Err(why) = &memory { (eprintln!("a part skipped: {why}"), 1).1 } else { 2 };
+    drop(memory);
+    let left_out = kept.remarks.iter().any(|remark| remark.contains("a loop device in memory was left out"));
+    assert_eq!(left_out, places == 1, "{:?}", kept.remarks);
+    let of = |load: &str, name: &str| {
+        let is = |row: &&Row| row.params.get("load") == Some(&load.into()) && row.variant == name;
+        kept.rows.iter().filter(is).count()
+    };
+    for load in ["one", "four", "files"] {
+        for name in ["buffered", "afflux", "afflux, linux-6.1"] {
+            assert_eq!(of(load, name), places, "{load} {name}");
+        }
+    }
+    for name in ["buffered + buffered", "buffered + afflux", "afflux + afflux"] {
+        assert_eq!(of("competing", name), places, "{name}");
+    }
+    for row in &kept.rows {
+        assert!(number(row, "mb_per_s") > 0.0 && number(row, "write_p999_ms") > 0.0, "{row}");
+        assert_eq!(row.metrics.get("second_accepted_mb_per_s").is_some(), row.variant.contains('+'), "{row}");
+    }
+    // A table for each load on each place, and what was published; rates by place.
+    assert_eq!((findings.tables.len(), findings.figures.len()), (4 * places + 1, places));
+}

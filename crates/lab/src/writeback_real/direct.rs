@@ -1,0 +1,87 @@
+//! A stream to the real disk, nothing throttled, until it is durable: against O_DIRECT by threads that keep the
+//! disk busy with blocks as large as the engine's requests.
+//!
+//! Owns: the run, its figures.
+//! Does not own: contender (`stage`), the goals (`page`).
+//! Invariants: all write the same bytes to a new file and sync it within the time. O_DIRECT has its best case: the
+//! file's size is set ahead, so that writes do not wait for each other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Ran;
+use super::plan::Subject;
+use super::stage::Stage;
+use crate::contenders::Sink;
+use crate::contenders::writer::{Block, Control, Stream};
+use crate::host_memory::warm_memory;
+
+/// As large as the engine's requests.
+const BLOCK_BYTES: u64 = 1 << 20;
+/// Blocks in flight.
+const DEPTH: usize = 8;
+
+pub(super) fn run(stage: &Stage<'_>, subject: &Subject, repeat: u64) -> Result<Ran, String> {
+    if *subject == Subject::Raw && repeat == 1 {
+        // The first to touch the disk's blocks has them found by the host.
+        once(stage, subject)?;
+    }
+    let mb_per_s = once(stage, subject)?;
+    Ok(Ran { metrics: vec![("mb_per_s", mb_per_s)], looks: Vec::new() })
+}
+
+fn once(stage: &Stage<'_>, subject: &Subject) -> Result<f64, String> {
+    let bytes = stage.plan.direct_bytes / BLOCK_BYTES * BLOCK_BYTES;
+    let directory = stage.scratch.path();
+    let contender = stage.contender(subject, &[directory])?;
+    if *subject == Subject::Kernel {
+        warm_memory(bytes);
+    }
+    let (name, path) = ("direct", directory.join("direct"));
+    let file = contender.create(0, name)?;
+    if *subject == Subject::Raw {
+        let sized = std::fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(bytes));
+        sized.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let began = Instant::now();
+    let wrote = thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            match subject {
+                Subject::Raw => many_in_flight(&*file, bytes)?,
+                _ => one_after_the_other(&*file, bytes)?,
+            }
+            file.sync()
+        });
+        writer.join().unwrap_or_else(|_| Err("the writer's thread panicked".to_owned()))
+    });
+    let elapsed = began.elapsed();
+    let _ = std::fs::remove_file(&path);
+    wrote?;
+    Ok(bytes as f64 / 1e6 / elapsed.as_secs_f64())
+}
+
+fn one_after_the_other(file: &dyn Sink, bytes: u64) -> Result<(), String> {
+    let stream =
+        Stream { block_bytes: BLOCK_BYTES, bytes_max: bytes, time: None, rate: None, settled_after: Duration::ZERO };
+    stream.write(file, &Control::default()).map(drop)
+}
+
+fn many_in_flight(file: &dyn Sink, bytes: u64) -> Result<(), String> {
+    let next = AtomicU64::new(0);
+    let work = || {
+        let block = Block::new(BLOCK_BYTES as usize);
+        loop {
+            let offset = next.fetch_add(BLOCK_BYTES, Ordering::Relaxed);
+            if offset >= bytes {
+                return Ok(());
+            }
+            file.write(offset, block.bytes())?;
+        }
+    };
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..DEPTH).map(|_| scope.spawn(work)).collect();
+        let mut ended = threads.into_iter().map(|thread| thread.join());
+        ended.try_for_each(|ended| ended.unwrap_or_else(|_| Err("a thread panicked".to_owned())))
+    })
+}

@@ -1,0 +1,259 @@
+//! What is run: the races, who runs them, on which disks, how often.
+//!
+//! Owns: the options, their ranges; the short form; how long all takes.
+//! Does not own: running anything.
+//! Invariants: what cannot be used is refused before anything is set up.
+
+use std::path::PathBuf;
+
+use crate::contenders::EngineSetup;
+use crate::contenders::asked::{directory, engines};
+use crate::experiment::{LabError, OptionInfo, Request};
+use crate::hardware::SlowDisk;
+use crate::host_memory::dirty_limit_bytes;
+use crate::options::{self, TypedOption};
+
+/// Bytes of a write.
+pub(super) const BLOCK_BYTES: u64 = 64 << 10;
+/// What a disk's image has at least, and at most.
+const IMAGE_BYTES_MIN: u64 = 128 << 20;
+const IMAGE_BYTES_MAX: u64 = 8 << 30;
+/// How long the writer beside has had when others are looked at, and for how long they are.
+const FILL_S: u64 = 10;
+const SYNCS_S: u64 = 20;
+/// Making a disk and taking it down.
+const SETUP_S: u64 = 4;
+/// What the machine is taken to let be dirty where the kernel does not say.
+const LIMIT_BYTES: u64 = 4 << 30;
+
+/// What is raced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Race {
+    FullSpeed,
+    AtRate,
+    SmallSync,
+    Burst,
+    Direct,
+}
+
+/// Who races.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Subject {
+    /// The kernel's page cache as it comes.
+    Kernel,
+    /// The same with `max_bytes` and `strict_limit` for the device.
+    Tuned,
+    /// O_DIRECT.
+    Raw,
+    /// The engine, with the policy at this place of the plan's list.
+    Ours(usize, String),
+}
+
+impl Subject {
+    pub(super) fn name(&self) -> String {
+        match self {
+            Self::Kernel => "kernel".to_owned(),
+            Self::Tuned => "kernel, tuned".to_owned(),
+            Self::Raw => "O_DIRECT".to_owned(),
+            Self::Ours(_, name) => name.clone(),
+        }
+    }
+
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self, Self::Ours(..))
+    }
+}
+
+impl Race {
+    const ALL: &[(&str, Self)] = &[
+        ("full-speed", Self::FullSpeed),
+        ("at-rate", Self::AtRate),
+        ("small-sync", Self::SmallSync),
+        ("burst", Self::Burst),
+        ("direct", Self::Direct),
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
+    }
+
+    /// What this machine lacks for it.
+    pub(super) fn missing(self) -> Option<String> {
+        if self == Self::Direct {
+            return None;
+        }
+        SlowDisk::probe().err().map(|error| error.to_string())
+    }
+}
+
+const RACES: TypedOption<Race> = options::choice(
+    OptionInfo {
+        name: "races",
+        value: "LIST",
+        default: "full-speed,at-rate,small-sync,burst,direct",
+        doc: "which races",
+    },
+    Race::ALL,
+    "'{value}' is none of {known}",
+);
+const POLICY: OptionInfo = OptionInfo {
+    name: "policy",
+    value: "LIST",
+    default: "",
+    doc: "the engine's policies, by name, each a contender (default: what an engine has)",
+};
+const KNOBS: OptionInfo =
+    OptionInfo { name: "knobs", value: "LIST", default: "", doc: "knobs of the engine, each as KNOB=VALUE" };
+const RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "rate", value: "RATE", default: "25MB", doc: "bytes a second of the slow disk" },
+    1_000_000..=10_000_000_000,
+);
+const FAST_RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "fast-rate", value: "RATE", default: "200MB", doc: "burst: bytes a second of the fast disk" },
+    1_000_000..=10_000_000_000,
+);
+const SECONDS: TypedOption<u64> = options::number(
+    OptionInfo { name: "seconds", value: "N", default: "45", doc: "full-speed, at-rate: how long is written" },
+    2..=600,
+);
+const REPEATS: TypedOption<u64> = options::number(
+    OptionInfo { name: "repeats", value: "N", default: "3", doc: "how often each contender runs each race" },
+    1..=20,
+);
+const MAX_BYTES: TypedOption<u64> = options::size(
+    OptionInfo { name: "max-bytes", value: "SIZE", default: "50MB", doc: "max_bytes of the tuned kernel's device" },
+    1_000_000..=100_000_000_000,
+);
+const MEMORY: TypedOption<u64> = options::size(
+    OptionInfo { name: "memory", value: "SIZE", default: "2GiB", doc: "page memory of the engine" },
+    16 << 20..=64 << 30,
+);
+const BURST: TypedOption<u64> = options::size(
+    OptionInfo { name: "burst", value: "SIZE", default: "400MB", doc: "burst: what is written to the fast disk" },
+    1_000_000..=4_000_000_000,
+);
+const SIZE: TypedOption<u64> = options::size(
+    OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "direct: what is written to the real disk" },
+    1 << 20..=100_000_000_000,
+);
+const DIRECTORY: OptionInfo = OptionInfo {
+    name: "directory",
+    value: "DIR",
+    default: "",
+    doc: "where the disks' images and files are made, on a disk file system (default: the temporary directory)",
+};
+/// All of them.
+pub(super) const OPTIONS: &[OptionInfo] = &[
+    RACES.info,
+    POLICY,
+    KNOBS,
+    RATE.info,
+    FAST_RATE.info,
+    SECONDS.info,
+    REPEATS.info,
+    MAX_BYTES.info,
+    MEMORY.info,
+    BURST.info,
+    SIZE.info,
+    DIRECTORY,
+];
+
+/// What is run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) races: Vec<Race>,
+    pub(super) engines: Vec<EngineSetup>,
+    pub(super) rate_bytes_per_s: u64,
+    pub(super) fast_bytes_per_s: u64,
+    pub(super) seconds: u64,
+    pub(super) fill_s: u64,
+    pub(super) syncs_s: u64,
+    pub(super) repeats: u64,
+    pub(super) max_bytes: u64,
+    pub(super) memory_bytes: u64,
+    pub(super) burst_bytes: u64,
+    pub(super) direct_bytes: u64,
+    pub(super) directory: PathBuf,
+    /// What the machine lets be dirty.
+    pub(super) limit_bytes: u64,
+    pub(super) quick: bool,
+}
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let mut plan = Self {
+            races: RACES.list(request)?,
+            engines: engines(request, &POLICY, &KNOBS, MEMORY.value(request)?)?,
+            rate_bytes_per_s: RATE.value(request)?,
+            fast_bytes_per_s: FAST_RATE.value(request)?,
+            seconds: SECONDS.value(request)?,
+            fill_s: FILL_S,
+            syncs_s: SYNCS_S,
+            repeats: REPEATS.value(request)?,
+            max_bytes: MAX_BYTES.value(request)?,
+            memory_bytes: MEMORY.value(request)?,
+            burst_bytes: BURST.value(request)?,
+            direct_bytes: SIZE.value(request)?,
+            directory: directory(request, &DIRECTORY)?,
+            limit_bytes: dirty_limit_bytes().unwrap_or(LIMIT_BYTES),
+            quick: request.quick,
+        };
+        if plan.quick {
+            plan.shorten();
+        }
+        Ok(plan)
+    }
+
+    /// Seconds of each, for a look.
+    fn shorten(&mut self) {
+        (self.fill_s, self.syncs_s, self.repeats) = (1, 1, 1);
+        self.seconds = self.seconds.min(2);
+        self.max_bytes = self.max_bytes.min(16_000_000);
+        self.memory_bytes = self.memory_bytes.min(64 << 20);
+        self.engines.iter_mut().for_each(|engine| engine.memory_bytes = self.memory_bytes);
+        self.burst_bytes = self.burst_bytes.min(8_000_000);
+        self.direct_bytes = self.direct_bytes.min(32 << 20);
+    }
+
+    pub(super) fn subjects(&self, race: Race) -> Vec<Subject> {
+        let ours = self.engines.iter().enumerate().map(|(at, engine)| Subject::Ours(at, engine.name()));
+        let first =
+            if race == Race::Direct { [Subject::Raw, Subject::Kernel] } else { [Subject::Kernel, Subject::Tuned] };
+        first.into_iter().chain(ours).collect()
+    }
+
+    /// Bytes of a slow disk's image: what the kernel may have dirty, and what is written meanwhile at three times
+    /// the rate.
+    pub(super) fn image_bytes(&self) -> u64 {
+        if self.quick {
+            return IMAGE_BYTES_MIN;
+        }
+        let seconds = self.seconds.max(self.fill_s + self.syncs_s);
+        let bytes = self.limit_bytes.saturating_add(3 * seconds * self.rate_bytes_per_s) / 7 * 8;
+        bytes.next_multiple_of(1 << 20).clamp(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX)
+    }
+
+    /// What a file on it may have: the file system has the rest.
+    pub(super) fn stream_bytes_max(&self) -> u64 {
+        self.image_bytes() / 8 * 7 - (16 << 20)
+    }
+
+    /// Seconds that so many races take, roughly.
+    pub(super) fn expected_s(&self, races: &[Race]) -> u64 {
+        let dirty = (self.limit_bytes / 100 * 85).min(self.stream_bytes_max());
+        let drain_s = dirty / self.rate_bytes_per_s;
+        let one = |race: Race, subject: &Subject| match (race, subject) {
+            (Race::FullSpeed, Subject::Kernel) => SETUP_S + self.seconds + drain_s,
+            (Race::AtRate, Subject::Kernel) => SETUP_S + self.seconds + drain_s.min(self.seconds),
+            (Race::FullSpeed | Race::AtRate, _) => SETUP_S + self.seconds + 1,
+            (Race::SmallSync, _) => SETUP_S + self.fill_s + self.syncs_s + 1,
+            (Race::Burst, _) => 2 * SETUP_S + self.fill_s + 8 * self.burst_bytes / self.fast_bytes_per_s,
+            (Race::Direct, _) => 1 + self.direct_bytes / 1_000_000_000,
+        };
+        let all = |race: &Race| self.subjects(*race).iter().map(|subject| one(*race, subject)).sum::<u64>();
+        self.repeats * races.iter().map(all).sum::<u64>()
+    }
+}
+
+#[cfg(test)]
+mod tests;

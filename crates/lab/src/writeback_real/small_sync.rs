@@ -1,0 +1,82 @@
+//! Syncs of a small file while another file of the same disk is written to as fast as it may be.
+//!
+//! Owns: the run, its figures.
+//! Does not own: disk and contender (`stage`), the goals (`page`).
+//! Invariants: syncs begin when the writer has filled what it may; there is one at least.
+
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Ran;
+use super::plan::{BLOCK_BYTES, Subject};
+use super::stage::Stage;
+use crate::contenders::Sink;
+use crate::contenders::latencies::Latencies;
+use crate::contenders::writer::{Block, Control, Stream};
+
+/// What is written between two syncs, and how long there is nothing to do.
+const SMALL_BYTES: usize = 4096;
+const PAUSE: Duration = Duration::from_millis(100);
+
+pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
+    let plan = stage.plan;
+    let disk = stage.slow_disk(subject)?;
+    let contender = stage.contender(subject, &[disk.path()])?;
+    let (large, small) = (contender.create(0, "stream")?, contender.create(0, "small")?);
+    Stage::slow_down(&disk, plan.rate_bytes_per_s)?;
+    let stream = Stream {
+        block_bytes: BLOCK_BYTES,
+        bytes_max: plan.stream_bytes_max(),
+        time: None,
+        rate: None,
+        settled_after: Duration::ZERO,
+    };
+    let small = &*small;
+    let (control, begins) = (Control::default(), Duration::from_secs(plan.fill_s));
+    let (wrote, synced) = thread::scope(|scope| {
+        let writer = scope.spawn(|| stream.write(&*large, &control));
+        let time = Duration::from_secs(plan.syncs_s);
+        let syncer = scope.spawn(move || {
+            thread::sleep(begins);
+            sync_again_and_again(small, time)
+        });
+        while !syncer.is_finished() {
+            thread::sleep(Duration::from_millis(50));
+        }
+        control.stop.store(true, Ordering::Relaxed);
+        // Whoever waits for the disk is not to be waited for.
+        let let_go = Stage::let_go(&disk);
+        let panicked = |_| Err("a thread panicked".to_owned());
+        let synced = syncer.join().unwrap_or_else(panicked);
+        let wrote = writer.join().unwrap_or_else(|_| Err("the writer's thread panicked".to_owned()));
+        (let_go.and(wrote), synced)
+    });
+    wrote?;
+    let synced = synced?;
+    // Nobody needs it on the disk.
+    large.cut()?;
+    Ok(Ran {
+        metrics: vec![
+            ("sync_p50_s", synced.per_mille_ms(500) / 1e3),
+            ("sync_p90_s", synced.per_mille_ms(900) / 1e3),
+            ("sync_max_s", synced.max_ms() / 1e3),
+            ("syncs", synced.count() as f64),
+        ],
+        looks: Vec::new(),
+    })
+}
+
+fn sync_again_and_again(file: &dyn Sink, time: Duration) -> Result<Latencies, String> {
+    let (start, block, mut latencies) = (Instant::now(), Block::new(SMALL_BYTES), Latencies::default());
+    loop {
+        let began = Instant::now();
+        file.write(latencies.count() * SMALL_BYTES as u64, block.bytes())?;
+        file.sync()?;
+        latencies.add(began.elapsed().as_nanos() as u64);
+        if start.elapsed() >= time {
+            return Ok(latencies);
+        }
+        thread::sleep(PAUSE);
+    }
+}
