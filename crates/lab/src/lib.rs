@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod budget_table;
 mod experiment;
 pub mod hardware;
 mod machine;
@@ -23,7 +24,8 @@ mod throttled;
 pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 
 /// All experiments, in the order of the list.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled];
+pub const EXPERIMENTS: &[&dyn Experiment] =
+    &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled, &budget_table::BudgetTable];
 
 /// The experiment called `name`.
 ///
