@@ -10,6 +10,7 @@
 
 mod classes;
 mod contenders;
+mod budget_table;
 mod experiment;
 pub mod hardware;
 mod host_load;
@@ -30,6 +31,7 @@ pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch}
 /// All experiments, in the order of the list.
 pub const EXPERIMENTS: &[&dyn Experiment] =
     &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled, &writeback_real::WritebackReal, &classes::Classes];
+    &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled, &budget_table::BudgetTable];
 
 /// The experiment called `name`.
 ///

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Instructions from call to return of a 64-byte read hit, copy included.
-const READ_HIT: f64 = 220.0;
+const READ_HIT: f64 = 228.0;
 /// The same of an overwrite.
 const OVERWRITE_HIT: f64 = 231.0;
 const SLACK: f64 = 0.03;

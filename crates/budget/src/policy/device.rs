@@ -55,6 +55,11 @@ impl DeviceMemory {
         self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes)
     }
 
+    /// What a run was found to cost: what is not known stretches no budget.
+    pub(super) fn learned_run_ns(&mut self, view: &View) -> u64 {
+        self.learned(view).estimator.learned(Side::Write).run_ns
+    }
+
     /// Whether too little is known of it.
     pub(super) fn is_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()

@@ -62,7 +62,7 @@ impl Standing {
         let (counts, knobs) = (view.device(), Knobs::of(&view.knobs));
         device.waiting.note(view.now.0, counts.payers_waiting);
         let prices = device.prices(&knobs, view);
-        let band = Band::stretched(knobs.budget_ns, prices.run_ns, device.waiting.on_average());
+        let band = Band::stretched(knobs.budget_ns, device.learned_run_ns(view), device.waiting.on_average());
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
         let by_time = prices.cost_ns(counts.runs, bytes);
         // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.

@@ -10,8 +10,16 @@ use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, run, text};
 
 /// So that nothing is written before it is asked for.
-const LAZY: &[&str] =
-    &["--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000", "--cache", "64MiB"];
+const LAZY: &[&str] = &[
+    "--policy",
+    "equal-parts",
+    "--set",
+    "dirty_background_ratio=100",
+    "--set",
+    "dirty_expire_centisecs=360000",
+    "--cache",
+    "64MiB",
+];
 
 /// The knobs of a server.
 fn knobs() -> impl Iterator<Item = &'static KnobInfo> {
@@ -94,7 +102,7 @@ fn a_device_can_have_a_value_of_its_own() {
 fn a_threshold_in_time_is_shown_in_bytes_with_the_speed_that_it_comes_from() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB"]);
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "64MiB", "--policy", "equal-parts"]);
     let device = || server.stat()["devices"][0].clone();
     // 10 percent of half of 64 MiB, in whole pages.
     assert_eq!(

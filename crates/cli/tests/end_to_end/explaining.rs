@@ -12,7 +12,7 @@ use crate::scratch::{Bytes, Scratch};
 use crate::server::{Server, afflux, eventually, text};
 
 /// Less than a client has in flight, so that its writes wait.
-const SMALL: &[&str] = &["--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
+const SMALL: &[&str] = &["--policy", "equal-parts", "--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
 
 /// `afflux trace --json` beside a test, and what it has said.
 struct Tracing {

@@ -64,7 +64,16 @@ fn what_cannot_be_written_at_the_end_is_named_with_the_reason() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let Some(_mount) = Mount::tmpfs(&data, 8 << 20) else { return };
-    let lazy = ["--cache", "64MiB", "--set", "dirty_background_ratio=100", "--set", "reserve_below_bytes=0"];
+    let lazy = [
+        "--policy",
+        "equal-parts",
+        "--cache",
+        "64MiB",
+        "--set",
+        "dirty_background_ratio=100",
+        "--set",
+        "reserve_below_bytes=0",
+    ];
     let server = Server::start(scratch.path(), &[&data], &lazy);
     let mut client = Client::mount(&server);
     let root = client.root();

@@ -10,8 +10,16 @@ use crate::scratch::{Bytes, Mount, Scratch};
 use crate::server::{Server, eventually};
 
 /// So that nothing is written before the end.
-const LAZY: &[&str] =
-    &["--cache", "64MiB", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
+const LAZY: &[&str] = &[
+    "--policy",
+    "equal-parts",
+    "--cache",
+    "64MiB",
+    "--set",
+    "dirty_background_ratio=100",
+    "--set",
+    "dirty_expire_centisecs=360000",
+];
 
 #[test]
 fn a_signal_writes_everything_and_ends_with_0() {

@@ -169,7 +169,9 @@ fn several_policies_are_side_by_side() {
     assert_ne!(objects[0]["trace_hash"], objects[1]["trace_hash"]);
     let output = with_files(&files, &["simulate", "job.fio", "--device", "disk", "--policy", "linux-5.x"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output).contains("there is no policy 'linux-5.x'; there are afflux, linux-2.6.31-rc1, "));
+    assert!(
+        text(&output).contains("there is no policy 'linux-5.x'; there are afflux, equal-parts, linux-2.6.31-rc1, ")
+    );
 }
 
 #[test]

@@ -230,14 +230,16 @@ impl FileInner {
         }
     }
 
-    /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs. How many runs more there are.
-    pub(crate) fn tag_dirty(&self, _: &mut FileState, page: u64, on: bool) -> i64 {
+    /// Tags a page as dirty, or as dirty no more, and keeps its device's count of runs. How many runs more the device
+    /// has to write for it: none if the page follows what is being written of the file.
+    pub(crate) fn tag_dirty(&self, state: &mut FileState, page: u64, on: bool) -> i64 {
         let more = self.pages.index.set_tag_in_run(&self.cache.nodes, page, Tag::Dirty, on);
         // What a stream dirties, and what is written from a run's beginning, changes nothing.
         if more != 0 {
             self.device.admission.add_runs(more);
         }
-        more
+        let follows = on && page == state.cursor && !state.writes_in_flight.is_empty();
+        more - i64::from(follows)
     }
 
     /// Takes away the marks of a page that is dirty no more.

@@ -41,9 +41,14 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
     assert_eq!(kept.rows.len(), 9);
     for variant in ["linux-3.6", "linux-3.6-kept", "afflux"] {
         let (off, some, few) = (rate(variant, 0), rate(variant, 8), rate(variant, 2));
-        assert!(off < some && some < few && few < 11.75, "{variant}: {off} {some} {few}");
-        // Without a threshold the disk idles while the link is busy, and the other way around.
-        assert!(off < 8.3, "{variant}: {off}");
+        assert!(some < few && few < 11.75, "{variant}: {some} {few}");
+        if variant == "afflux" {
+            // With nothing set the disk writes while the link is busy.
+            assert!(off > 10.4, "{off}");
+        } else {
+            // Without a threshold the disk idles while the link is busy, and the other way around.
+            assert!(off < some && off < 8.3, "{variant}: {off} {some}");
+        }
     }
     for row in &kept.rows {
         assert_eq!(row.metrics.get("nr_written"), row.metrics.get("nr_dirtied"), "{row}");

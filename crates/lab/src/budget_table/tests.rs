@@ -1,0 +1,72 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::findings::{figure, text};
+use super::*;
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    done: Vec<f64>,
+}
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+    }
+    fn step(&mut self, _: &str, done: f64) {
+        self.done.push(done);
+    }
+}
+
+fn run(pairs: &[(&str, &str)]) -> (Kept, Findings) {
+    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let request = Request { quick: true, given, ..Request::default() };
+    let mut kept = Kept::default();
+    let findings = BudgetTable.run(&request, &mut kept).unwrap();
+    (kept, findings)
+}
+
+fn of(kept: &Kept, law: &str, metric: &str) -> f64 {
+    let row = kept.rows.iter().find(|row| row.experiment == "budget" && row.variant == law).unwrap();
+    figure(row, metric).unwrap()
+}
+
+#[test]
+fn a_stream_has_a_row_a_law_and_limits_are_what_they_say() {
+    let (kept, findings) = run(&[("loads", "stream"), ("devices", "25MB/s"), ("seconds", "12"), ("memory", "512MiB")]);
+    let laws: Vec<&str> =
+        kept.rows.iter().filter(|row| row.experiment == "budget").map(|row| row.variant.as_str()).collect();
+    assert_eq!(laws, ["budget", "linux-6.1", "zfs-like", "hard"]);
+    for law in laws {
+        let percent = of(&kept, law, "percent_of_raw");
+        assert!((90.0..=101.0).contains(&percent), "{law}: {percent}");
+    }
+    // 64 MiB are 2.7 s of such a disk, a fifth of the memory are 4.3.
+    let [hard, linux] = ["hard", "linux-6.1"].map(|law| of(&kept, law, "backlog_s"));
+    assert!((2.3..=3.0).contains(&hard), "{hard}");
+    assert!((3.0..=5.0).contains(&linux), "{linux}");
+    assert!((2.3..=3.0).contains(&of(&kept, "hard", "sync_all_s")));
+    assert!(kept.rows.iter().any(|row| row.experiment == "budget-goals" && text(row, "metric") == "write_p999_ms"));
+    assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0));
+    assert!(findings.tables.len() >= 3 && findings.figures.len() == 3 && findings.says.len() >= 3);
+}
+
+#[test]
+fn a_hung_neighbour_stops_whoever_shares_its_limit() {
+    let (kept, _) = run(&[("loads", "burst-beside-hung"), ("laws", "budget,hard"), ("memory", "512MiB")]);
+    assert!((0.9..=1.5).contains(&of(&kept, "budget", "times_alone")), "{}", of(&kept, "budget", "times_alone"));
+    let hard = kept.rows.iter().find(|row| row.variant == "hard").unwrap();
+    assert!(hard.metrics.get("beside_s").unwrap().is_null(), "{hard}");
+}
+
+#[test]
+fn what_is_not_known_is_refused_with_what_is() {
+    for (option, value, wanted) in
+        [("laws", "bsd", "zfs-like"), ("loads", "noise", "three-sizes"), ("devices", "tape", "usb")]
+    {
+        let request = Request { given: vec![(option.to_owned(), value.to_owned())], ..Request::default() };
+        let error = BudgetTable.run(&request, &mut Kept::default()).unwrap_err().to_string();
+        assert!(error.contains(value) && error.contains(wanted), "{error}");
+    }
+}
