@@ -8,9 +8,9 @@
 
 #![forbid(unsafe_code)]
 
+mod budget_table;
 mod classes;
 mod contenders;
-mod budget_table;
 mod experiment;
 pub mod hardware;
 mod host_load;
@@ -29,9 +29,16 @@ mod writeback_real;
 pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 
 /// All experiments, in the order of the list.
-pub const EXPERIMENTS: &[&dyn Experiment] =
-    &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled, &writeback_real::WritebackReal, &classes::Classes];
-    &[&s0::S0, &s1::S1, &s2::S2, &s4::S4, &throttled::Throttled, &budget_table::BudgetTable];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[
+    &s0::S0,
+    &s1::S1,
+    &s2::S2,
+    &s4::S4,
+    &throttled::Throttled,
+    &writeback_real::WritebackReal,
+    &classes::Classes,
+    &budget_table::BudgetTable,
+];
 
 /// The experiment called `name`.
 ///
