@@ -8,7 +8,7 @@
 
 use engine::rare::Rare;
 use engine::settings::KnobInfo;
-use simulator::{Random, Setup, catalogue};
+use simulator::{EQUAL_PARTS_POLICY, Random, Setup, catalogue};
 
 use crate::habits;
 use crate::places::{PAGE, Places};
@@ -200,9 +200,14 @@ fn draw_cpus(random: &mut Random) -> Option<CpuSpec> {
     random.chance(500).then_some(cpus)
 }
 
-/// The engine's own policies in half of the runs.
+/// Policies beside our own: equal parts, and the kernels'.
+fn other_policies() -> impl Iterator<Item = &'static str> {
+    std::iter::once(EQUAL_PARTS_POLICY).chain(linux_policies::NAMES.iter().copied())
+}
+
+/// Our own policy in half of the runs.
 fn draw_policy(random: &mut Random) -> Option<String> {
-    let name = random.pick(linux_policies::NAMES);
+    let name = random.pick(&other_policies().collect::<Vec<_>>());
     random.chance(500).then(|| name.to_owned())
 }
 
@@ -297,6 +302,6 @@ pub fn generate_on(seed: u64, policy: Option<&str>, model: &str) -> Scenario {
 
 /// Every policy, the engine's own first, with every model of the catalogue.
 pub fn policies_and_models() -> Vec<(Option<&'static str>, &'static str)> {
-    let policies = std::iter::once(None).chain(linux_policies::NAMES.iter().copied().map(Some));
+    let policies = std::iter::once(None).chain(other_policies().map(Some));
     policies.flat_map(|policy| catalogue::names().into_iter().map(move |model| (policy, model))).collect()
 }

@@ -80,7 +80,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");
     let text = wrong("", &[], &Serve { knobs: vec!["dirty=1".into()], ..flags() });
-    assert!(text.starts_with("--set: there is no knob 'dirty'; there are: dirty_ratio, "), "{text}");
+    assert!(text.starts_with("--set: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");
 }
 
 /// Kubernetes sets these for a service of that name.

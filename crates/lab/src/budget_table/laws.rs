@@ -12,7 +12,7 @@ use std::sync::Arc;
 use engine::Policies;
 use engine::policy::AnyPolicy;
 use engine::settings::Knob;
-use simulator::{BUDGET_POLICY, Setup};
+use simulator::{OWN_POLICY, Setup};
 
 use self::hard_limit::HardLimit;
 use self::zfs_like::ZfsLike;
@@ -33,7 +33,7 @@ pub(super) enum Law {
 
 /// All, by the names that options and rows have them under.
 pub(super) const LAWS: &[(&str, Law)] =
-    &[(BUDGET_POLICY, Law::Budget), ("linux-6.1", Law::Linux), ("zfs-like", Law::ZfsLike), ("hard", Law::HardLimit)];
+    &[("budget", Law::Budget), ("linux-6.1", Law::Linux), ("zfs-like", Law::ZfsLike), ("hard", Law::HardLimit)];
 
 impl Law {
     pub(super) fn name(self) -> &'static str {
@@ -47,7 +47,8 @@ impl Law {
             ..Setup::default()
         };
         match self {
-            Self::Budget | Self::Linux => Setup::of(self.name()).map_err(failed),
+            Self::Budget => Setup::of(OWN_POLICY).map_err(failed),
+            Self::Linux => Setup::of(self.name()).map_err(failed),
             Self::HardLimit => Ok(of(Arc::new(HardLimit))),
             Self::ZfsLike => {
                 let mut setup = of(Arc::new(ZfsLike));

@@ -135,7 +135,8 @@ impl Core {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
         for _ in 0..AGAIN_MAX {
             match openat2(directory.fd(), name, flags, mode, resolve) {
-                Err(Errno::AGAIN | Errno::INTR) => {}
+                // Not beneath: what was found was moved away before it was open.
+                Err(Errno::AGAIN | Errno::INTR | Errno::XDEV) => {}
                 result => return result.map_err(|errno| here(directory, errno)),
             }
         }

@@ -31,6 +31,7 @@ fn small(text: &str) -> Simulation {
     let disk = DiskOptions { bytes_per_second: 10_000_000, ..DiskOptions::default() };
     let mut simulation = Simulation::new(7, DeviceChoice::plain(disk));
     simulation.memory_bytes = 4 << 20;
+    simulation.policy = "equal-parts".to_owned();
     simulation.contents = Contents::Exact;
     simulation.workloads = jobs(text);
     simulation
@@ -562,5 +563,8 @@ fn a_policy_by_name_changes_what_happens() {
     let mut simulation = small(text);
     simulation.policy = "linux-9".to_owned();
     let told = failure(&simulation);
-    assert!(told.starts_with("there is no policy 'linux-9'; there are afflux, linux-2.6.31-rc1, "), "{told}");
+    assert!(
+        told.starts_with("there is no policy 'linux-9'; there are afflux, equal-parts, linux-2.6.31-rc1, "),
+        "{told}"
+    );
 }

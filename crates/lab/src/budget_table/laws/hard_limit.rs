@@ -39,6 +39,7 @@ impl DevicePolicy for HardLimit {
             memory_guard: true,
             reads: false,
             background_share: BackgroundShare::OfLimit,
+            knobs: None,
         }
     }
 

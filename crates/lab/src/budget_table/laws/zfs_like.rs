@@ -60,6 +60,7 @@ impl DevicePolicy for ZfsLike {
             memory_guard: true,
             reads: false,
             background_share: BackgroundShare::OfLimit,
+            knobs: None,
         }
     }
 

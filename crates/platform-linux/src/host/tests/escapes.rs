@@ -231,8 +231,9 @@ fn what_was_never_inside_is_not_seen_in_a_directory_that_comes_and_goes() {
                 })
             })
             .collect();
-        clients.into_iter().for_each(|client| client.join().unwrap());
+        let ended: Vec<_> = clients.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
         stop.store(true, Ordering::Relaxed);
+        ended.into_iter().for_each(|client| client.unwrap());
         println!("{} moves", mover.join().unwrap());
     });
     assert!(!seen.load(Ordering::Relaxed), "what was never inside was told of, or read");
