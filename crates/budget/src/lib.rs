@@ -43,9 +43,13 @@
 //! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
 //!
-//! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, the sizes of requests; its knobs. It is not in
-//! force anywhere yet: what asks it is the policy that will stand behind the engine's seam.
-//! Does not own: clocks, lists, tasks, pages; what is written next.
+//! Not built yet: writing behind while the device is idle, with the knob for it; errors by time from a device that
+//! hangs; debts by client. What is dirty is counted at the prices of writes alone: readers beside them are not counted
+//! in (15).
+//!
+//! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, what may be in flight, the sizes of
+//! requests; its knobs; the policy that answers by it (`policy`).
+//! Does not own: clocks, lists, tasks, pages; carrying any answer out.
 //! Invariants: integers only, in ns; divisions truncate toward zero. Pure: the same calls give the same answers.
 
 #![forbid(unsafe_code)]
