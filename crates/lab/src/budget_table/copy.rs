@@ -33,7 +33,9 @@ pub(super) fn run(case: &Case, mbit: u64) -> Result<Fields, LabError> {
     let world = world(case.seed);
     let disk = disk(&world, 0, case.device)?;
     let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-    let mut parts = Machine::new(&world, Memory::Stamped(case.memory_bytes), case.law.setup()?).map_err(failed)?;
+    let mut setup = case.law.setup()?;
+    setup.settings.add(&frontend_nfs::KNOBS);
+    let mut parts = Machine::new(&world, Memory::Stamped(case.memory_bytes), setup).map_err(failed)?;
     let volume = parts.add_tree("disk", &tree).map_err(failed)?;
     let options = LinkOptions::parse(&format!("rate={mbit}Mbit")).map_err(failed)?;
     let link_bytes_per_s = options.stream_bytes_per_second() as f64;
