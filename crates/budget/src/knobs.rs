@@ -18,10 +18,6 @@ engine::knobs! {
         "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
         "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 100.";
-    IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
-        "Whether dirty data is written while the device has nothing else to do. With 0 it waits for an eighth of budget_ms, its age, memory or a sync: a disk may spin down meanwhile.";
-    HangErrorMs "hang_error_ms" 0 in 10000..=3600000 or 0 "milliseconds" Device AtOnce
-        "How long a device with requests in flight may complete none before its writers and syncs get an error. A disk may need 10 s to spin up. 0: they wait for ever.";
 }
 
 /// What the knobs say of one device, in the law's units.
@@ -31,12 +27,7 @@ pub struct Knobs {
     pub budget_ns: Cost,
     /// L.
     pub in_flight_ns: Cost,
-    /// Whether what is dirty is written because the device is idle.
-    pub idle_writeback: bool,
-    /// Without a completion for so long: an error; `None` is never.
-    pub hang_error_ns: Option<u64>,
-    /// `dirty_background_centisecs`: in place of the law's own background line and of idle writeback; `None` leaves it
-    /// to the law.
+    /// `dirty_background_centisecs`: in place of the law's own background line; `None` leaves it to the law.
     pub background_ns: Option<Cost>,
     /// Age at which data is written; [`u64::MAX`] is never.
     pub expire_ns: u64,
@@ -48,13 +39,10 @@ impl Knobs {
         let set_ns = |value: u64, unit_ns: u64| (value > 0).then_some(value * unit_ns);
         let own_ns = |knob| set_ns(values.own.get(knob), MILLISECOND);
         let budget_ns = values.own.get(BudgetKnob::BudgetMs) * MILLISECOND;
-        let background_ns = set_ns(values.background_centisecs, Nanos::CENTISECOND);
         Self {
             budget_ns,
             in_flight_ns: own_ns(BudgetKnob::InFlightMs).unwrap_or_else(|| in_flight_ns(budget_ns)),
-            idle_writeback: values.own.get(BudgetKnob::IdleWriteback) > 0 && background_ns.is_none(),
-            hang_error_ns: own_ns(BudgetKnob::HangErrorMs),
-            background_ns,
+            background_ns: set_ns(values.background_centisecs, Nanos::CENTISECOND),
             expire_ns: values.expire_ns,
         }
     }

@@ -43,7 +43,7 @@
 //! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
 //!
-//! Not built yet: writing behind while the device is idle, with the knob for it; errors by time from a device that
+//! Not built yet: writing behind while the device is idle; errors by time from a device that
 //! hangs; debts by client. What is dirty is counted at the prices of writes alone: readers beside them are not counted
 //! in (15).
 //!

@@ -10,14 +10,8 @@ fn values(own: PolicyKnobs) -> KnobValues {
 #[test]
 fn knobs_at_their_defaults_leave_everything_to_the_law() {
     let knobs = Knobs::of(&values(PolicyKnobs::defaults(&KNOBS)));
-    let law = Knobs {
-        budget_ns: 1_000_000_000,
-        in_flight_ns: 100_000_000,
-        idle_writeback: true,
-        hang_error_ns: None,
-        background_ns: None,
-        expire_ns: 30_000_000_000,
-    };
+    let law =
+        Knobs { budget_ns: 1_000_000_000, in_flight_ns: 100_000_000, background_ns: None, expire_ns: 30_000_000_000 };
     assert_eq!(knobs, law);
 }
 
@@ -29,10 +23,8 @@ fn what_is_set_stands_in_place_of_what_follows() {
     assert_eq!(of(BudgetKnob::BudgetMs, 200).in_flight_ns, 20_000_000, "a tenth");
     assert_eq!(of(BudgetKnob::BudgetMs, 60_000).in_flight_ns, 100_000_000, "and no more than that");
     assert_eq!(of(BudgetKnob::InFlightMs, 500).in_flight_ns, 500_000_000);
-    assert_eq!(of(BudgetKnob::HangErrorMs, 10_000).hang_error_ns, Some(10_000_000_000));
-    assert!(!of(BudgetKnob::IdleWriteback, 0).idle_writeback);
     let set = Knobs::of(&KnobValues { background_centisecs: 50, ..values(own) });
-    assert_eq!((set.background_ns, set.idle_writeback), (Some(500_000_000), false), "in place of both");
+    assert_eq!(set.background_ns, Some(500_000_000), "in place of the law's part");
 }
 
 #[test]
@@ -45,8 +37,6 @@ fn nonsense_is_told_with_the_value_and_the_range() {
         ("budget_ms=1s", "budget_ms: '1s' is not a number (200 to 60000 milliseconds; now 1000)"),
         ("budget_ms=", "budget_ms: '' is not a number (200 to 60000 milliseconds; now 1000)"),
         ("budget=1000", "there is no knob 'budget'; near it: budget_ms"),
-        ("idle_writeback=2", "idle_writeback: 2 is out of range (0 or 1; now 1)"),
-        ("hang_error_ms=9999", "hang_error_ms: 9999 is out of range (0, or 10000 to 3600000 milliseconds; now 0)"),
         (
             "writeback_in_flight_ms=501",
             "writeback_in_flight_ms: 501 is out of range (0, or 10 to 500 milliseconds; now 0)",
