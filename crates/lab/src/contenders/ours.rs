@@ -30,8 +30,8 @@ pub(crate) struct EngineSetup {
 
 impl EngineSetup {
     fn setup(&self) -> Result<Setup, String> {
-        let of_policy = if self.policy.is_empty() { Ok(Setup::default()) } else { Setup::of(&self.policy) };
-        let setup = of_policy.map_err(|error| error.to_string())?;
+        let policy = if self.policy.is_empty() { OWN_POLICY } else { &self.policy };
+        let setup = Setup::of(policy).map_err(|error| error.to_string())?;
         setup.with_knobs(&self.knobs).map_err(|error| error.to_string())
     }
 

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use simulator::catalogue;
+use simulator::{EQUAL_PARTS_POLICY, catalogue};
 use workloads::Workload;
 use workloads::simulation::{DeviceChoice, DeviceOutcome, Simulation};
 
@@ -29,6 +29,8 @@ pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Opt
     let make = Arc::new(move |world: &_, number| Ok(catalogue::make(world, number, &model)));
     let device = DeviceChoice { directory: None, model: format!("throttled,rate={}", rate.text), make };
     let mut simulation = Simulation::new(SEED, device);
+    // As the engine on the real disk has it.
+    simulation.policy = EQUAL_PARTS_POLICY.to_owned();
     simulation.cpus = CPUS;
     simulation.memory_bytes = memory_bytes;
     simulation.workloads = group.jobs.iter().cloned().map(Workload::Job).collect();

@@ -4,12 +4,17 @@
 //! Does not own: the table (`costs`), charging (`workload`).
 //! Invariants: a run says in words what its calls and copies cost, and what is left out.
 
-use simulator::{CallerCost, OWN_POLICY};
+use simulator::CallerCost;
 
 use super::{Callers, Simulation};
 use crate::caller::{CPU_CACHE_BYTES, Copies};
 
 impl Simulation {
+    /// Whether it is an engine of ours that is called, and not a kernel.
+    fn is_ours(&self) -> bool {
+        linux_policies::policy(&self.policy).is_err()
+    }
+
     /// Nanoseconds of a read's and a write's call, and what copies cost, if they do.
     pub(super) fn caller_costs(&self) -> ([u64; 2], Option<Copies>) {
         let own = [self.call_ns; 2];
@@ -18,14 +23,14 @@ impl Simulation {
         }
         let kernels = [CallerCost::ReadCall, CallerCost::WriteCall].map(|cost| self.costs.caller_ps(cost) / 1000);
         // A table that does not know what a kernel's call costs: at least a call that does nothing.
-        let calls = if self.policy == OWN_POLICY { own } else { [own[0].max(kernels[0]), own[1].max(kernels[1])] };
+        let calls = if self.is_ours() { own } else { [own[0].max(kernels[0]), own[1].max(kernels[1])] };
         (calls, Some(Copies::new(&self.costs)).filter(Copies::cost_something))
     }
 
     /// What [`Self::caller_costs`] come to.
     pub(super) fn callers_in_words(&self) -> String {
         let ([read_ns, write_ns], copies) = self.caller_costs();
-        let calls = match self.policy == OWN_POLICY {
+        let calls = match self.is_ours() {
             true => format!("{read_ns} ns a call: the engine in the caller's process, behind a bare system call"),
             false => format!("{read_ns} ns a read and {write_ns} ns a write: a kernel's"),
         };
