@@ -75,10 +75,9 @@ impl DevicePolicy for Every {
             asked: Asked::After,
             shared_counters: true,
             memory_guard: true,
-            reads: false,
-            knobs: None,
             background_share: BackgroundShare::OfMemory,
         }
+            ..Needs::NONE
     }
 
     fn room(&self, _: &View, (): &mut ()) -> Room {

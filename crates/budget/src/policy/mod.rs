@@ -15,7 +15,6 @@ use engine::policy::{
     Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next,
     Pace, Pause, PauseCause, Prices as PagePrices, Room, Then, View, WokenBy,
 };
-use engine::settings::BackgroundShare;
 
 use self::account::Pausing;
 pub use self::account::PayerMemory;
@@ -139,14 +138,7 @@ impl DevicePolicy for Budget {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Before,
-            shared_counters: false,
-            memory_guard: true,
-            reads: true,
-            background_share: BackgroundShare::OfLimit,
-            knobs: Some(&KNOBS),
-        }
+        Needs { asked: Asked::Before, memory_guard: true, reads: true, knobs: Some(&KNOBS), ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {

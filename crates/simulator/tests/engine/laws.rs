@@ -19,9 +19,8 @@ const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,
     memory_guard: true,
-    reads: false,
-    knobs: None,
     background_share: BackgroundShare::OfMemory,
+    ..Needs::NONE
 };
 
 /// Asks after every `pages` and says always the same; its background threshold is out of reach.

@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use engine::Policies;
 use engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
 };
-use engine::settings::{BackgroundShare, Knob, Settings, WhichKnob};
+use engine::settings::{Knob, Settings, WhichKnob};
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
@@ -37,14 +37,7 @@ impl DevicePolicy for ByKnob {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: false,
-            reads: false,
-            background_share: BackgroundShare::OfLimit,
-            knobs: Some(&KNOBS),
-        }
+        Needs { knobs: Some(&KNOBS), ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
