@@ -422,8 +422,7 @@ impl<P: Platform> Engine<P> {
         let Base { cache, devices, .. } = &self.base;
         let now = self.base.now();
         let status = |device: &Arc<DeviceState>| {
-            let limits =
-                self.base.ask(device, |policy, view, own, shared| policy.limits(view, &mut **own, &mut **shared));
+            let limits = self.base.ask(device, |policy, view, own, shared| policy.limits(view, own, shared));
             device.status(limits, now)
         };
         let statuses: Vec<_> = devices.all().iter().map(status).collect();

@@ -22,13 +22,14 @@ mod totals;
 mod usage;
 pub(crate) mod waits;
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    AnyPolicy, Completed, GlobalCounts, InForce, Kept, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View,
+    AnyPolicy, Completed, DeviceCounts, GlobalCounts, InForce, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View,
 };
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
@@ -242,7 +243,7 @@ impl Devices {
         &self,
         device: &DeviceState,
         moment: Moment,
-        question: impl FnOnce(&dyn AnyPolicy, &View, &mut Kept, &mut Kept) -> T,
+        question: impl FnOnce(&dyn AnyPolicy, &View, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
         let view = self.view_of(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
@@ -258,7 +259,7 @@ impl Devices {
     /// both of one view, for small requests end often.
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
         let mut view = self.view_of(device, moment);
-        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, &mut **own, &mut **shared));
+        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
         view.forget_global();
         self.set_room(device, &view);
     }

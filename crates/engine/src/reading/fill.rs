@@ -269,7 +269,7 @@ impl<P: Platform> Reading<P> {
         if self.base.devices.policy.needs().reads {
             let done = sent.ended(result.is_ok(), now, self.base.platform.unwatched_ns());
             self.base.ask(&file.device, |policy, view, own, shared| {
-                policy.completed(view, &done, &mut **own, &mut **shared);
+                policy.completed(view, &done, own, shared);
             });
         }
         file.device.slots.give_back(1);

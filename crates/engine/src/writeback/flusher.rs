@@ -78,11 +78,11 @@ impl<P: Platform> Writeback<P> {
     fn next(&self, device: &DeviceState, question: Question) -> Next {
         match (&self.driver, question) {
             (Driver::FlusherEach, Question::Due) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next(view, device, &mut **own, &mut **shared))
+                self.base.ask(device, |policy, view, own, shared| policy.next(view, device, own, shared))
             }
-            (Driver::FlusherEach, Question::Pressed) => self.base.ask(device, |policy, view, own, shared| {
-                policy.next_if_pressed(view, device, &mut **own, &mut **shared)
-            }),
+            (Driver::FlusherEach, Question::Pressed) => {
+                self.base.ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device, own, shared))
+            }
             (Driver::Own(_), Question::Due) => Next::WaitUntil(Nanos::NEVER),
             (Driver::Own(_), Question::Pressed) => Next::InTurn,
         }
@@ -91,8 +91,7 @@ impl<P: Platform> Writeback<P> {
     /// Writes a slice of the file and the rest of a run that is short, or less if there is no more, or a sync waits.
     async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
         let device = taken.state_of_device();
-        let slice =
-            self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, &mut **own, &mut **shared));
+        let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
         let mut left = slice.max(PAGE_BYTES);
         let mut tail = device.in_flight.allowed().run_tail_bytes;
         if taken.pauses_now(self.base.now()) {
