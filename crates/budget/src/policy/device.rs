@@ -6,6 +6,7 @@
 
 use engine::policy::{Completed, Direction, View};
 
+use super::Rates;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
 use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
@@ -75,17 +76,18 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended, at a time when requests had so many bytes.
-    pub(super) fn completed(&mut self, view: &View, knobs: &Knobs, done: &Completed, request_bytes: u64) {
+    /// A request has ended.
+    pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
-            self.done_ns += self.prices(knobs, view).cost_ns(done.runs, done.bytes);
+            self.done_ns += rates.prices.cost_ns(done.runs, done.bytes);
+            let request_bytes = rates.request_bytes(view);
             let ended = Ended {
                 latency_ns: done.latency_ns,
                 in_flight: done.in_flight,
                 held_back: done.held_back,
                 is_large: done.bytes >= request_bytes / 4 * 3,
             };
-            self.learned(view).parallelism.ended(view.now.0, knobs.in_flight_ns, &ended);
+            self.learned(view).parallelism.ended(view.now.0, rates.knobs.in_flight_ns, &ended);
         }
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
         let submitted_ns = view.now.0.saturating_sub(done.latency_ns);

@@ -20,6 +20,7 @@ use self::account::Pausing;
 pub use self::account::PayerMemory;
 pub use self::device::DeviceMemory;
 use crate::payer::PAUSE_NS_MAX;
+use crate::wide::mul_div;
 use crate::{
     Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, Verdict, guarded_backlog_ns, request_bytes, snapshot_debt_ns,
 };
@@ -55,8 +56,6 @@ struct Standing {
     band: Band,
     /// D, the memory guard counted in.
     backlog_ns: Cost,
-    /// Of what is dirty and not in flight.
-    dirty_ns: Cost,
     /// N.
     payers: u64,
 }
@@ -76,8 +75,7 @@ impl Rates {
 
     /// Bytes that take so long.
     fn bytes_in(&self, ns: Cost) -> u64 {
-        let bytes = u128::from(ns) * u128::from(MIB) / u128::from(self.prices.mib_ns.max(1));
-        bytes.min(u128::from(u64::MAX)) as u64
+        mul_div(ns, MIB, self.prices.mib_ns.max(1))
     }
 
     fn request_bytes(&self, view: &View) -> u64 {
@@ -97,9 +95,7 @@ impl Standing {
         // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
         let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
         let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
-        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
-        let dirty_ns = prices.cost_ns(runs, counts.reclaimable * PAGE_BYTES);
-        Self { rates, band, backlog_ns, dirty_ns, payers: device.waiting.sharing() }
+        Self { rates, band, backlog_ns, payers: device.waiting.sharing() }
     }
 
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
@@ -115,8 +111,10 @@ impl Standing {
 
     /// Whether so much is dirty and not in flight that the flusher writes.
     fn is_over_background(&self, view: &View, is_cold: bool) -> bool {
-        let dirty_pages = view.device().reclaimable;
-        let over = self.dirty_ns > self.background_ns(view, is_cold);
+        let (counts, dirty_pages) = (view.device(), view.device().reclaimable);
+        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
+        let dirty_ns = self.rates.prices.cost_ns(runs, dirty_pages * PAGE_BYTES);
+        let over = dirty_ns > self.background_ns(view, is_cold);
         dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
     }
 
@@ -197,7 +195,7 @@ impl DevicePolicy for Budget {
 
     fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
         let rates = Rates::of(view, device);
-        device.completed(view, &rates.knobs, done, rates.request_bytes(view));
+        device.completed(view, &rates, done);
     }
 
     fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
