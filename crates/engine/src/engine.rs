@@ -367,6 +367,7 @@ impl<P: Platform> Engine<P> {
 
     fn knob_changed(&self, knob: &KnobInfo) {
         if knob.acts == Acts::NextUse {
+            self.base.devices.show_knobs();
             return;
         }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {

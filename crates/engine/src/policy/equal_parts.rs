@@ -22,7 +22,7 @@ fn background_pages(view: &View) -> u64 {
     let knobs = &view.knobs;
     let pages = match knobs.device_background_bytes {
         0 => view.part_pages * knobs.device_background_ratio / 100,
-        bytes => pages_in(bytes),
+        bytes => Pages::whole_in(bytes).0,
     };
     let in_time = || view.device().bandwidth.saturating_mul(knobs.background_centisecs) / 100;
     if knobs.background_centisecs > 0 { pages.min(in_time()) } else { pages }

@@ -18,7 +18,7 @@ use crate::platform::{Nanos, Platform};
 use crate::policy::Next;
 use crate::rare::Rare;
 use crate::settings::Knob;
-use crate::units::{PAGE_BYTES, centisecs_ns};
+use crate::units::PAGE_BYTES;
 
 /// When to look for files again to which a flush has long been owed, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -42,7 +42,7 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {
-                    let expire_ns = centisecs_ns(device.knob(base.settings(), Knob::ExpireCentisecs));
+                    let expire_ns = device.knob_ns(base.settings(), Knob::ExpireCentisecs);
                     let more = writeback.flush_unflushed(&device, Nanos(now.0.saturating_sub(expire_ns)));
                     looked = Some((now, more));
                 }

@@ -115,7 +115,12 @@ impl<P: Platform> Writing<P> {
         }
     }
 
-    fn write_absent(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_, '_>) -> Result<(), Stop> {
+    fn write_absent(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        means: &mut Means<'_, '_>,
+    ) -> Result<(), Stop> {
         if !write.settled.contains(write.touched) {
             return Err(Stop::Page(write.at.page));
         }
