@@ -2,13 +2,13 @@
 //!
 //! Each writer dirties pages of its own file on a device of its own, which completes writes at once, and has
 //! them written between rounds, outside of what is measured. Prints nanoseconds of wall clock a page: the median
-//! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, by the flush budget, and by a law that lets
-//! everybody through and is asked every so many pages. `copy` is neither: pages copied to memory that nobody else
-//! touches, for what two threads cost each other on this machine whoever runs on it. Options: `--quick`; `--count CASE N`: N rounds of one
-//! case on one thread, for callgrind; `--lines CASE`: a few pages of the one file, then of the other, by one thread,
-//! with a store to an address that is printed before, between and after, for a tracer of memory (`valgrind
-//! --tool=lackey --trace-mem=yes`): what both parts touch and one of them changes, two threads would share;
-//! `--list` names the cases.
+//! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, by the flush budget, and by a
+//! law that lets everybody through and is asked every so many pages. `copy` is neither: pages copied to memory that
+//! nobody else touches, for what two threads cost each other on this machine whoever runs on it. Options: `--quick`;
+//! `--count CASE N`: N rounds of one case on one thread, for callgrind; `--lines CASE`: a few pages of the one file,
+//! then of the other, by one thread, with a store to an address that is printed before, between and after, for a
+//! tracer of memory (`valgrind --tool=lackey --trace-mem=yes`): what both parts touch and one of them changes, two
+//! threads would share; `--list` names the cases.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -112,7 +112,7 @@ impl DevicePolicy for Every {
 #[derive(Clone, Copy)]
 enum Law {
     EqualParts,
-    /// The flush budget, on devices that it knows to be fast.
+    /// The flush budget. What takes no time teaches it nothing: it decides at every page.
     Budget,
     /// [`Every`] so many pages.
     Every(u64),
