@@ -6,6 +6,7 @@
 //! share. What a payer owes is counted at the prices of the moment of the question.
 
 mod account;
+mod beside;
 mod device;
 mod trickle;
 mod waiting;
@@ -47,7 +48,12 @@ pub struct Budget;
 /// What work costs on a device at one instant: all that some questions need.
 struct Rates {
     knobs: Knobs,
+    /// Of writes by themselves.
+    alone: Prices,
+    /// Of writes beside the readers of the moment: what everything is counted at.
     prices: Prices,
+    /// What may be in flight, by writes alone.
+    in_flight_ns: Cost,
 }
 
 /// A device at one instant.
@@ -64,8 +70,9 @@ impl Rates {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         device.waiting.note(view.now.0, view.device().payers_waiting);
         let knobs = Knobs::of(&view.knobs);
-        let prices = device.prices(&knobs, view);
-        Self { knobs, prices }
+        let alone = device.prices(&knobs, view);
+        let (prices, in_flight_ns) = (device.beside.applied(alone), device.in_flight_ns(&knobs, view));
+        Self { knobs, alone, prices, in_flight_ns }
     }
 
     fn page_prices(&self) -> PagePrices {
@@ -73,22 +80,22 @@ impl Rates {
         PagePrices { page: Amount(page_ns), run: Amount(self.prices.run_ns) }
     }
 
-    /// Bytes that take so long.
+    /// Bytes that take so long by themselves.
     fn bytes_in(&self, ns: Cost) -> u64 {
-        mul_div(ns, MIB, self.prices.mib_ns.max(1))
+        mul_div(ns, MIB, self.alone.mib_ns.max(1))
     }
 
     fn request_bytes(&self, view: &View) -> u64 {
         let most = view.request_bytes_max.max(PAGE_BYTES);
         let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
-        request_bytes(self.knobs.in_flight_ns, self.prices.mib_ns, preferred, most)
+        request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
     }
 }
 
 impl Standing {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         let (rates, counts) = (Rates::of(view, device), view.device());
-        let Rates { knobs, prices } = &rates;
+        let Rates { knobs, prices, .. } = &rates;
         let band = Band::stretched(knobs.budget_ns, device.learned_run_ns(view), device.waiting.on_average());
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
         let by_time = prices.cost_ns(counts.runs, bytes);
@@ -165,7 +172,7 @@ impl DevicePolicy for Budget {
         Flight {
             requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
             requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
-            cost_max: Amount(rates.knobs.in_flight_ns),
+            cost_max: Amount(device.beside.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
             sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
@@ -225,8 +232,8 @@ impl DevicePolicy for Budget {
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
         let rates = Rates::of(view, device);
-        let (least_ns, most_ns) = (rates.knobs.in_flight_ns, rates.knobs.budget_ns);
-        let runs_ns = rates.prices.run_ns.saturating_mul(SLICE_RUNS);
+        let (least_ns, most_ns) = (rates.in_flight_ns, rates.knobs.budget_ns);
+        let runs_ns = rates.alone.run_ns.saturating_mul(SLICE_RUNS);
         rates.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns)).max(PAGE_BYTES)
     }
 
