@@ -9,6 +9,9 @@ const DECISION: f64 = 1045.0;
 /// A write has ended: the policy learns from it, and says anew what may be charged and be in flight.
 const COMPLETION: f64 = 1545.0;
 
+/// The law is refined more often than the way of a hit.
+const SLACK: f64 = 0.1;
+
 #[test]
 fn a_decision_takes_the_instructions_it_took() {
     if !can_count() {
@@ -21,6 +24,6 @@ fn a_decision_takes_the_instructions_it_took() {
     ] {
         let (counted, told) = instructions(&program, Some(function), &[kind, pages]);
         let times: f64 = told.split(' ').nth(at).and_then(|word| word.parse().ok()).unwrap_or_else(|| panic!("{told}"));
-        check(what, counted as f64 / times, expected);
+        check(what, counted as f64 / times, expected, SLACK);
     }
 }
