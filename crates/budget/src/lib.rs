@@ -61,6 +61,7 @@ mod parallel;
 mod payer;
 mod policy;
 mod prices;
+mod wide;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Facts, KnownPrices, RememberedPrices, Side, Snapshot};

@@ -7,6 +7,7 @@
 
 use engine::policy::{Completed, Direction, View};
 
+use super::Rates;
 use super::beside::Beside;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
@@ -83,13 +84,13 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended, at a time when requests had so many bytes.
-    pub(super) fn completed(&mut self, view: &View, knobs: &Knobs, done: &Completed, request_bytes: u64) {
+    /// A request has ended.
+    pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
-            let in_flight_ns = self.in_flight_ns(knobs, view);
-            let cost_ns = self.prices(knobs, view).cost_ns(done.runs, done.bytes);
+            let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done_ns += self.beside.times(cost_ns);
             self.beside.completed(&view.device().busy, cost_ns);
+            let request_bytes = rates.request_bytes(view);
             let ended = Ended {
                 latency_ns: done.latency_ns,
                 in_flight: done.in_flight,
