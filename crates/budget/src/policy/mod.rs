@@ -7,13 +7,14 @@
 
 mod account;
 mod device;
+mod idle;
 mod trickle;
 mod waiting;
 
 use engine::Nanos;
 use engine::policy::{
     Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next,
-    Pace, Pause, PauseCause, Prices as PagePrices, Room, Then, View, WokenBy,
+    Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Rewrites, Room, Then, View, WokenBy,
 };
 use engine::settings::BackgroundShare;
 
@@ -101,11 +102,18 @@ impl Standing {
         request_bytes(self.knobs.in_flight_ns, self.prices.mib_ns, preferred, most)
     }
 
-    /// The file to write first: the largest, unless one has been dirty for long.
-    fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
+    /// The file to write first: the largest, unless one has been dirty for long. Hot files only if `hot`.
+    fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
-        if files.dirty_since().is_some_and(|since| since <= before) { Next::Oldest { before } } else { Next::MostDirty }
+        let is_old = files.dirty_since(hot).is_some_and(|since| since <= before);
+        if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
+    }
+
+    /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
+    fn takes_hot(&self, view: &View) -> bool {
+        let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
+        !self.knobs.idle || self.dirty_ns > middle_ns || view.device().reclaimable > view.guard_pages / 2
     }
 }
 
@@ -159,6 +167,7 @@ impl DevicePolicy for Budget {
             request_bytes,
             run_tail_bytes: request_bytes,
             sync_lead: Amount(standing.knobs.budget_ns / SYNC_PART),
+            idle: Some(idle::terms(&standing, request_bytes)),
         }
     }
 
@@ -195,21 +204,31 @@ impl DevicePolicy for Budget {
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        if files.any() && self.over_background(view, device, &mut ()) {
-            return Standing::of(view, device).first(view, files);
+        let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
+        let standing = Standing::of(view, device);
+        if self.over_background(view, device, &mut ()) {
+            let hot = device.is_cold(view) || standing.takes_hot(view);
+            if hot || files.dirty_since(false).is_some() {
+                return standing.first(view, files, hot);
+            }
         }
-        let Some(since) = files.dirty_since() else { return Next::WaitUntil(Nanos::NEVER) };
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // With it goes what is half as old, so that the device is not woken for each file.
-            Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)) }
-        } else {
-            Next::WaitUntil(expires)
+            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
+        }
+        match idle::next(view, files, &standing.knobs) {
+            Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),
+            next => next,
         }
     }
 
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        idle::quiet(view, before, seen)
+    }
+
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        Standing::of(view, device).first(view, files)
+        Standing::of(view, device).first(view, files, true)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {

@@ -10,6 +10,7 @@ mod dirty_limits;
 mod errors;
 mod explained;
 mod flushing;
+mod idle;
 mod lab;
 mod laws;
 mod policy_knobs;
