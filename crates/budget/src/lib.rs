@@ -46,6 +46,9 @@
 //! While the device would idle, a file that has been left alone for 200 ms is written behind, a small request at a
 //! time; one that is rewritten over and over has to be left alone for longer, up to its expiry.
 //!
+//! Where a run costs more than twice what the clean bytes before it would, and these are in the cache, they are written
+//! too, and both are one run; where others may write to the files nothing is written that was not written to.
+//!
 //! Not built yet: errors by time from a device that hangs; debts by client. What is dirty is counted at the prices of writes alone: readers beside them are not counted
 //! in (15).
 //!

@@ -10,6 +10,9 @@ use super::trickle::Trickle;
 use super::waiting::Waiting;
 use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
 
+/// Runs that have to be written before what they cost is certain.
+const SURE_RUNS: u64 = 256;
+
 /// What is remembered of a device.
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
@@ -18,6 +21,8 @@ pub struct DeviceMemory {
     pub(super) trickle: Trickle,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
+    /// Runs that were written.
+    runs_done: u64,
 }
 
 /// What its completions taught.
@@ -60,6 +65,11 @@ impl DeviceMemory {
         self.learned(view).estimator.learned(Side::Write).run_ns
     }
 
+    /// What a run costs for certain, so that others may be written for it: nothing before many were.
+    pub(super) fn sure_run_ns(&mut self, view: &View) -> u64 {
+        if self.runs_done < SURE_RUNS { 0 } else { self.learned_run_ns(view) }
+    }
+
     /// Whether too little is known of it.
     pub(super) fn is_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()
@@ -78,6 +88,7 @@ impl DeviceMemory {
     /// A request has ended, at a time when requests had so many bytes.
     pub(super) fn completed(&mut self, view: &View, knobs: &Knobs, done: &Completed, request_bytes: u64) {
         if done.direction == Direction::Write {
+            self.runs_done += done.runs;
             self.done_ns += self.prices(knobs, view).cost_ns(done.runs, done.bytes);
             let ended = Ended {
                 latency_ns: done.latency_ns,

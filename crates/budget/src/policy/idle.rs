@@ -61,7 +61,7 @@ pub(super) fn terms(standing: &Standing, request_bytes: u64) -> Idle {
 
 /// q of a file, and whether it is hot.
 pub(super) fn quiet(view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
-    let most_ns = view.knobs.expire_ns.min(QUIET_NS_MAX).max(QUIET_NS_MIN);
+    let most_ns = view.knobs.expire_ns.clamp(QUIET_NS_MIN, QUIET_NS_MAX);
     let within = |ns: u64| {
         let ns = ns.clamp(QUIET_NS_MIN, most_ns);
         Quiet { ns, hot: ns >= HOT_NS }

@@ -38,6 +38,9 @@ const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
+/// Of the price of a run, the part that bytes written for nothing may cost instead: a short way is cheaper than the
+/// ways of which the price is a mean, and each byte wears the device.
+const BRIDGE_PART: Cost = 2;
 /// So many runs' time is worth staying on a file for.
 const SLICE_RUNS: Cost = 4;
 
@@ -167,6 +170,7 @@ impl DevicePolicy for Budget {
             request_bytes,
             run_tail_bytes: request_bytes,
             sync_lead: Amount(standing.knobs.budget_ns / SYNC_PART),
+            bridge_bytes: standing.bytes_in(device.sure_run_ns(view) / BRIDGE_PART).min(request_bytes / 2),
             idle: Some(idle::terms(&standing, request_bytes)),
         }
     }

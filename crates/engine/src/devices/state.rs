@@ -174,6 +174,11 @@ impl DeviceState {
         self.settings.get(engine, knob)
     }
 
+    /// Most clean pages between two dirty ones that are written with them.
+    pub(crate) fn bridge_pages(&self) -> u64 {
+        if self.limits().sole_writer { self.in_flight.allowed().bridge_bytes / PAGE_BYTES } else { 0 }
+    }
+
     /// Most writes in flight: the policy's, or the knob, but a quarter of the device's slots is left to readers.
     pub(crate) fn write_depth(&self, engine: &Settings) -> u32 {
         let depth = self.limits().depth.max(1);

@@ -5,7 +5,7 @@
 
 use frames::FrameId;
 
-use super::{DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
+use super::{BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Uses are counted to this in a record's `uses`.
@@ -146,7 +146,7 @@ impl PageTable {
 
     /// Takes the page out of its state: from now on it is only waiting for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
-        self.change(frame, !(HOLDERS | WRITEBACK | READING), DETACHED)
+        self.change(frame, !(HOLDERS | WRITEBACK | BRIDGE | READING), DETACHED)
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.

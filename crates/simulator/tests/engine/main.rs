@@ -4,6 +4,7 @@
 
 mod ages;
 mod background_time;
+mod bridging;
 mod budget;
 mod device_time;
 mod dirty_limits;
