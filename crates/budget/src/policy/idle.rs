@@ -7,7 +7,8 @@
 //!
 //! Owns: q and its bounds, when a device is idle, the size of requests. Does not own: what is seen of a file, the
 //! looking (the engine).
-//! Invariants: pure. Who reads or waits for a flush comes first: for a moment after that, the next is waited for.
+//! Invariants: pure. Who reads, waits for a flush, or is throttled comes first: for a moment after that, the next is
+//! waited for. Hot files are not passed over where that would keep others from writing.
 
 use engine::Nanos;
 use engine::policy::{DirtyFiles, Idle, Next, Quiet, Rewrites, View};
@@ -43,7 +44,7 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     if look_at > now {
         return Next::WaitUntil(look_at);
     }
-    let waited_for = device.reads_in_flight > 0 || device.calls_in_flight > 0;
+    let waited_for = device.reads_in_flight > 0 || device.calls_in_flight > 0 || device.payers_waiting > 0;
     let rests_until = device.waited_for_at.map_or(Nanos(0), |at| at.after(REST_NS));
     match (waited_for, rests_until) {
         (true, _) => Next::WaitUntil(now.after(REST_NS)),

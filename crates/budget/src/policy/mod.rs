@@ -116,7 +116,9 @@ impl Standing {
     /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
     fn takes_hot(&self, view: &View) -> bool {
         let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
-        !self.knobs.idle || self.dirty_ns > middle_ns || view.device().reclaimable > view.guard_pages / 2
+        let (device, knobs) = (view.device(), &self.knobs);
+        let keeps_others = device.payers_waiting > 0 || device.reclaimable > view.guard_pages / 2;
+        !knobs.idle || keeps_others || self.dirty_ns > middle_ns
     }
 }
 
