@@ -44,7 +44,10 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
     if look_at > now {
         return Next::WaitUntil(look_at);
     }
-    let waited_for = device.reads_in_flight > 0 || device.calls_in_flight > 0 || device.payers_waiting > 0;
+    if device.payers_waiting > 0 {
+        return Next::WaitUntil(now.after(QUIET_NS_MIN));
+    }
+    let waited_for = device.reads_in_flight > 0 || device.calls_in_flight > 0;
     let rests_until = device.waited_for_at.map_or(Nanos(0), |at| at.after(REST_NS));
     match (waited_for, rests_until) {
         (true, _) => Next::WaitUntil(now.after(REST_NS)),

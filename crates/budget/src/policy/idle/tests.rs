@@ -45,7 +45,7 @@ fn a_device_that_nobody_waits_for_is_idle() {
         (Some(100), DeviceCounts { writes_in_flight: 3, ..quiet }, Next::Idle),
         (Some(100), DeviceCounts { reads_in_flight: 1, ..quiet }, wait(420)),
         (Some(100), DeviceCounts { calls_in_flight: 1, ..quiet }, wait(420)),
-        (Some(100), DeviceCounts { payers_waiting: 1, ..quiet }, wait(420)),
+        (Some(100), DeviceCounts { payers_waiting: 1, ..quiet }, wait(600)),
         (Some(100), ended(390), wait(410)),
         (Some(100), ended(380), Next::Idle),
     ];
