@@ -13,6 +13,9 @@ use super::trickle::Trickle;
 use super::waiting::Waiting;
 use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
 
+/// Runs that have to be written before what they cost is certain.
+const SURE_RUNS: u64 = 256;
+
 /// What is remembered of a device.
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
@@ -22,6 +25,8 @@ pub struct DeviceMemory {
     pub(super) beside: Beside,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
+    /// Runs that were written.
+    runs_done: u64,
 }
 
 /// What its completions taught.
@@ -64,6 +69,11 @@ impl DeviceMemory {
         self.learned(view).estimator.learned(Side::Write).run_ns
     }
 
+    /// What a run costs for certain, so that others may be written for it: nothing before many were.
+    pub(super) fn sure_run_ns(&mut self, view: &View) -> u64 {
+        if self.runs_done < SURE_RUNS { 0 } else { self.learned_run_ns(view) }
+    }
+
     /// Whether too little is known of it.
     pub(super) fn is_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()
@@ -87,7 +97,8 @@ impl DeviceMemory {
     /// A request has ended.
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
-            let cost_ns = rates.alone.cost_ns(done.runs, done.bytes);
+            self.runs_done += done.runs;
+            let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done_ns += self.beside.times(cost_ns);
             self.beside.completed(&view.device().busy, cost_ns);
             let request_bytes = rates.request_bytes(view);
@@ -98,7 +109,7 @@ impl DeviceMemory {
                 is_large: done.bytes >= request_bytes / 4 * 3,
                 bytes: done.bytes,
             };
-            self.learned(view).parallelism.ended(view.now.0, rates.in_flight_ns, &ended);
+            self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
         }
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
         let submitted_ns = view.now.0.saturating_sub(done.latency_ns);

@@ -8,13 +8,14 @@
 mod account;
 mod beside;
 mod device;
+mod idle;
 mod trickle;
 mod waiting;
 
 use engine::Nanos;
 use engine::policy::{
     Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next,
-    Pace, Pause, PauseCause, Prices as PagePrices, Room, Then, View, WokenBy,
+    Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Rewrites, Room, Then, View, WokenBy,
 };
 
 use self::account::Pausing;
@@ -38,6 +39,9 @@ const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
+/// Of the price of a run, the part that bytes written for nothing may cost instead: a short way is cheaper than the
+/// ways of which the price is a mean, and each byte wears the device.
+const BRIDGE_PART: Cost = 2;
 /// So many runs' time is worth staying on a file for.
 const SLICE_RUNS: Cost = 4;
 
@@ -125,11 +129,20 @@ impl Standing {
         dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
     }
 
-    /// The file to write first: the largest, unless one has been dirty for long.
-    fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
+    /// The file to write first: the largest, unless one has been dirty for long. Hot files only if `hot`.
+    fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
-        if files.dirty_since().is_some_and(|since| since <= before) { Next::Oldest { before } } else { Next::MostDirty }
+        let is_old = files.dirty_since(hot).is_some_and(|since| since <= before);
+        if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
+    }
+
+    /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
+    fn takes_hot(&self, view: &View) -> bool {
+        let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
+        let (device, knobs) = (view.device(), &self.rates.knobs);
+        let keeps_others = device.payers_waiting > 0 || device.reclaimable > view.guard_pages / 2;
+        !knobs.idle || keeps_others || self.backlog_ns > middle_ns
     }
 }
 
@@ -176,6 +189,8 @@ impl DevicePolicy for Budget {
             request_bytes,
             run_tail_bytes: request_bytes,
             sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
+            bridge_bytes: rates.bytes_in(device.sure_run_ns(view) / BRIDGE_PART).min(request_bytes / 2),
+            idle: Some(idle::terms(&rates, request_bytes)),
         }
     }
 
@@ -210,24 +225,31 @@ impl DevicePolicy for Budget {
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        if files.any() {
-            let standing = Standing::of(view, device);
-            if standing.is_over_background(view, device.is_cold(view)) {
-                return standing.first(view, files);
+        let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
+        let (standing, is_cold) = (Standing::of(view, device), device.is_cold(view));
+        if standing.is_over_background(view, is_cold) {
+            let hot = is_cold || standing.takes_hot(view);
+            if hot || files.dirty_since(false).is_some() {
+                return standing.first(view, files, hot);
             }
         }
-        let Some(since) = files.dirty_since() else { return Next::WaitUntil(Nanos::NEVER) };
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // With it goes what is half as old, so that the device is not woken for each file.
-            Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)) }
-        } else {
-            Next::WaitUntil(expires)
+            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
+        }
+        match idle::next(view, files, &standing.rates.knobs) {
+            Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),
+            next => next,
         }
     }
 
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        idle::quiet(view, before, seen)
+    }
+
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        Standing::of(view, device).first(view, files)
+        Standing::of(view, device).first(view, files, true)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {

@@ -187,13 +187,22 @@ impl AdmissionQueue {
         self.wake.above.load(Ordering::Relaxed) < u64::MAX
     }
 
+    /// Until the next room is set, the flusher is woken only when an eighth more than so many pages is dirty.
+    pub(crate) fn wake_later(&self, pages: Pages) {
+        let cost = self.waking_cost(pages).0;
+        self.wake.above.store(cost.saturating_add(cost / 8), Ordering::Relaxed);
+    }
+
     /// Whether so many pages that are dirty and not in flight, with all runs, cost so much that a writer wakes the
     /// flusher.
     pub(crate) fn wakes(&self, pages: Pages) -> bool {
+        self.waking_cost(pages) > Cost(self.wake.above.load(Ordering::Relaxed))
+    }
+
+    fn waking_cost(&self, pages: Pages) -> Cost {
         let price = |of: &AtomicU64| Cost(of.load(Ordering::Relaxed));
         let prices = Prices { page: price(&self.wake.page), run: price(&self.wake.run) };
-        let runs = if pages == Pages(0) { 0 } else { self.runs() };
-        prices.of(pages.0, runs) > price(&self.wake.above)
+        prices.of(pages.0, if pages == Pages(0) { 0 } else { self.runs() })
     }
 }
 

@@ -92,6 +92,10 @@ impl Clocks {
         self.reads
     }
 
+    pub(super) fn calls_in_flight(&self) -> u32 {
+        self.calls
+    }
+
     /// Time with a request of any kind in flight.
     pub(super) fn any_ns(&mut self, now: Nanos) -> u64 {
         self.pass(now);

@@ -14,6 +14,7 @@ pub(crate) mod file;
 pub(crate) mod in_flight;
 mod lists;
 pub(crate) mod pass;
+pub(crate) mod quiet;
 mod ready;
 mod rings;
 pub(crate) mod state;

@@ -24,7 +24,7 @@ use crate::policy::pauses::PauseTally;
 use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, KnobValues, LimitPages, PauseStatus};
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
-use crate::units::Pages;
+use crate::units::{PAGE_BYTES, Pages};
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
 /// A device of an engine, by number from 0.
@@ -99,6 +99,8 @@ pub(crate) struct FlusherView {
     pub(crate) next_retry: Option<Nanos>,
     /// How often to look again at all; [`u64::MAX`] is never.
     pub(crate) interval_ns: u64,
+    /// How often a file was put among those that may be written.
+    pub(crate) listed: u64,
 }
 
 impl DeviceState {
@@ -167,6 +169,11 @@ impl DeviceState {
 
     pub(crate) fn knob(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
         self.settings.get(engine, knob)
+    }
+
+    /// Most clean pages between two dirty ones that are written with them.
+    pub(crate) fn bridge_pages(&self) -> u64 {
+        if self.limits().sole_writer { self.in_flight.allowed().bridge_bytes / PAGE_BYTES } else { 0 }
     }
 
     /// What policies see of the knobs.
@@ -244,6 +251,13 @@ impl DeviceState {
     pub(crate) fn wake_flusher_if_over(&self) {
         if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
             self.flusher.raise();
+        }
+    }
+
+    /// The flusher leaves for later what is dirty above that threshold, if anything is: it is woken when there is more.
+    pub(crate) fn wake_flusher_if_more(&self) {
+        if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
+            self.admission.wake_later(self.reclaimable_pages());
         }
     }
 
@@ -398,20 +412,37 @@ impl DeviceState {
 
     /// Queues a file that was in no list.
     pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        state.place = lock(&self.lists).ready.push(entry(file, state), Behind::Dirty);
+        let mut lists = lock(&self.lists);
+        state.place = lists.push(entry(file, state), Behind::Dirty);
+        if lists.sleeps_until.is_some_and(|until| state.watch.look_at() < until) {
+            lists.sleeps_until = None;
+            drop(lists);
+            self.flusher.raise();
+        }
+    }
+
+    /// The flusher sleeps until then, unless a file was listed since it counted so many, and has itself woken for
+    /// files that are to be looked at before; whether it may.
+    pub(crate) fn sleeps(&self, until: Nanos, listed: u64) -> bool {
+        let mut lists = lock(&self.lists);
+        let may = lists.listed == listed;
+        if may {
+            lists.sleeps_until = Some(until);
+        }
+        may
     }
 
     /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`), which may change since when
     /// it counts as dirty.
     pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
-        let ready = &mut lock(&self.lists).ready;
-        state.dirtied_at = redirtied_at(state.dirtied_at, ready.youngest_dirty(), now);
-        state.place = ready.push(entry(file, state), Behind::Dirty);
+        let mut lists = lock(&self.lists);
+        state.dirtied_at = redirtied_at(state.dirtied_at, lists.ready.youngest_dirty(), now);
+        state.place = lists.push(entry(file, state), Behind::Dirty);
     }
 
     /// Queues a file that had its turn and has more.
     pub(crate) fn queue_more(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        state.place = lock(&self.lists).ready.push(entry(file, state), Behind::More);
+        state.place = lock(&self.lists).push(entry(file, state), Behind::More);
     }
 
     /// A file that is queued, or has its turn, has twice as much that is dirty as it had.
@@ -460,12 +491,12 @@ impl DeviceState {
             let Some(file) = entry.file.upgrade() else { continue };
             let mut state = lock(&file.state);
             match reason {
-                FlushReason::Expired { before } | FlushReason::Oldest { before } if state.dirtied_at > before => {
+                FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
                     state.queued = false;
                     // That instant will do for now: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }
-                FlushReason::Largest if Size::of(state.waiting_pages()) < entry.size => {
+                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < entry.size => {
                     self.queue_more(&file, &mut state);
                 }
                 _ => {
@@ -490,6 +521,7 @@ impl DeviceState {
             memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
             interval_ns,
+            listed: lists.listed,
         }
     }
 
@@ -522,6 +554,11 @@ impl DeviceState {
     /// A read up to a place is about to be submitted; whether the device read what comes before `first` last.
     pub(crate) fn reads_on(&self, first: u64, (file, end): Place) -> bool {
         lock(&self.usage).reads_on(file, first, end)
+    }
+
+    /// A write in idle time up to a place is about to be submitted; whether the one before ended at `first`.
+    pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
+        lock(&self.usage).idles_on(file, first, end)
     }
 
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
@@ -563,6 +600,8 @@ impl DeviceState {
             writes_in_flight: self.writes_in_flight(),
             runs_in_flight: self.in_flight.runs(),
             reads_in_flight: u64::from(usage.clocks.reads_in_flight()),
+            calls_in_flight: u64::from(usage.clocks.calls_in_flight()),
+            waited_for_at: usage.waited_for_at,
             read_bytes: usage.read_bytes,
             busy: usage.clocks.times(now),
             oldest_in_flight: usage.clocks.oldest(),
@@ -603,15 +642,20 @@ impl DirtyFiles for DeviceState {
         !lock(&self.lists).ready.is_empty()
     }
 
-    fn dirty_since(&self) -> Option<Nanos> {
-        lock(&self.lists).ready.oldest()
+    fn dirty_since(&self, hot: bool) -> Option<Nanos> {
+        lock(&self.lists).ready.oldest(hot)
+    }
+
+    fn look_at(&self) -> Option<Nanos> {
+        lock(&self.lists).ready.look_at()
     }
 }
 
 /// The file as it is queued.
 fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry {
     let size = Size::of(state.waiting_pages());
-    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size }
+    let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
+    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
 }
 
 /// Everything on the device is to be written while this lives.

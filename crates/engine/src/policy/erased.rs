@@ -7,7 +7,8 @@
 use std::any::Any;
 
 use super::seam::{
-    Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Room,
+    Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Quiet, Rewrites,
+    Room,
 };
 use super::view::View;
 use crate::sync::OwnLines;
@@ -52,6 +53,8 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
     /// [`DevicePolicy::next_if_pressed`].
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
+    /// [`DevicePolicy::quiet`].
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet>;
     /// [`DevicePolicy::slice_bytes`].
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
     /// [`DevicePolicy::limits`].
@@ -130,6 +133,10 @@ impl<L: DevicePolicy> AnyPolicy for L {
 
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
         DevicePolicy::next_if_pressed(self, view, files, own(device), kept(shared))
+    }
+
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        DevicePolicy::quiet(self, view, before, seen)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {

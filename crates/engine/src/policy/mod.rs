@@ -26,8 +26,8 @@ pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;
 pub use pauses::PauseStatus;
 pub use seam::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, LimitPages, Memory,
-    Needs, Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
+    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, Idle, LimitPages,
+    Memory, Needs, Next, Pace, Pause, PauseCause, Prices, Quiet, Rewrites, Room, Then, WokenBy,
 };
 pub use view::{
     BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
@@ -84,6 +84,11 @@ impl InForce {
     pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
         let own = &mut **lock(&device.0);
         (self.policy.room(view, own), self.policy.flight(view, own))
+    }
+
+    /// Asks how a file is treated that was looked at: nothing that is remembered is looked at.
+    pub(crate) fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        self.policy.quiet(view, before, seen)
     }
 
     fn cpu_pages(&self) -> u64 {

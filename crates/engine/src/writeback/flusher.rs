@@ -30,6 +30,8 @@ const FORGOTTEN_TOGETHER: usize = 64;
 pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<DeviceState>) {
     // When it looked last for files to which a flush is owed, and whether there were more.
     let mut looked: Option<(Nanos, bool)> = None;
+    // It has waited a moment since it wrote something.
+    let mut rested = false;
     loop {
         let base = &writeback.base;
         let now = base.now();
@@ -46,12 +48,25 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                     let more = writeback.flush_unflushed(&device, Nanos(now.0.saturating_sub(expire_ns)));
                     looked = Some((now, more));
                 }
-                match looked.map_or(deadline, |looked| deadline.min(look_at(looked))) {
+                let mut deadline = looked.map_or(deadline, |looked| deadline.min(look_at(looked)));
+                if let Some(idle) = device.in_flight.allowed().idle {
+                    device.wake_flusher_if_more();
+                    if !std::mem::replace(&mut rested, true) {
+                        // The next file that becomes dirty is seen without its writer having to wake anybody.
+                        deadline = deadline.min(now.after(idle.look_ns));
+                    }
+                    if !device.sleeps(deadline, view.listed) {
+                        continue;
+                    }
+                }
+                match deadline {
                     Nanos::NEVER => device.flusher.wait_or(std::future::pending()).await,
                     deadline => device.flusher.wait_or(base.sleep_until(deadline)).await,
                 }
             }
+            FlushChoice::Write(FlushReason::Idle { now }) => writeback.write_behind(&device, now).await,
             FlushChoice::Write(reason) => {
+                rested = false;
                 if reason == FlushReason::Sync && view.sync_ahead {
                     device.in_flight.nothing_but_syncs();
                 }

@@ -11,6 +11,7 @@ mod batch;
 mod complete;
 pub(crate) mod driver;
 mod flusher;
+mod idle;
 mod requests;
 mod schedule;
 mod sync;
