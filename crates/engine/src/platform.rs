@@ -126,6 +126,13 @@ impl Default for Limits {
     }
 }
 
+impl Limits {
+    /// Bytes of a request that suit it best: its preference, or the most that it takes.
+    pub(crate) fn request_bytes_best(&self) -> u64 {
+        u64::from(self.request_bytes_preferred.unwrap_or(self.request_bytes_max))
+    }
+}
+
 /// A place where file data is kept: a disk with files on it.
 ///
 /// The engine never waits in a device: it submits, and goes on.

@@ -13,7 +13,7 @@
 use engine::Nanos;
 use engine::policy::{DirtyFiles, Idle, Next, Quiet, Rewrites, View};
 
-use super::Standing;
+use super::Rates;
 use crate::{Cost, Knobs, MILLISECOND};
 
 /// Shortest and first q.
@@ -57,10 +57,10 @@ pub(super) fn next(view: &View, files: &dyn DirtyFiles, knobs: &Knobs) -> Next {
 }
 
 /// How it is written.
-pub(super) fn terms(standing: &Standing, request_bytes: u64) -> Idle {
-    let most_ns = standing.knobs.in_flight_ns / 4;
-    let ns = standing.prices.run_ns.saturating_mul(REQUEST_RUNS).clamp(REQUEST_NS_MIN.min(most_ns), most_ns);
-    Idle { look_ns: QUIET_NS_MIN / 4, request_bytes: standing.bytes_in(ns).min(request_bytes) }
+pub(super) fn terms(rates: &Rates, request_bytes: u64) -> Idle {
+    let most_ns = rates.in_flight_ns / 4;
+    let ns = rates.alone.run_ns.saturating_mul(REQUEST_RUNS).clamp(REQUEST_NS_MIN.min(most_ns), most_ns);
+    Idle { look_ns: QUIET_NS_MIN / 4, request_bytes: rates.bytes_in(ns).min(request_bytes) }
 }
 
 /// q of a file, and whether it is hot.

@@ -225,7 +225,7 @@ impl FileInner {
         if state.dirty_pages == 1 {
             state.dirtied_at = now();
             self.unclean.store(true, Ordering::Release);
-            self.device.keep(self);
+            self.device.keep(self, state);
         }
         if !state.queued && state.holds == 0 {
             state.queued = true;
@@ -262,7 +262,7 @@ impl FileInner {
     pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.unflushed = true;
         if !state.discarded {
-            self.device.keep_unflushed(self, now);
+            self.device.keep_unflushed(self, state, now);
         }
     }
 

@@ -13,6 +13,7 @@ pub(crate) mod pauses;
 mod seam;
 mod view;
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -36,8 +37,8 @@ pub use view::{
 pub(crate) struct InForce {
     policy: Arc<dyn AnyPolicy>,
     needs: Needs,
-    /// Apart from what every write reads.
-    shared: OwnLines<Mutex<Kept>>,
+    /// Apart from what every write reads. None where the policy remembers nothing of all devices together.
+    shared: Option<OwnLines<Mutex<Kept>>>,
     /// [`Pace::cpu_pages`].
     cpu_pages: AtomicU64,
     pub(crate) looks: Looks,
@@ -45,7 +46,8 @@ pub(crate) struct InForce {
 
 impl InForce {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
-        let (needs, shared) = (policy.needs(), OwnLines(Mutex::new(policy.new_shared())));
+        let (needs, shared) = (policy.needs(), policy.new_shared());
+        let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
         // Before anything is known of the machine the first pages of a CPU are asked about.
         Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
     }
@@ -70,12 +72,12 @@ impl InForce {
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceMemory,
-        question: impl FnOnce(&dyn AnyPolicy, &mut Kept, &mut Kept) -> T,
+        question: impl FnOnce(&dyn AnyPolicy, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
+        let own = &mut **lock(&device.0);
+        let Some(shared) = &self.shared else { return question(&*self.policy, own, &mut ()) };
         self.looks.note();
-        let mut device = lock(&device.0);
-        let mut shared = lock(&self.shared);
-        question(&*self.policy, &mut device, &mut shared)
+        question(&*self.policy, own, &mut **lock(shared))
     }
 
     /// Asks what may be charged to a device, and what may be in flight: nothing that devices share is looked at.

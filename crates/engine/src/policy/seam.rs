@@ -142,6 +142,18 @@ pub struct Needs {
     pub knobs: Option<&'static KnobTable>,
 }
 
+impl Needs {
+    /// It is never asked about payers, looks at its own device and the knobs alone, and leaves nothing to others.
+    pub const NONE: Self = Self {
+        asked: Asked::Never,
+        shared_counters: false,
+        memory_guard: false,
+        reads: false,
+        background_share: BackgroundShare::OfLimit,
+        knobs: None,
+    };
+}
+
 /// What the mechanism itself has to know until the next decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {

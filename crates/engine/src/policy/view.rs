@@ -256,6 +256,7 @@ pub struct View {
 
 impl View {
     /// A snapshot of these counts.
+    #[inline]
     pub fn new(now: Nanos, global: GlobalCounts, device: DeviceCounts) -> Self {
         Self { now, cpus: 1, global, device, ..Self::default() }
     }

@@ -25,7 +25,6 @@ use crate::policy::{Completed, Direction};
 use crate::request::{Completion, Operation};
 use crate::settings::Knob;
 use crate::trace::Event;
-use crate::units::millis_ns;
 use crate::wait::{Changed, lock};
 
 /// The end of a write request.
@@ -152,7 +151,7 @@ impl<P: Platform> WriteEnds<P> {
                 // Requests that were under way together fail together: that is one try.
                 if state.failures_in_row == 0 || state.retry_at <= now {
                     let settings = self.writeback.base.settings();
-                    let knob_ns = |knob| millis_ns(self.file.device.knob(settings, knob));
+                    let knob_ns = |knob| self.file.device.knob_ns(settings, knob);
                     let pause = knob_ns(Knob::RetryMinMs) << state.failures_in_row.min(20);
                     state.retry_at = now.after(pause.min(knob_ns(Knob::RetryMaxMs)));
                     state.failures_in_row += 1;

@@ -19,7 +19,7 @@ use crate::devices::state::{DeviceId, DeviceState};
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::trace::{Event, TurnReason};
-use crate::units::PAGE_BYTES;
+use crate::units::{PAGE_BYTES, Pages};
 use crate::wait::lock;
 
 /// When to come back to pages that somebody was copying to.
@@ -312,7 +312,7 @@ impl<P: Platform> Writeback<P> {
             };
             let before = written;
             while written < pages {
-                let bytes_max = crate::units::bytes_of(pages - written);
+                let bytes_max = Pages(pages - written).bytes();
                 match self.write_run(&mut taken, bytes_max, Patience::Wait).await {
                     Step::Wrote { pages, .. } => written += pages,
                     _ => break,

@@ -27,8 +27,8 @@ use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// What a write was given to dirty pages with.
-pub(super) struct Means<'a> {
-    pub(super) spare: &'a mut Spare,
+pub(super) struct Means<'a, 'c> {
+    pub(super) spare: &'a mut Spare<'c>,
     pub(super) charge: &'a mut Charge,
 }
 
@@ -73,7 +73,7 @@ impl<P: Platform> Writing<P> {
         file: &Arc<FileInner>,
         offset: u64,
         from: &[u8],
-        mut means: Means<'_>,
+        mut means: Means<'_, '_>,
     ) -> (usize, Stop) {
         let mut state = lock(&file.state);
         let mut done = 0;
@@ -98,7 +98,7 @@ impl<P: Platform> Writing<P> {
         (done, Stop::Done)
     }
 
-    fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_>) -> Result<(), Stop> {
+    fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_, '_>) -> Result<(), Stop> {
         match self.base.cache.frame_at(&write.file.pages, write.at.page) {
             None => self.write_absent(state, write, means),
             Some(frame) => {
@@ -116,7 +116,12 @@ impl<P: Platform> Writing<P> {
         }
     }
 
-    fn write_absent(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_>) -> Result<(), Stop> {
+    fn write_absent(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        means: &mut Means<'_, '_>,
+    ) -> Result<(), Stop> {
         if !write.settled.contains(write.touched) {
             return Err(Stop::Page(write.at.page));
         }
@@ -138,7 +143,7 @@ impl<P: Platform> Writing<P> {
         state: &mut FileState,
         write: &PageWrite<'_>,
         frame: FrameId,
-        means: &mut Means<'_>,
+        means: &mut Means<'_, '_>,
     ) -> Result<(), Stop> {
         let cache = &self.base.cache;
         let valid = cache.pages.valid(frame);
@@ -172,7 +177,7 @@ impl<P: Platform> Writing<P> {
         state: &mut FileState,
         write: &PageWrite<'_>,
         old: FrameId,
-        means: &mut Means<'_>,
+        means: &mut Means<'_, '_>,
     ) -> Result<(), Stop> {
         let cache = &self.base.cache;
         let (word, valid) = (cache.pages.word(old), cache.pages.valid(old));

@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace,
-    PauseCause, Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, PauseCause,
+    Prices, Room, View,
 };
-use engine::settings::BackgroundShare;
 use engine::{Nanos, Policies};
 use simulator::catalogue::{DeviceChoice, make};
 use simulator::{DiskOptions, Machine, Memory as MachineMemory, Setup, World, WorldOptions};
@@ -82,14 +81,7 @@ impl DevicePolicy for Timed {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: true,
-            reads: false,
-            background_share: BackgroundShare::OfLimit,
-            knobs: None,
-        }
+        Needs { memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
