@@ -128,10 +128,13 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
     let used = cache.cache_bytes.saturating_sub(cache.free_bytes);
     let resident = cache.resident_huge_bytes + cache.resident_base_bytes;
     let (hit, miss) = (moved(before, now, "read_hit_pages"), moved(before, now, "read_miss_pages"));
+    let so_far = |counter: &str| now.counters.get(counter).copied().unwrap_or(0);
+    let (written, dirtied) = (so_far("pgpgout"), so_far("nr_dirtied") * PAGE_BYTES);
     [
         format!("{} of {}", units::memory(used), units::memory(cache.cache_bytes)),
         format!("hit {}", units::share(hit, hit + miss)),
         format!("dirty {}", units::memory(cache.dirty_bytes)),
+        format!("written {} for each byte that became dirty", units::times(written, dirtied)),
         format!("evicted {}/s", per_second(moved(before, now, "pgsteal"), time)),
         plural(cache.files, "file"),
         format!(

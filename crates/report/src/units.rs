@@ -85,6 +85,11 @@ pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
+/// How many times as much: `1.05`; `-` of nothing.
+pub fn times(part: u64, whole: u64) -> String {
+    if whole == 0 { "-".to_owned() } else { format!("{:.2}", part as f64 / whole as f64) }
+}
+
 fn scaled(mut number: f64, step: f64, units: &[&str]) -> String {
     let mut at = 0;
     // 999.5 would be shown as 1000.

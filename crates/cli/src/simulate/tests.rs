@@ -40,7 +40,7 @@ pub(super) fn run() -> Run {
     let idle = JobOutcome { name: "idle".to_owned(), clones: 1, ..JobOutcome::default() };
     let engine = EngineOutcome {
         cache_bytes: 1 << 30,
-        counters: vec![("nr_dirtied", 244_140), ("nr_written", 244_140)],
+        counters: vec![("nr_dirtied", 244_140), ("nr_written", 244_140), ("pgpgout", 1_030_000_000)],
         pauses: vec![("dirty limit".to_owned(), 1_204, 46 * SECOND)],
         cpu_busy_ns: 3 * SECOND,
         cpus: 8,

@@ -31,6 +31,9 @@ const LOST_FILES_MAX: usize = 10;
 /// Letters of a curve in one line.
 const CURVE_WIDTH: usize = 40;
 
+/// What the cache counts in.
+const PAGE_BYTES: u64 = 4096;
+
 /// All of it, each line with its end.
 pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     let figures = &run.figures;
@@ -290,6 +293,9 @@ pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     if figures.loss.is_none() && figures.unwritten.is_empty() && !figures.cut {
         facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
     }
+    let count = |name| engine.counters.iter().find(|(own, _)| *own == name).map_or(0, |(_, count)| *count);
+    let (written, dirtied) = (count("pgpgout"), count("nr_dirtied") * PAGE_BYTES);
+    facts.push(("written for each byte that became dirty".to_owned(), units::times(written, dirtied)));
     facts.push(("lost if the power failed at the worst moment".to_owned(), units::data(figures.at_risk_bytes_max)));
     facts.push(("CPUs busy".to_owned(), busy));
     facts.push(("calls and copies cost".to_owned(), engine.callers.clone()));

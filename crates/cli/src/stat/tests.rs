@@ -60,6 +60,8 @@ fn rates_are_differences_over_the_time_between() {
         ("read_hit_pages".to_owned(), 972),
         ("read_miss_pages".to_owned(), 28),
         ("pgsteal".to_owned(), 602),
+        ("nr_dirtied".to_owned(), 1000),
+        ("pgpgout".to_owned(), 1050 * super::PAGE_BYTES),
     ]);
     now.nfs.calls = BTreeMap::from([
         ("nfs_read".to_owned(), 100),
@@ -71,7 +73,7 @@ fn rates_are_differences_over_the_time_between() {
     assert_eq!(
         text,
         "sda1   24.9 MB/s write   dirty 1.00 MiB (256 pages in 3 runs) of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting\n\
-         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
+         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   written 1.05 for each byte that became dirty   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
 }

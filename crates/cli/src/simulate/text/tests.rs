@@ -21,6 +21,7 @@ fn a_run_is_shown_in_lines_that_line_up() {
         "              dirty       ▁▂▄▅▇███████████████████████████████████   100 MiB of 100 MiB",
         "  writers paused: dirty limit                    1,204 times, 46.0 s in sum, 38.2 ms on average",
         "  all on disk after the last write               4.00 s",
+        "  written for each byte that became dirty        1.03",
         "  lost if the power failed at the worst moment   105 MB",
         "  CPUs busy                                      0.9 % of 8",
         "seed 7, trace 00abcdef01234567 (--seed N for another run)",
