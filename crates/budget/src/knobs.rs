@@ -17,7 +17,7 @@ engine::knobs! {
     BudgetMs "budget_ms" 1000 in 200..=60000 "milliseconds" Device AtOnce
         "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
-        "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 100.";
+        "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
 }
 
 /// What the knobs say of one device, in the law's units.
