@@ -18,6 +18,8 @@ engine::knobs! {
         "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
         "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
+    IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
+        "1: a file that has been left alone for a while, 200 ms at first, is written while the device would idle. 0: only what is too much, or too old, is written, as suits a disk that should spin down.";
 }
 
 /// What the knobs say of one device, in the law's units.
@@ -31,6 +33,9 @@ pub struct Knobs {
     pub background_ns: Option<Cost>,
     /// Age at which data is written; [`u64::MAX`] is never.
     pub expire_ns: u64,
+    /// Files that have been left alone are written while the device would idle. Not where
+    /// `dirty_background_centisecs` says from when on there is something to write, nor where nothing gets old.
+    pub idle: bool,
 }
 
 impl Knobs {
@@ -44,6 +49,9 @@ impl Knobs {
             in_flight_ns: own_ns(BudgetKnob::InFlightMs).unwrap_or_else(|| in_flight_ns(budget_ns)),
             background_ns: set_ns(values.background_centisecs, Nanos::CENTISECOND),
             expire_ns: values.expire_ns,
+            idle: values.own.get(BudgetKnob::IdleWriteback) > 0
+                && values.background_centisecs == 0
+                && values.expire_ns < u64::MAX,
         }
     }
 }

@@ -86,17 +86,17 @@ pub(crate) struct Evicted {
 
 /// Frames taken and not yet used; what is left goes back on drop. A single one costs no memory of its own. Of several
 /// the lowest is used first: what follows each other in memory then does so in the file, too, and a device reads or
-/// writes it as one piece.
-pub(crate) struct Spare {
-    cache: Arc<Cache>,
+/// writes it as one piece. The cache is borrowed: its count of references is one word for all writers.
+pub(crate) struct Spare<'a> {
+    cache: &'a Cache,
     only: Option<FrameId>,
     /// The highest first.
     more: Vec<FrameId>,
 }
 
-impl Spare {
-    pub(crate) fn none(cache: &Arc<Cache>) -> Self {
-        Self { cache: Arc::clone(cache), only: None, more: Vec::new() }
+impl<'a> Spare<'a> {
+    pub(crate) fn none(cache: &'a Cache) -> Self {
+        Self { cache, only: None, more: Vec::new() }
     }
 
     pub(crate) fn take(&mut self) -> Option<FrameId> {
@@ -133,7 +133,7 @@ impl Spare {
     }
 }
 
-impl Drop for Spare {
+impl Drop for Spare<'_> {
     fn drop(&mut self) {
         if self.len() == 0 {
             return;
@@ -151,7 +151,7 @@ impl<P: Platform> Reclaim<P> {
     }
 
     /// Takes up to `count` frames, at least one: waits for that one if it must.
-    pub(crate) async fn take_frames(&self, count: usize) -> Spare {
+    pub(crate) async fn take_frames(&self, count: usize) -> Spare<'_> {
         let cache = &self.base.cache;
         if cache.rare.strikes(Rare::EvictNow) {
             self.evict(BATCH);
@@ -186,7 +186,7 @@ impl<P: Platform> Reclaim<P> {
     }
 
     /// Evicts until `spare` has `count` frames, or at least one if that takes long.
-    async fn evict_until(&self, spare: &mut Spare, count: usize) {
+    async fn evict_until(&self, spare: &mut Spare<'_>, count: usize) {
         let cache = &self.base.cache;
         // Each page at most twice: one that was used is passed over once.
         let mut left = 2 * cache.total_pages();

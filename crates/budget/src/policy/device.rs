@@ -7,10 +7,14 @@
 
 use engine::policy::{Completed, Direction, View};
 
+use super::Rates;
 use super::beside::Beside;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
 use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
+
+/// Runs that have to be written before what they cost is certain.
+const SURE_RUNS: u64 = 256;
 
 /// What is remembered of a device.
 #[derive(Debug, Default)]
@@ -21,6 +25,8 @@ pub struct DeviceMemory {
     pub(super) beside: Beside,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
+    /// Runs that were written.
+    runs_done: u64,
 }
 
 /// What its completions taught.
@@ -63,6 +69,11 @@ impl DeviceMemory {
         self.learned(view).estimator.learned(Side::Write).run_ns
     }
 
+    /// What a run costs for certain, so that others may be written for it: nothing before many were.
+    pub(super) fn sure_run_ns(&mut self, view: &View) -> u64 {
+        if self.runs_done < SURE_RUNS { 0 } else { self.learned_run_ns(view) }
+    }
+
     /// Whether too little is known of it.
     pub(super) fn is_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()
@@ -83,13 +94,14 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended, at a time when requests had so many bytes.
-    pub(super) fn completed(&mut self, view: &View, knobs: &Knobs, done: &Completed, request_bytes: u64) {
+    /// A request has ended.
+    pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
-            let in_flight_ns = self.in_flight_ns(knobs, view);
-            let cost_ns = self.prices(knobs, view).cost_ns(done.runs, done.bytes);
+            self.runs_done += done.runs;
+            let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done_ns += self.beside.times(cost_ns);
             self.beside.completed(&view.device().busy, cost_ns);
+            let request_bytes = rates.request_bytes(view);
             let ended = Ended {
                 latency_ns: done.latency_ns,
                 in_flight: done.in_flight,
