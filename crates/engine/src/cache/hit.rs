@@ -183,6 +183,13 @@ impl Cache {
         unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
     }
 
+    /// Says that all of the frame will be filled soon. Not worth its instructions where little of it is kept.
+    pub(crate) fn expect_copy(&self, frame: FrameId) {
+        if self.frames.kept_bytes() == FRAME_BYTES {
+            copy::prefetch_to_fill(self.address(frame));
+        }
+    }
+
     /// Zeroes part of a frame that the caller may change.
     pub(crate) fn zero(&self, frame: FrameId, range: Range<usize>) {
         let range = self.kept(range);

@@ -164,6 +164,7 @@ impl<P: Platform> Writing<P> {
                 // A part of the cache at a time, so that many writers in a small one all get on.
                 _ => self.reclaim.take_frames(lacking.min((self.base.cache.total_pages() / 16).max(1) as usize)).await,
             };
+            spare.expect_copy();
             self.base.rare_yield().await;
             let (more, stop) = self.write_pages(
                 file,

@@ -32,6 +32,15 @@ pub(super) struct Means<'a, 'c> {
     pub(super) charge: &'a mut Charge,
 }
 
+impl Means<'_, '_> {
+    /// A frame to fill. The one after it is on its way meanwhile.
+    fn frame(&mut self) -> Result<FrameId, Stop> {
+        let frame = self.spare.take().ok_or(Stop::Frames)?;
+        self.spare.expect_copy();
+        Ok(frame)
+    }
+}
+
 /// One page's part of a write.
 struct PageWrite<'a> {
     file: &'a Arc<FileInner>,
@@ -125,7 +134,7 @@ impl<P: Platform> Writing<P> {
         if !write.settled.contains(write.touched) {
             return Err(Stop::Page(write.at.page));
         }
-        let frame = means.spare.take().ok_or(Stop::Frames)?;
+        let frame = means.frame()?;
         let cache = &self.base.cache;
         let range = write.at.range();
         cache.zero(frame, 0..range.start);
@@ -184,7 +193,7 @@ impl<P: Platform> Writing<P> {
         if !valid.union(write.settled).contains(write.touched) {
             return Err(Stop::Page(write.at.page));
         }
-        let new = means.spare.take().ok_or(Stop::Frames)?;
+        let new = means.frame()?;
         // A writer that came before the page became stable may still be copying into it, and the guard
         // that made it stable may go at any moment: ours stays until the new version has its place.
         if !cache.pages.freeze(old) {
