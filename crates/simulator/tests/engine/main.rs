@@ -4,6 +4,7 @@
 
 mod ages;
 mod background_time;
+mod bad_devices;
 mod beside_readers;
 mod bridging;
 mod budget;
