@@ -9,6 +9,7 @@ use std::fs;
 
 use anyhow::{Context, Result};
 use engine::counters::COUNTERS;
+use engine::policy::FigureInfo;
 use engine::settings::{Acts, KnobInfo, KnobTable, Scope};
 
 use crate::repository;
@@ -50,6 +51,19 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
         "knobs",
         "",
         "Knobs that have a value of their own for this device; the others are as in `knobs` beside `devices`.",
+    ),
+    (
+        "stalled_ns",
+        "ns",
+        "It hangs: it has requests, and for so long it has completed none; more than its policy finds usual. Null while it \
+         does not.",
+    ),
+    ("refuses", "", "Whether it hangs for longer than `hang_error_ms`, so that its writers and syncs are refused."),
+    (
+        "in_force",
+        "",
+        "What the policy in force says of the device: an object of figures by the policy's own names, null where one is \
+         not known; below.",
     ),
     (
         "pauses",
@@ -114,6 +128,12 @@ const EVENTS: &[(&str, &str, &str)] = &[
     ("device_added", "", "The first file of a device was met."),
     ("device_over", "`over`", "The policy says that the device is over its limit, or is so no more."),
     ("device_failing", "`error`", "Writes keep failing, so that writers are told; null once one has succeeded."),
+    (
+        "device_hangs",
+        "`ns`, `refuses`",
+        "The device has requests and has completed none for so long; whether its writers and syncs are refused for that.",
+    ),
+    ("device_goes_on", "`ns`", "It has completed something, after so long, or has nothing to do any more."),
     ("lost", "`events`", "So many events are missing here, of all devices: they came faster than they were read."),
 ];
 
@@ -231,12 +251,23 @@ fn counters() -> String {
     text.push_str(
         "\n## Devices\n\n\
          Under `devices` stands an object for each, with how it is now. In brackets the kernel's name of a \
-         figure in `/sys/kernel/debug/bdi/*/stats`.\n\n\
+         figure in `/sys/kernel/debug/bdi/*/stats`. `policy`, beside `devices`, is the name of the policy in force.\n\n\
          | figure | unit | what it is |\n\
          |-|-|-|\n",
     );
     for (name, unit, doc) in DEVICE_GAUGES {
         let _ = writeln!(text, "| `{name}` | {unit} | {doc} |");
+    }
+    for (policy, figures) in [("afflux", &budget::FIGURES[..]), ("equal-parts", &engine::policy::EQUAL_PARTS_FIGURES)] {
+        let _ = write!(
+            text,
+            "\n### `in_force` of the policy `{policy}`\n\n\
+             | figure | unit | what it is |\n\
+             |-|-|-|\n"
+        );
+        for FigureInfo { name, unit, doc } in figures {
+            let _ = writeln!(text, "| `{name}` | {unit} | {doc} |");
+        }
     }
     text.push_str("\n## NFS\n\nUnder `nfs`.\n\n| figure | unit | what it is |\n|-|-|-|\n");
     for (name, unit, doc) in NFS_GAUGES {

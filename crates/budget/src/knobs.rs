@@ -18,6 +18,8 @@ engine::knobs! {
         "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
         "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
+    HangErrorMs "hang_error_ms" 0 in 10000..=86400000 or 0 "milliseconds" Device AtOnce
+        "A device that has requests and completes nothing for so long refuses its writers and syncs, those who wait and those who come, until it completes something again: they fail with a time-out, over NFS with NFS3ERR_IO (JUKEBOX would have clients try again for ever). Nothing that was written is lost: it stays dirty, and goes to the device once that goes on. 0: they wait as long as it takes. Less than 10 s is no hang: disks spin up.";
     IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
         "1: a file that has been left alone for a while, 200 ms at first, is written while the device would idle. 0: only what is too much, or too old, is written, as suits a disk that should spin down.";
 }

@@ -28,13 +28,15 @@
 //! 4. *One pause* is 100 ms at most, then a fresh decision; under 1 ms the debt is carried instead.
 //! 5. *Backlog* stays below T and an allowance a payer and T/8 for light payers.
 //! 6. *Isolation.* A decision reads its own device and the total of dirty bytes.
-//! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes.
+//! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes; and clients that wait get equal
+//!    parts, however many files each writes.
 //! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `(T-F)/4N` at most.
 //! 9. *No starvation.* At `D >= T` those who wait are admitted in their order by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
 //! 11. *Unknown device*: the first backlog is bounded, whatever the device turns out to be.
 //! 12. *Burst.* T/4 of device time enters unpaused.
-//! 13. *Hang.* Only its own payers wait.
+//! 13. *Hang.* A device that completes nothing for eight times the cost of what is in flight, 2 s at least and 30 s at
+//!     most, is told as hung. Only its own payers wait, or are refused if a knob says after how long.
 //! 14. *Readers* beside a writer move the prices of writes by 10 % at most, and the reverse.
 //! 15. *The promise is in wall time*: beside readers what is dirty counts for as many times more as writes take longer.
 //! 16. *A late reaper* does not make a device look slow.
@@ -49,7 +51,9 @@
 //! Where a run costs more than twice what the clean bytes before it would, and these are in the cache, they are written
 //! too, and both are one run; where others may write to the files nothing is written that was not written to.
 //!
-//! Not built yet: errors by time from a device that hangs; debts by client.
+//! Of N payers each waits as if it had 1/N of the device. With several clients N is the number of clients of whom payers
+//! wait, times the payers of this one's that do. A file is a payer once it has dirtied a MiB; what is younger is one
+//! payer together, its client: else whoever makes a new file for each write would have a new allowance each time.
 //!
 //! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, what may be in flight, the sizes of
 //! requests; its knobs; the policy that answers by it (`policy`).
@@ -74,7 +78,7 @@ pub use flight::{in_flight_ns, request_bytes};
 pub use knobs::{BudgetKnob, KNOBS, Knobs};
 pub use parallel::{Ended, Parallelism};
 pub use payer::{Payer, Verdict};
-pub use policy::{Budget, DeviceMemory, PayerMemory};
+pub use policy::{Budget, DeviceMemory, FIGURES, PayerMemory};
 pub use prices::{Cost, Prices};
 
 /// Bytes of a MiB: prices of bytes are for so many.

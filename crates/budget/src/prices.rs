@@ -8,9 +8,9 @@
 use crate::{MIB, ONE};
 
 /// Bounds of the price of a run: 1 µs to 10 s.
-const RUN_NS: (u64, u64) = (1_000, 10_000_000_000);
+pub(crate) const RUN_NS: (u64, u64) = (1_000, 10_000_000_000);
 /// Bounds of the price of a MiB: 10 µs (100 GB/s) to 10 s.
-const MIB_NS: (u64, u64) = (10_000, 10_000_000_000);
+pub(crate) const MIB_NS: (u64, u64) = (10_000, 10_000_000_000);
 /// What is known of a device before anything is: 10 ms a run and 25 MB/s.
 const PRIOR: Prices = Prices { run_ns: 10_000_000, mib_ns: 41_943_040 };
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
 
-use engine::{Error, PinnedPages};
+use engine::{DeviceError, Error, PinnedPages};
 use reference::{Ending, Mismatch, Stamp, pattern};
-use simulator::{Fault, FaultTarget};
+use simulator::{Disk, Fault, FaultTarget};
 
 use crate::bench::{Bench, Shared};
 use crate::locking::lock;
@@ -27,6 +27,14 @@ struct Use<'a> {
     shared: Arc<Shared>,
     /// Failed requests of the file, and of its whole device, when the operation began.
     file_failures: u64,
+}
+
+/// The least that `hang_error_ms` may be.
+const HANG_ERROR_NS_MIN: u64 = 10_000_000_000;
+
+/// Whether the disk has ever ended nothing for so long that its writers and syncs may be refused.
+fn hung_for_long(disk: &Disk) -> bool {
+    disk.longest_silence_ns() >= HANG_ERROR_NS_MIN
 }
 
 impl Drop for Use<'_> {
@@ -70,6 +78,7 @@ impl<'a> Use<'a> {
         let disk = &bench.disks[self.shared.device];
         let excused = match error {
             Error::Discarded => self.discarded(),
+            Error::Device(DeviceError::Hung) => hung_for_long(disk),
             Error::Device(_) => self.discarded() || disk.failures_of_all() > 0,
             _ => false,
         };
@@ -291,9 +300,11 @@ fn check_durable(own: &Use<'_>, since: Stamp, range: std::ops::Range<u64>) {
 async fn drain(bench: &Bench, device: u64) {
     let at = device as usize % bench.devices.len();
     let errors = bench.engine.drain(bench.devices[at]).await;
-    if !errors.is_empty() && bench.disks[at].failures_of_all() == 0 {
-        let errors: Vec<Error> = errors.into_iter().map(|(_, error)| error).collect();
-        if errors.iter().any(|error| *error != Error::Discarded) {
+    if bench.disks[at].failures_of_all() == 0 {
+        let hung = Error::Device(DeviceError::Hung);
+        let excused = |error: Error| error == Error::Discarded || error == hung && hung_for_long(&bench.disks[at]);
+        let errors: Vec<Error> = errors.into_iter().map(|(_, error)| error).filter(|error| !excused(*error)).collect();
+        if !errors.is_empty() {
             bench.fail(format!("drain of device {at} failed without a cause: {errors:?}"));
         }
     }

@@ -57,7 +57,7 @@ Files are used as the user who runs the server, whoever calls. So only this user
 this machine are answered, on loopback; others get AUTH_TOOWEAK, until --any-peer lets everybody in.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_<KNOB>); flags win over the environment, and
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_<KNOB>); flags win over the environment, and
 the environment over the file.";
 
 const SET_EXAMPLES: &str = "\
@@ -151,6 +151,10 @@ pub(crate) struct Serve {
     /// Put memory behind the whole cache in the background after the start: on or off [default: on]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) prefault: Option<String>,
+    /// Directory for what outlives the server: what was learned of the disks, the key of clients' handles [default:
+    /// $XDG_STATE_HOME/afflux, ~/.local/state/afflux, or root's /var/lib/afflux]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<String>,
     /// Refuse handles of files that were moved out of the directories on this host, as those of directories
     /// always are; objects are then found by name, which after a restart takes a walk
     #[arg(long)]

@@ -29,7 +29,7 @@ use crate::output;
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] = &["listen", "cache", "control", "io", "policy", "prefault"];
+const NAMES: &[&str] = &["listen", "cache", "control", "io", "policy", "prefault", "state"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -72,6 +72,8 @@ pub(crate) struct Configuration {
     pub(crate) policy: Policy,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
+    /// Where is kept what outlives the server.
+    pub(crate) state: Option<PathBuf>,
     /// `KNOB=VALUE`, each known and in range.
     pub(crate) knobs: Vec<String>,
     /// What was passed over, and is to be told.
@@ -213,6 +215,7 @@ impl Layers {
             ("io", &args.io),
             ("policy", &args.policy),
             ("prefault", &args.prefault),
+            ("state", &args.state),
         ];
         for (name, value) in flags {
             if let Some(text) = value {
@@ -242,7 +245,8 @@ impl Layers {
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
         let policy = self.values.get("policy").map_or(Ok(Policy::Budget), policy)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
-        let control = self.values.get("control").map(|given| PathBuf::from(&given.text));
+        let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
+        let (control, state) = (path("control"), path("state"));
         let mut settings = knobs::of_server();
         let mut knobs = Vec::new();
         for (knob, Given { origin, text }) in self.knobs {
@@ -252,7 +256,7 @@ impl Layers {
         }
         let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
-        Ok(Configuration { listen, cache_bytes, control, io, policy, prefault, knobs, warnings })
+        Ok(Configuration { listen, cache_bytes, control, io, policy, prefault, state, knobs, warnings })
     }
 }
 

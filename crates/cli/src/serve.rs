@@ -6,19 +6,23 @@
 //! process ends with 0 only when everything acknowledged is durable.
 
 mod banner;
+mod device_identity;
 mod device_label;
 mod exports;
+mod kept_prices;
 mod port_holder;
 mod prefault;
 mod running;
 mod signals;
+mod state;
 mod told;
+mod upkeep;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{process, thread};
 
@@ -44,9 +48,12 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
 use crate::{knobs, output, units};
 use exports::Export;
+use kept_prices::KeptPrices;
 use port_holder::Holder;
 use prefault::Prefault;
 use running::{Devices, Running};
+use state::StateDirectory;
+use upkeep::Upkeep;
 
 /// How long calls in progress may take to be answered once the server is stopping.
 const FINISH_NS: u64 = 2 * Nanos::SECOND;
@@ -72,8 +79,13 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let control = RemovedAtEnd(Arc::new(control));
 
     let reactors = start_reactors(configuration.io)?;
-    let (running, handle) = start(&reactors.platform(), &configuration, admission, (tree, exports), listening)?;
+    let state = StateDirectory::made(configuration.state.as_deref());
+    let kept = kept_prices(&state);
+    let state = (&state, &kept);
+    let (running, handle) = start(&reactors.platform(), &configuration, state, admission, (tree, exports), listening)?;
     let running = Arc::new(running);
+    let upkeep = Upkeep::start(&running, kept)
+        .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
     let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
     let stop = watch_signals(&running, Arc::clone(&control.0), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
@@ -85,7 +97,25 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
-    stop_serving(&running, &handle, args.json)
+    let stopped = stop_serving(&running, &handle, args.json);
+    drop(upkeep);
+    stopped
+}
+
+/// What was learned of disks before; that it cannot be kept is said, and no more.
+fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
+    let (kept, warnings) = KeptPrices::read(state.prices_path());
+    for warning in warnings {
+        output::remark(format_args!("warning: {warning}"));
+    }
+    if let Some(why) = state.unwritable() {
+        output::remark(format_args!(
+            "warning: what is learned of the disks' speed is not kept until the next start ({}); --state names another \
+             place",
+            output::shown(why)
+        ));
+    }
+    Arc::new(Mutex::new(kept))
 }
 
 fn start_reactors(io: Io) -> Outcome<Reactors> {
@@ -127,6 +157,7 @@ fn policies(policy: Policy) -> Policies {
 fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
+    (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
     admission: Admission,
     (tree, exports): (Arc<HostTree>, Vec<Export>),
     listening: Listener,
@@ -138,14 +169,14 @@ fn start(
     let frames = Frames::new(configuration.cache_bytes)
         .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
     let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration.policy));
-    let (key, origin) = handle_key(exports::key_path().as_deref());
+    let (key, origin) = handle_key(state.key_path().as_deref());
     if let KeyOrigin::Unkept { reason } = origin {
         output::remark(format_args!(
             "note: clients have to mount again after a restart: the key of handles is not kept ({reason})"
         ));
     }
     let devices = Arc::new(Devices::default());
-    let factory = device_factory(platform.clone(), Arc::clone(&devices));
+    let factory = device_factory(platform.clone(), Arc::clone(&devices), Arc::clone(kept));
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
     volume.tend_every(TEND_NS);
@@ -196,14 +227,21 @@ fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
     }
 }
 
-fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>) -> DeviceFactory {
+fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mutex<KeptPrices>>) -> DeviceFactory {
     Box::new(move |key: DeviceKey, node: &Node| {
         let device = host_device(&platform, node, Caching::Auto)?;
         let label = device_label::of(key.0);
         let name = device_label::unused(&label.name, &devices.names());
-        devices.add(name.clone(), label.attached_by, Arc::clone(&device));
-        Ok(NewDevice { name, device })
+        let identity = device_identity::of(key.0, device.file_system_id());
+        let remembered = identity.as_ref().map(|identity| lock(&kept).of(identity)).unwrap_or_default();
+        devices.add(name.clone(), label.attached_by, &device, identity);
+        Ok(NewDevice { name, device, remembered })
     })
+}
+
+/// What was kept; nobody panics with it in hand.
+fn lock(kept: &Mutex<KeptPrices>) -> MutexGuard<'_, KeptPrices> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn cannot_listen(listen: SocketAddr, error: &ListenError) -> Failure {

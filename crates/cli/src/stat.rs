@@ -1,10 +1,12 @@
 //! `afflux stat`: what a running server does.
 //!
-//! Owns: the lines that people read, the intervals of `--watch`. What is waited for stands in `waits`.
+//! Owns: the lines that people read, the intervals of `--watch`. What the policy has in force stands in `law`, what is
+//! waited for in `waits`.
 //! Does not own: the figures (the server's report).
 //! Invariants: a rate is the difference of two reports over the time between them; nothing is
 //! redrawn unless standard output is a terminal.
 
+mod law;
 #[cfg(test)]
 mod tests;
 mod waits;
@@ -74,7 +76,7 @@ fn report(client: &mut Client) -> Outcome<Report> {
     }
 }
 
-/// One line a device with what is waited for below it, one for the cache, one for NFS.
+/// One line a device with what is in force and waited for below it, one for the cache, one for NFS.
 fn lines(before: &Report, now: &Report) -> String {
     let time = Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns));
     let names = now.devices.iter().map(|device| output::shown(&device.name).chars().count());
@@ -84,7 +86,7 @@ fn lines(before: &Report, now: &Report) -> String {
         let earlier = before.devices.iter().find(|other| other.name == device.name);
         let line = device_line(earlier, device, time);
         text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
-        for line in waits::lines(earlier, device, time) {
+        for line in law::lines(device).into_iter().chain(waits::lines(earlier, device, time)) {
             text.push_str(&format!("{:width$}    {line}\n", ""));
         }
     }
@@ -115,6 +117,10 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
     }
     if now.writers_waiting > 0 {
         parts.push(format!("{} waiting", plural(now.writers_waiting.into(), "writer")));
+    }
+    if let Some(ns) = now.stalled_ns {
+        let refuses = if now.refuses { ", writers and syncs are refused" } else { "" };
+        parts.push(format!("HANGS: has completed nothing for {}{refuses}", units::latency(ns)));
     }
     if now.files_failed > 0 {
         let why = output::shown(now.last_error.as_deref().unwrap_or("unknown error"));

@@ -107,6 +107,11 @@ fn words(what: &Happened) -> String {
         Happened::DeviceOver { over: false } => "device within its limit again".to_owned(),
         Happened::DeviceFailing { error: Some(error) } => format!("device keeps failing: {error}"),
         Happened::DeviceFailing { error: None } => "device works again".to_owned(),
+        Happened::DeviceHangs { ns, refuses } => {
+            let refuses = if *refuses { ", and refuses its writers and syncs" } else { "" };
+            format!("device has completed nothing for {}{refuses}", units::latency(*ns))
+        }
+        Happened::DeviceGoesOn { ns } => format!("device goes on after {}", units::latency(*ns)),
     }
 }
 

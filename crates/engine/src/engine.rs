@@ -19,7 +19,7 @@ use crate::devices::waits::DeviceWaits;
 use crate::dirty;
 use crate::error::{DeviceError, Error};
 use crate::platform::{Device, Nanos, Platform};
-use crate::policy::{AnyPolicy, EqualParts, InForce};
+use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
 use crate::rare::Rare;
 use crate::reading::{self, Reading};
 use crate::reclaim::Reclaim;
@@ -143,6 +143,8 @@ pub struct EngineStatus {
     pub metadata_bytes: u64,
     /// Files open in the cache.
     pub files: u64,
+    /// The policy in force.
+    pub policy: &'static str,
     /// Each device.
     pub devices: Vec<DeviceStatus>,
 }
@@ -248,15 +250,17 @@ impl<P: Platform> Engine<P> {
     /// budget, for frames, and for the rest of a sector that is covered in part. The bytes are in the
     /// cache on return, and durable after a [`Engine::sync`] that succeeds.
     ///
-    /// An error means that a prefix may have been written: no space, a device that keeps failing, a
-    /// read that failed, a range past the largest offset.
+    /// An error means that a prefix may have been written: no space, a device that keeps failing or hangs for longer
+    /// than is to be waited for, a read that failed, a range past the largest offset.
     pub async fn write(&self, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
         self.write_for(None, file, offset, from).await
     }
 
     /// [`Engine::write`] for a client: waits are told as its own. A payer is a file and a client.
     pub async fn write_for(&self, client: Option<&Client>, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
-        self.writing.write(&file.0, client, offset, from).await
+        let silence = &file.0.device.silence;
+        silence.takes_work()?;
+        silence.unless_refused(self.writing.write(&file.0, client, offset, from)).await
     }
 
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
@@ -270,7 +274,8 @@ impl<P: Platform> Engine<P> {
 
     /// [`Engine::sync`] for a client: waits are told as its own.
     pub async fn sync_for(&self, client: Option<&Client>, file: &File, range: Range<u64>) -> Result<(), Error> {
-        self.writeback.sync(&file.0, client, range).await
+        // Where nothing is to be done a device that hangs makes no difference.
+        file.0.device.silence.unless_refused(self.writeback.sync(&file.0, client, range)).await
     }
 
     /// A COMMIT of the file that `began` then, or what a front end has in its place, is over.
@@ -314,7 +319,12 @@ impl<P: Platform> Engine<P> {
 impl<P: Platform> Engine<P> {
     /// Adds a device at any time and starts its flusher. The dirty limit is divided anew.
     pub fn add_device(&self, name: &str, device: Arc<dyn Device>) -> DeviceId {
-        let added = self.base.devices.add(name, device);
+        self.add_known_device(name, device, &Remembered::new())
+    }
+
+    /// [`Engine::add_device`], of a device of which [`Engine::remembered`] was kept.
+    pub fn add_known_device(&self, name: &str, device: Arc<dyn Device>, remembered: &Remembered) -> DeviceId {
+        let added = self.base.devices.add(name, device, remembered);
         let id = added.id;
         dirty::divide(&self.base.devices, self.base.moment());
         self.writeback.start(added);
@@ -360,6 +370,12 @@ impl<P: Platform> Engine<P> {
         Shares { memory_bytes, background: self.base.devices.policy.needs().background_share }
     }
 
+    /// What the policy in force wants kept of the device until the next start; nothing while it knows too little.
+    pub fn remembered(&self, device: DeviceId) -> Remembered {
+        let ask = |device: &DeviceState| self.base.ask(device, |policy, view, own, _| policy.remember(view, own));
+        self.device(device).map(|device| ask(&device)).unwrap_or_default()
+    }
+
     /// The knobs that have a value of their own for the device, by name.
     pub fn device_knobs(&self, device: DeviceId) -> Vec<(&'static str, u64)> {
         self.device(device).map(|device| device.settings.own(self.settings())).unwrap_or_default()
@@ -372,6 +388,7 @@ impl<P: Platform> Engine<P> {
         }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
             device.flusher.raise();
+            device.silence.look.raise();
         }
     }
 
@@ -399,7 +416,7 @@ impl<P: Platform> Engine<P> {
                 some.iter().map(|file| (file, self.writeback.join_round(&file.0, 0..u64::MAX))).collect();
             for (file, round) in rounds {
                 let Some(round) = round else { continue };
-                if let Err(error) = round.wait().await {
+                if let Err(error) = device.silence.unless_refused(round.wait()).await {
                     failed.push((file.clone(), error));
                 }
             }
@@ -423,8 +440,10 @@ impl<P: Platform> Engine<P> {
         let Base { cache, devices, .. } = &self.base;
         let now = self.base.now();
         let status = |device: &Arc<DeviceState>| {
-            let limits = self.base.ask(device, |policy, view, own, shared| policy.limits(view, own, shared));
-            device.status(limits, now)
+            let (limits, figures) = self
+                .base
+                .ask(device, |policy, view, own, shared| (policy.limits(view, own, shared), policy.explain(view, own)));
+            device.status(limits, figures, now)
         };
         let statuses: Vec<_> = devices.all().iter().map(status).collect();
         EngineStatus {
@@ -435,13 +454,14 @@ impl<P: Platform> Engine<P> {
             pinned_bytes: cache.pinned_bytes(),
             metadata_bytes: cache.metadata_bytes(),
             files: devices.files.count(),
+            policy: devices.policy.name(),
             devices: statuses,
         }
     }
 
     /// Who waits for the device, and how long such waits take; nothing when the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
-        self.device(device).map(|device| device.waits.told(self.base.now()))
+        self.device(device).map(|device| device.waits.told(self.base.now(), device.silence.is_stalled()))
     }
 
     /// Follows what the engine does from now on.

@@ -35,6 +35,10 @@ pub enum DeviceError {
     /// The device cannot do this operation at all (punching holes, reserving space).
     #[error("not supported by the device")]
     Unsupported,
+    /// It has completed nothing for longer than its policy lets writers and syncs wait. What was written is kept, and
+    /// goes to the device once it goes on.
+    #[error("the device hangs: it has completed nothing for longer than writers are to wait (hang_error_ms)")]
+    Hung,
     /// The request was dropped without an answer: its outcome is unknown.
     #[error("the request was lost")]
     Lost,

@@ -127,6 +127,18 @@ pub enum Event {
         /// The last error; none once a write has succeeded.
         error: Option<DeviceError>,
     },
+    /// The device has requests and has completed nothing for too long.
+    DeviceHangs {
+        /// For how long.
+        ns: u64,
+        /// Its writers and syncs are refused, now or from now on.
+        refuses: bool,
+    },
+    /// It goes on, or has nothing to do any more.
+    DeviceGoesOn {
+        /// For how long it had completed nothing.
+        ns: u64,
+    },
 }
 
 /// A file of an event: named while it lives, and not kept alive.

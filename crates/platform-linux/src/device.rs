@@ -133,6 +133,12 @@ impl HostDevice {
         }
     }
 
+    /// What its host calls the file system by (`f_fsid`): on many kinds a digest of its UUID. Nothing where it does not
+    /// say. May block shortly.
+    pub fn file_system_id(&self) -> Option<u64> {
+        fstatvfs(&self.core.directory).ok().map(|stat| stat.f_fsid).filter(|id| *id != 0)
+    }
+
     pub(crate) fn is_direct(&self) -> bool {
         self.core.is_direct()
     }

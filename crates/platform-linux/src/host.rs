@@ -107,7 +107,7 @@ pub fn host_devices(platform: &LinuxPlatform, caching: Caching) -> DeviceFactory
     let platform = platform.clone();
     Box::new(move |key, node| {
         let device = host_device(&platform, node, caching)?;
-        Ok(NewDevice { name: filesystems::device_name(key), device })
+        Ok(NewDevice::unknown(filesystems::device_name(key), device))
     })
 }
 

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use engine::policy::Remembered;
 use engine::{Device, DeviceId, Engine};
 use frames::{ArenaError, Frames};
 use volume::{HandleKey, NewDevice, Volume, VolumeError};
@@ -75,6 +76,13 @@ impl Machine {
         self.add_behind(name, disk, device)
     }
 
+    /// [`Machine::add`], of a disk of which the engine's policy had that kept.
+    pub fn add_known(&mut self, name: &str, disk: Arc<Disk>, remembered: &Remembered) -> DeviceId {
+        self.take(Arc::clone(&disk));
+        let device = self.engine.add_known_device(name, disk as Arc<dyn Device>, remembered);
+        self.number(device)
+    }
+
     /// Adds a disk that the engine reaches through another device.
     pub fn add_behind(&mut self, name: &str, disk: Arc<Disk>, device: Arc<dyn Device>) -> DeviceId {
         self.take(disk);
@@ -89,7 +97,7 @@ impl Machine {
     pub fn add_tree(&mut self, name: &str, tree: &Arc<MemoryTree>) -> Result<Arc<Volume<SimPlatform>>, VolumeError> {
         let disk = Arc::clone(tree.disk());
         let (name, device) = (name.to_owned(), Arc::clone(&disk));
-        let factory = Box::new(move |_, _: &_| Ok(NewDevice { name: name.clone(), device: Arc::clone(&device) as _ }));
+        let factory = Box::new(move |_, _: &_| Ok(NewDevice::unknown(name.clone(), Arc::clone(&device) as _)));
         self.take(disk);
         let volume = Volume::new(Arc::clone(&self.engine), Arc::clone(tree) as _, HandleKey::new(KEY), factory)?;
         self.number(DeviceId(self.devices.len() as u32));

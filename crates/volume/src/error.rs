@@ -90,6 +90,9 @@ pub enum VolumeError {
     NoMemory,
 }
 
+/// Linux's errno of an operation that took too long.
+const ETIMEDOUT: i32 = 110;
+
 impl From<DeviceError> for VolumeError {
     fn from(error: DeviceError) -> Self {
         match error {
@@ -101,6 +104,7 @@ impl From<DeviceError> for VolumeError {
             DeviceError::Denied => Self::Denied,
             DeviceError::Stale => Self::Stale,
             DeviceError::Unsupported => Self::NotSupported,
+            DeviceError::Hung => Self::Io { errno: ETIMEDOUT },
             _ => Self::Io { errno: 0 },
         }
     }

@@ -1,9 +1,11 @@
 //! What of an estimator outlives it: to be shown, and to be kept for the next start.
 //!
 //! Owns: both forms. Does not own: where they are kept, and by which name of the device.
-//! Invariants: plain numbers. What is read back is brought within the bounds of prices, whatever it was.
+//! Invariants: plain numbers. What is read back and lies outside the bounds of prices is refused, or brought within.
 
-use crate::prices::Prices;
+use std::collections::BTreeMap;
+
+use crate::prices::{MIB_NS, Prices, RUN_NS};
 
 /// What is known of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,9 @@ pub struct Snapshot {
     pub generation: u64,
 }
 
+/// By which names they are kept.
+const NAMES: [&str; 4] = ["write_run_ns", "write_mib_ns", "read_run_ns", "read_mib_ns"];
+
 /// What is kept of a device until the next start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RememberedPrices {
@@ -50,6 +55,44 @@ impl RememberedPrices {
             read_run_ns: reads.run_ns,
             read_mib_ns: reads.mib_ns,
         }
+    }
+
+    /// By name, to be written down.
+    pub fn named(&self) -> BTreeMap<String, u64> {
+        let Self { write_run_ns, write_mib_ns, read_run_ns, read_mib_ns } = *self;
+        NAMES.map(str::to_owned).into_iter().zip([write_run_ns, write_mib_ns, read_run_ns, read_mib_ns]).collect()
+    }
+
+    /// As it was written down.
+    ///
+    /// # Errors
+    /// When a price is missing, or is none that a device can have; the error says which, and what it may be.
+    pub fn from_named(named: &BTreeMap<String, u64>) -> Result<Self, String> {
+        let value = |name: &str| named.get(name).copied().ok_or_else(|| format!("{name} is missing"));
+        let [write_run_ns, write_mib_ns, read_run_ns, read_mib_ns] = NAMES.map(value);
+        let read = Self {
+            write_run_ns: write_run_ns?,
+            write_mib_ns: write_mib_ns?,
+            read_run_ns: read_run_ns?,
+            read_mib_ns: read_mib_ns?,
+        };
+        for (name, value, (least, most)) in read.with_bounds() {
+            if !(least..=most).contains(&value) {
+                return Err(format!("{name} is {value}, and prices go from {least} to {most}"));
+            }
+        }
+        Ok(read)
+    }
+
+    fn with_bounds(&self) -> [(&'static str, u64, (u64, u64)); 4] {
+        let Self { write_run_ns, write_mib_ns, read_run_ns, read_mib_ns } = *self;
+        let [write_run, write_mib, read_run, read_mib] = NAMES;
+        [
+            (write_run, write_run_ns, RUN_NS),
+            (write_mib, write_mib_ns, MIB_NS),
+            (read_run, read_run_ns, RUN_NS),
+            (read_mib, read_mib_ns, MIB_NS),
+        ]
     }
 
     pub(super) fn reads(&self) -> Prices {

@@ -23,8 +23,8 @@ pub(super) struct Pausing {
 }
 
 impl PayerMemory {
-    /// Brings what the payer owes up to this moment.
-    pub(super) fn settle(&mut self, now_ns: u64, standing: &Standing, generation: u64) {
+    /// Brings what the payer owes up to this moment, with the device divided among so many.
+    pub(super) fn settle(&mut self, now_ns: u64, standing: &Standing, payers: u64, generation: u64) {
         let since = now_ns.saturating_sub(self.decided_ns.unwrap_or(now_ns));
         let mut slept = 0;
         if let Some(Pausing { ns, of_ns }) = self.pausing.take() {
@@ -34,7 +34,7 @@ impl PayerMemory {
         self.payer.repriced(generation);
         if since > slept {
             let entry = standing.band.entry(standing.backlog_ns);
-            self.payer.idled(since - slept, standing.band, entry, standing.payers);
+            self.payer.idled(since - slept, standing.band, entry, payers);
         }
         self.decided_ns = Some(now_ns);
     }

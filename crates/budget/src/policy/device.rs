@@ -11,7 +11,7 @@ use super::Rates;
 use super::beside::Beside;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
-use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
+use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot};
 
 /// Runs that have to be written before what they cost is certain.
 const SURE_RUNS: u64 = 256;
@@ -19,6 +19,8 @@ const SURE_RUNS: u64 = 256;
 /// What is remembered of a device.
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
+    /// What was known of it at the start.
+    kept: Option<RememberedPrices>,
     learned: Option<Learned>,
     pub(super) waiting: Waiting,
     pub(super) trickle: Trickle,
@@ -53,10 +55,31 @@ fn facts(view: &View) -> Facts {
 }
 
 impl DeviceMemory {
+    /// Of a device whose prices were kept.
+    pub(super) fn of_known(kept: RememberedPrices) -> Self {
+        Self { kept: Some(kept), ..Self::default() }
+    }
+
     fn learned(&mut self, view: &View) -> &mut Learned {
         let depth = view.request_depth;
-        self.learned
-            .get_or_insert_with(|| Learned { estimator: Estimator::new(depth), parallelism: Parallelism::new(depth) })
+        self.learned.get_or_insert_with(|| {
+            let estimator = match &self.kept {
+                Some(kept) => Estimator::restored(depth, kept),
+                None => Estimator::new(depth),
+            };
+            Learned { estimator, parallelism: Parallelism::new(depth) }
+        })
+    }
+
+    /// What is known of it, to be shown.
+    pub(super) fn known(&mut self, view: &View) -> (Snapshot, Parallelism) {
+        let Learned { estimator, parallelism } = self.learned(view);
+        (estimator.snapshot(view.now.0), *parallelism)
+    }
+
+    /// What is to be kept of it.
+    pub(super) fn remembered(&mut self, view: &View) -> Option<RememberedPrices> {
+        self.learned(view).estimator.remembered()
     }
 
     /// The prices to count writes by.

@@ -8,23 +8,28 @@
 mod account;
 mod beside;
 mod device;
+mod explain;
+mod hang;
 mod idle;
 mod trickle;
 mod waiting;
 
 use engine::Nanos;
 use engine::policy::{
-    Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next,
-    Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Rewrites, Room, Then, View, WokenBy,
+    Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Figure, Flight, LimitPages, Memory, Needs,
+    Next, Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Remembered, Rewrites, Room, Silence, Then, View,
+    WokenBy,
 };
 
 use self::account::Pausing;
 pub use self::account::PayerMemory;
 pub use self::device::DeviceMemory;
+pub use self::explain::FIGURES;
 use crate::payer::PAUSE_NS_MAX;
 use crate::wide::mul_div;
 use crate::{
-    Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, Verdict, guarded_backlog_ns, request_bytes, snapshot_debt_ns,
+    Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, RememberedPrices, Verdict, guarded_backlog_ns, request_bytes,
+    snapshot_debt_ns,
 };
 
 /// Bytes of a page.
@@ -64,6 +69,8 @@ struct Rates {
 struct Standing {
     rates: Rates,
     band: Band,
+    /// D.
+    owed_ns: Cost,
     /// D, the memory guard counted in.
     backlog_ns: Cost,
     /// N.
@@ -102,11 +109,11 @@ impl Standing {
         let Rates { knobs, prices, .. } = &rates;
         let band = Band::stretched(knobs.budget_ns, device.learned_run_ns(view), device.waiting.on_average());
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
-        let by_time = prices.cost_ns(counts.runs, bytes);
+        let owed_ns = prices.cost_ns(counts.runs, bytes);
         // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
         let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
-        let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
-        Self { rates, band, backlog_ns, payers: device.waiting.sharing() }
+        let backlog_ns = guarded_backlog_ns(band, owed_ns, bytes, bytes, bytes_max);
+        Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing() }
     }
 
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
@@ -197,8 +204,9 @@ impl DevicePolicy for Budget {
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer, device, pace, .. } = memory;
         let standing = Standing::of(view, device);
-        let Standing { band, backlog_ns, payers, .. } = standing;
-        payer.settle(view.now.0, &standing, device.generation(view));
+        let Standing { band, backlog_ns, .. } = standing;
+        let payers = device.waiting.sharing_with(view.now.0, &view.payer);
+        payer.settle(view.now.0, &standing, payers, device.generation(view));
         payer.payer.charge(standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES));
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
@@ -267,5 +275,21 @@ impl DevicePolicy for Budget {
             background: standing.background_ns(view, device.is_cold(view)) / page_ns,
             bandwidth: Some(1000 * MILLISECOND / page_ns),
         }
+    }
+
+    fn silence(&self, view: &View, device: &mut DeviceMemory) -> Silence {
+        hang::silence(view, device)
+    }
+
+    fn explain(&self, view: &View, device: &mut DeviceMemory) -> Vec<Figure> {
+        explain::figures(view, device)
+    }
+
+    fn remember(&self, view: &View, device: &mut DeviceMemory) -> Remembered {
+        device.remembered(view).map(|prices| prices.named()).unwrap_or_default()
+    }
+
+    fn recall(&self, remembered: &Remembered) -> DeviceMemory {
+        RememberedPrices::from_named(remembered).map(DeviceMemory::of_known).unwrap_or_default()
     }
 }

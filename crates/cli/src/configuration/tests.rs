@@ -19,6 +19,7 @@ fn flags() -> Serve {
         io: None,
         policy: None,
         prefault: None,
+        state: None,
         subtree_check: false,
         any_peer: false,
         json: false,
@@ -75,7 +76,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, policy, prefault, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, policy, prefault, state, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");

@@ -124,6 +124,8 @@ pub(crate) struct Report {
     pub(crate) uptime_ns: u64,
     /// The cache's gauges.
     pub(crate) cache: CacheGauges,
+    /// How writers are throttled.
+    pub(crate) policy: String,
     /// The devices.
     pub(crate) devices: Vec<DeviceGauges>,
     /// The protocol.
@@ -201,6 +203,12 @@ pub(crate) struct DeviceGauges {
     pub(crate) last_error: Option<String>,
     /// Knobs that have a value of their own for this device, by name.
     pub(crate) knobs: BTreeMap<String, u64>,
+    /// It counts as hung: for so long it has completed nothing.
+    pub(crate) stalled_ns: Option<u64>,
+    /// Its writers and syncs are refused until it completes something.
+    pub(crate) refuses: bool,
+    /// What the policy has to say, by its own names.
+    pub(crate) in_force: BTreeMap<String, Option<FigureGauge>>,
     /// Writers' pauses by cause, as far as there were any.
     pub(crate) pauses: Vec<PauseGauges>,
     /// How long waits took since the start.
@@ -211,6 +219,16 @@ pub(crate) struct DeviceGauges {
     pub(crate) waiting_more: u64,
     /// What each client waited for since the start.
     pub(crate) clients: Vec<ClientGauges>,
+}
+
+/// A figure of a policy's; none where that is not known.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum FigureGauge {
+    /// So much, of the unit in its name.
+    Number(u64),
+    /// In a word.
+    Word(String),
 }
 
 /// Writers' pauses for one cause.
@@ -322,6 +340,8 @@ pub(crate) enum Happened {
     DeviceAdded,
     DeviceOver { over: bool },
     DeviceFailing { error: Option<String> },
+    DeviceHangs { ns: u64, refuses: bool },
+    DeviceGoesOn { ns: u64 },
 }
 
 /// The NFS front end.

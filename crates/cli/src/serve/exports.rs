@@ -1,6 +1,6 @@
 //! The directories that are served.
 //!
-//! Owns: opening them, wording what is wrong with them, where the key of handles is kept.
+//! Owns: opening them, wording what is wrong with them.
 //! Does not own: the checks (the world makes them while it opens), the tree.
 //! Invariants: every error names the directory as the user gave it and says what to do.
 
@@ -9,12 +9,10 @@ mod tests;
 
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use platform_linux::{HostError, HostOptions, HostTree, WorkerPool};
-use rustix::process::geteuid;
 use volume::Directory;
 
 use crate::failure::{Failure, Outcome};
@@ -77,17 +75,4 @@ fn worded(error: HostError) -> Failure {
         }
         _ => Failure::failed(output::shown(error)),
     }
-}
-
-/// Where the key of handles is kept over restarts: this user's place for state. Makes the directory.
-pub(crate) fn key_path() -> Option<PathBuf> {
-    let variable = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let directory = match variable("XDG_STATE_HOME") {
-        Some(state) => state.join("afflux"),
-        None if geteuid().is_root() => Path::new("/var/lib/afflux").to_path_buf(),
-        None => variable("HOME")?.join(".local/state/afflux"),
-    };
-    // What cannot be made is said by whoever finds no place for the key.
-    let _ = fs::DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    Some(directory.join("handle-key"))
 }

@@ -38,35 +38,46 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// Longest silence of a trace: a listener that has gone is noticed by that.
 const EVENTS_EVERY: Duration = Duration::from_secs(1);
 
-/// What the volume's devices are, for people. Filled as the volume meets them.
+/// What the volume's devices are, for people and to be known again. Filled as the volume meets them.
 #[derive(Default)]
-pub(crate) struct Devices(Mutex<Vec<(String, String, Arc<HostDevice>)>>);
+pub(crate) struct Devices(Mutex<Vec<Met>>);
+
+/// One of them.
+struct Met {
+    name: String,
+    described: String,
+    identity: Option<String>,
+}
 
 impl Devices {
-    /// Adds a device under its name, with what it is attached by.
-    pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: Arc<HostDevice>) {
+    /// Adds a device under its name, with what it is attached by and known by.
+    pub(crate) fn add(&self, name: String, attached_by: Option<&str>, device: &HostDevice, identity: Option<String>) {
         let described = device.describe();
         let described = attached_by.map_or(described.clone(), |by| format!("{by}, {described}"));
-        self.lock().push((name, described, device));
+        self.lock().push(Met { name, described, identity });
     }
 
     /// The names in use.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.lock().iter().map(|(name, ..)| name.clone()).collect()
+        self.lock().iter().map(|met| met.name.clone()).collect()
     }
 
     /// Name and description of each.
     pub(crate) fn described(&self) -> Vec<(String, String)> {
-        self.lock().iter().map(|(name, described, _)| (name.clone(), described.clone())).collect()
+        self.lock().iter().map(|met| (met.name.clone(), met.described.clone())).collect()
+    }
+
+    /// What the device of that name is known by.
+    pub(crate) fn identity(&self, name: &str) -> Option<String> {
+        self.lock().iter().find(|met| met.name == name).and_then(|met| met.identity.clone())
     }
 
     fn description(&self, name: &str) -> String {
         let devices = self.lock();
-        let found = devices.iter().find(|(other, ..)| other == name);
-        found.map(|(_, described, _)| described.clone()).unwrap_or_default()
+        devices.iter().find(|met| met.name == name).map(|met| met.described.clone()).unwrap_or_default()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(String, String, Arc<HostDevice>)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Met>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -112,6 +123,7 @@ impl Running {
                 resident_base_bytes: resident.base_bytes,
                 files: status.files,
             },
+            policy: status.policy.to_owned(),
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
             nfs: NfsGauges {
                 connections: counts.connections as u64,
@@ -148,6 +160,9 @@ impl Running {
             files_failed: status.files_failed,
             last_error: status.last_error.map(|error| error.to_string()),
             knobs: self.own_knobs(status.id),
+            stalled_ns: status.stalled_ns,
+            refuses: status.refuses,
+            in_force: status.figures.iter().map(told::figure).collect(),
             pauses: status.pauses.iter().map(told::pause).collect(),
             waits: told::times(&waits),
             waiting: waits.waiting.iter().map(told::waiter).collect(),

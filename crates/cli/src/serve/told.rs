@@ -4,12 +4,14 @@
 //! Does not own: the figures (the engine), the messages (`control`).
 //! Invariants: nothing here waits for a device.
 
-use engine::policy::PauseStatus;
+use engine::policy::{Figure, FigureValue, PauseStatus};
 use engine::trace::{Event, Traced};
 use engine::{Backing, Client, ClientWaits, DeviceWaits, Operation, WaitTimes, Waiter};
 use platform_linux::HostFile;
 
-use crate::control::messages::{ClientGauges, Happened, PauseGauges, TimeGauges, TraceEvent, WaitGauges, WaiterGauges};
+use crate::control::messages::{
+    ClientGauges, FigureGauge, Happened, PauseGauges, TimeGauges, TraceEvent, WaitGauges, WaiterGauges,
+};
 
 /// The path of a file on the host, as far as it has one.
 pub(super) fn name(file: &Backing) -> String {
@@ -19,6 +21,15 @@ pub(super) fn name(file: &Backing) -> String {
 
 fn address(client: &Client) -> String {
     client.name().to_owned()
+}
+
+pub(super) fn figure(of: &Figure) -> (String, Option<FigureGauge>) {
+    let value = match of.value {
+        FigureValue::Number(number) => Some(FigureGauge::Number(number)),
+        FigureValue::Word(word) => Some(FigureGauge::Word(word.to_owned())),
+        FigureValue::Unknown => None,
+    };
+    (of.info.name.to_owned(), value)
 }
 
 pub(super) fn pause(of: &PauseStatus) -> PauseGauges {
@@ -88,6 +99,8 @@ fn happened(event: &Event) -> Happened {
         Event::KnobChanged { knob, value } => Happened::KnobChanged { knob: knob.to_owned(), value },
         Event::DeviceAdded => Happened::DeviceAdded,
         Event::DeviceOver { over } => Happened::DeviceOver { over },
+        Event::DeviceHangs { ns, refuses } => Happened::DeviceHangs { ns, refuses },
+        Event::DeviceGoesOn { ns } => Happened::DeviceGoesOn { ns },
         Event::DeviceFailing { error } => Happened::DeviceFailing { error: error.map(|error| error.to_string()) },
     }
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use super::lines;
 use crate::control::messages::{
-    CacheGauges, ClientGauges, DeviceGauges, NfsGauges, PauseGauges, Report, TimeGauges, WaitGauges, WaiterGauges,
+    CacheGauges, ClientGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, TimeGauges, WaitGauges,
+    WaiterGauges,
 };
 
 fn report(uptime_ns: u64) -> Report {
@@ -21,6 +22,7 @@ fn report(uptime_ns: u64) -> Report {
             resident_base_bytes: 10 << 20,
             files: 1204,
         },
+        policy: "afflux".into(),
         devices: vec![DeviceGauges {
             name: "sda1".into(),
             described: "USB".into(),
@@ -38,6 +40,9 @@ fn report(uptime_ns: u64) -> Report {
             files_failed: 0,
             last_error: None,
             knobs: BTreeMap::new(),
+            stalled_ns: None,
+            refuses: false,
+            in_force: BTreeMap::new(),
             pauses: Vec::new(),
             waits: WaitGauges::default(),
             waiting: Vec::new(),
@@ -172,4 +177,83 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
         ]
     );
     assert_eq!(text.lines().count(), 9);
+}
+
+/// What the flush budget says of a device, with other values for some of it.
+fn in_force(others: &[(&str, FigureGauge)]) -> BTreeMap<String, Option<FigureGauge>> {
+    let values = [
+        ("budget_ns", 1_000_000_000),
+        ("budget_in_force_ns", 1_000_000_000),
+        ("unpaused_ns", 250_000_000),
+        ("owed_ns", 610_000_000),
+        ("counted_ns", 610_000_000),
+        ("payers_on_average", 1),
+        ("run_ns", 31_000),
+        ("mib_ns", 1_048_576),
+        ("write_run_ns", 31_000),
+        ("write_mib_ns", 1_048_576),
+        ("write_age_ns", 40_000_000),
+        ("read_run_ns", 10_000_000),
+        ("read_mib_ns", 41_943_040),
+        ("in_flight_max_ns", 100_000_000),
+        ("parallel_requests", 4),
+    ];
+    let words = [("budget_because", "asked for"), ("knowledge", "known")];
+    let numbers = values.map(|(name, value)| (name.to_owned(), Some(FigureGauge::Number(value))));
+    let words = words.map(|(name, word)| (name.to_owned(), Some(FigureGauge::Word(word.into()))));
+    let unknown = ["read_age_ns", "unloaded_latency_ns"].map(|name| (name.to_owned(), None));
+    let others = others.iter().map(|(name, value)| ((*name).to_owned(), Some(value.clone())));
+    numbers.into_iter().chain(words).chain(unknown).chain(others).collect()
+}
+
+#[test]
+fn the_budget_in_force_and_why_stand_below_their_device() {
+    let mut now = report(1);
+    let mut said = |others: &[(&str, FigureGauge)]| {
+        now.devices[0].in_force = in_force(others);
+        lines(&now, &now).lines().skip(1).map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+    };
+    let rows = said(&[]);
+    assert_eq!(
+        rows[..3],
+        [
+            "owes 610 ms of 1.00 s (as asked for); writers pause above 250 ms",
+            "learned: writes 31.0 µs a run and 1.00 GB/s (40.0 ms ago), reads 10.0 ms a run and 25.0 MB/s (not measured yet)",
+            "on the way: 4 writes at once, or as many as take 100 ms",
+        ]
+    );
+    let (number, word) = (FigureGauge::Number, |word: &str| FigureGauge::Word(word.into()));
+    let rows = said(&[
+        ("budget_because", word("many writers")),
+        ("budget_in_force_ns", number(4_800_000_000)),
+        ("payers_on_average", number(100)),
+        ("knowledge", word("cold")),
+        ("unloaded_latency_ns", number(8_000_000)),
+    ]);
+    assert!(
+        rows[0].starts_with("owes 610 ms of 4.80 s (1.00 s were asked for; 100 writers and their runs need more);")
+    );
+    assert!(rows[1].ends_with("; too little is known, so that a run counts 31.0 µs and a MiB 1.05 ms"), "{rows:?}");
+    assert!(rows[2].ends_with("take 100 ms; one alone takes 8.00 ms"), "{rows:?}");
+    let rows = said(&[("budget_because", word("memory guard")), ("counted_ns", number(900_000_000))]);
+    assert!(rows[0].contains("(counted as 900 ms: memory for dirty data gets short)"), "{rows:?}");
+}
+
+#[test]
+fn figures_of_another_policy_are_shown_by_their_names() {
+    let mut now = report(1);
+    now.devices[0].in_force =
+        BTreeMap::from([("background_because".to_owned(), Some(FigureGauge::Word("time".into())))]);
+    assert!(lines(&now, &now).contains("\n         background_because time\n"));
+}
+
+#[test]
+fn a_device_that_hangs_is_told_with_its_age() {
+    let mut now = report(1);
+    now.devices[0].stalled_ns = Some(12_300_000_000);
+    let text = lines(&now, &now);
+    assert!(text.contains("   HANGS: has completed nothing for 12.3 s\n"), "{text}");
+    now.devices[0].refuses = true;
+    let text = lines(&now, &now);
+    assert!(text.contains("for 12.3 s, writers and syncs are refused\n"), "{text}");
 }

@@ -74,6 +74,8 @@ fn every_event_is_documented_with_what_it_has() {
         Happened::KnobChanged { knob: words(), value: 0 },
         Happened::DeviceAdded,
         Happened::DeviceOver { over: true },
+        Happened::DeviceHangs { ns: 1, refuses: true },
+        Happened::DeviceGoesOn { ns: 1 },
         Happened::DeviceFailing { error: none },
     ];
     let document = include_str!("../../../../docs/counters.md");

@@ -23,7 +23,11 @@ pub(crate) struct Client {
 impl Client {
     /// Mounts the first export.
     pub(crate) fn mount(server: &Server) -> Self {
-        let export = server.ready["serving"][0]["export"].as_str().unwrap();
+        Self::mount_export(server, server.ready["serving"][0]["export"].as_str().unwrap())
+    }
+
+    /// Mounts the export of that name.
+    pub(crate) fn mount_export(server: &Server, export: &str) -> Self {
         let mut inner = nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
         inner.set_timeout(Some(PATIENCE)).unwrap();
         let root = inner.mount(export).unwrap().to_vec();

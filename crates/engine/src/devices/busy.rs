@@ -28,6 +28,8 @@ pub(super) struct Clocks {
     any_ns: u64,
     /// Since the last end of a transfer or a call: time with both in flight.
     beside_calls_ns: u64,
+    /// When a request ended last, or began where none was in flight.
+    progress: Nanos,
     /// When those in flight were submitted, the oldest first, but for those that were told late.
     submitted: VecDeque<Nanos>,
 }
@@ -53,6 +55,9 @@ impl Clocks {
 
     pub(super) fn begins(&mut self, kind: Kind, now: Nanos) {
         self.pass(now);
+        if self.in_flight() == 0 {
+            self.progress = now;
+        }
         *self.count(kind) += 1;
         if kind != Kind::Other {
             self.submitted.push_back(now);
@@ -65,6 +70,7 @@ impl Clocks {
         let count = self.count(kind);
         assert!(*count > 0, "a request ends that never began");
         *count -= 1;
+        self.progress = self.progress.max(now);
         // What passed beside a call up to its end may be what it held transfers up for. If a transfer ends first,
         // the call was what waited.
         let beside_ns = std::mem::take(&mut self.beside_calls_ns);
@@ -86,6 +92,11 @@ impl Clocks {
     /// Requests of any kind in flight.
     pub(super) fn in_flight(&self) -> u32 {
         self.reads + self.writes + self.calls
+    }
+
+    /// Since when nothing has ended; nothing while there is nothing to end.
+    pub(super) fn silent_since(&self) -> Option<Nanos> {
+        (self.in_flight() > 0).then_some(self.progress)
     }
 
     pub(super) fn reads_in_flight(&self) -> u32 {

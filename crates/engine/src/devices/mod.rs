@@ -14,9 +14,11 @@ pub(crate) mod file;
 pub(crate) mod in_flight;
 mod lists;
 pub(crate) mod pass;
+pub(crate) mod purses;
 pub(crate) mod quiet;
 mod ready;
 mod rings;
+pub(crate) mod silence;
 pub(crate) mod state;
 mod table;
 mod totals;
@@ -30,7 +32,8 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    AnyPolicy, Completed, DeviceCounts, GlobalCounts, InForce, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View,
+    AnyPolicy, Completed, DeviceCounts, GlobalCounts, InForce, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
+    View,
 };
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
@@ -113,10 +116,10 @@ impl Devices {
         self.list().get(id.0 as usize).cloned()
     }
 
-    pub(crate) fn add(&self, name: &str, device: Arc<dyn Device>) -> Arc<DeviceState> {
+    pub(crate) fn add(&self, name: &str, device: Arc<dyn Device>, remembered: &Remembered) -> Arc<DeviceState> {
         let mut list = self.list();
         let id = DeviceId(list.len() as u32);
-        let memory = self.policy.new_device();
+        let memory = self.policy.new_device(remembered);
         let settings = DeviceSettings::new(&self.settings);
         let added = Arc::new(DeviceState::new(id, name, device, Arc::clone(&self.totals), memory, settings));
         list.push(Arc::clone(&added));

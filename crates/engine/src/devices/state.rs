@@ -14,14 +14,16 @@ use super::congestion::Congestion;
 use super::file::{FileInner, FileState};
 use super::in_flight::InFlight;
 use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
+use super::purses::Purses;
 use super::ready::{Behind, Entry, Size};
+use super::silence::Silent;
 use super::usage::{Kind, Place, Usage};
 use super::waits::Waits;
 use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
-use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, KnobValues, LimitPages, PauseStatus};
+use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, Figure, KnobValues, LimitPages, PauseStatus};
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
 use crate::units::{PAGE_BYTES, Pages};
@@ -65,6 +67,10 @@ pub(crate) struct DeviceState {
     pub(crate) pauses: PauseTally,
     /// Who waits, and how long such waits take.
     pub(crate) waits: Waits,
+    /// What clients owe for new files.
+    pub(crate) purses: Purses,
+    /// Whether it hangs.
+    pub(crate) silence: Silent,
     /// Those who wait for a write to end, to have its request.
     pub(crate) write_ended: WaitQueue,
     memory_short: AtomicBool,
@@ -136,6 +142,8 @@ impl DeviceState {
             exceeded: AtomicBool::new(false),
             pauses: PauseTally::default(),
             waits: Waits::default(),
+            purses: Purses::default(),
+            silence: Silent::new(),
             write_ended: WaitQueue::new(),
             memory_short: AtomicBool::new(false),
             drains: AtomicU32::new(0),
@@ -539,16 +547,50 @@ impl DeviceState {
 
     pub(crate) fn request_begins(&self, kind: Kind, bytes: u64, now: Nanos) {
         lock(&self.usage).begins(kind, bytes, now);
+        self.silence.begins();
     }
 
     /// A call that moves no bytes has ended.
     pub(crate) fn request_ends(&self, kind: Kind, bytes: u64, moved: bool, now: Nanos) {
-        lock(&self.usage).ends(kind, bytes, moved, (now, now));
+        self.transfer_ends(kind, bytes, moved, (now, now));
     }
 
     /// A transfer that was submitted at an instant has ended at another.
     pub(crate) fn transfer_ends(&self, kind: Kind, bytes: u64, moved: bool, from_to: (Nanos, Nanos)) {
         lock(&self.usage).ends(kind, bytes, moved, from_to);
+        self.silence.ends();
+    }
+
+    /// Since when it has completed nothing, if it has anything to complete.
+    pub(crate) fn silent_since(&self) -> Option<Nanos> {
+        lock(&self.usage).clocks.silent_since()
+    }
+
+    /// It is not looked at until something is in flight, unless something is.
+    pub(crate) fn unwatch(&self) -> bool {
+        self.silence.set_watched(false);
+        let idle = self.silent_since().is_none();
+        if !idle {
+            self.silence.set_watched(true);
+        }
+        idle
+    }
+
+    /// It hangs since then, and refuses its writers or does not; false if it has gone on.
+    pub(crate) fn hangs(&self, since: Nanos, refuses: bool) -> bool {
+        let hangs = {
+            // What ends meanwhile takes it back after this.
+            let usage = lock(&self.usage);
+            let hangs = usage.clocks.silent_since() == Some(since);
+            if hangs {
+                self.silence.set(true, refuses);
+            }
+            hangs
+        };
+        if hangs && refuses {
+            self.silence.tell();
+        }
+        hangs
     }
 
     /// A read up to a place is about to be submitted; whether the device read what comes before `first` last.
@@ -609,8 +651,8 @@ impl DeviceState {
         }
     }
 
-    /// How it is doing; `limits` are the policy's.
-    pub(crate) fn status(&self, limits: LimitPages, now: Nanos) -> DeviceStatus {
+    /// How it is doing; `limits` and `figures` are the policy's.
+    pub(crate) fn status(&self, limits: LimitPages, figures: Vec<Figure>, now: Nanos) -> DeviceStatus {
         let (dirty_pages, files_dirty) = (self.admission.pages(), self.unclean_count() as u32);
         let mut usage = lock(&self.usage);
         DeviceStatus {
@@ -633,6 +675,9 @@ impl DeviceState {
                 .map(|pages| Pages(pages).bytes())
                 .or(usage.bandwidth.bytes_per_second()),
             pauses: self.pauses.status(),
+            figures,
+            stalled_ns: usage.clocks.silent_since().filter(|_| self.silence.is_stalled()).map(|since| now.since(since)),
+            refuses: self.silence.refuses(),
         }
     }
 }
@@ -704,4 +749,10 @@ pub struct DeviceStatus {
     pub write_bandwidth_bytes_per_s: Option<u64>,
     /// Writers' pauses by cause, as far as there were any.
     pub pauses: Vec<PauseStatus>,
+    /// What the policy in force has to say of it.
+    pub figures: Vec<Figure>,
+    /// It counts as hung: for so long it has completed nothing.
+    pub stalled_ns: Option<u64>,
+    /// Its writers and syncs are refused until it completes something.
+    pub refuses: bool,
 }

@@ -1,11 +1,12 @@
 //! Who waits for a device, for what and since when, and how long such waits take.
 //!
-//! Owns: those who wait now, what each client waited for in all, the histograms.
+//! Owns: those who wait now, of how many clients they are, what each client waited for in all, the histograms.
 //! Does not own: the waiting (`throttle`, `writeback::sync`), the tally by cause (`policy::pauses`).
 //! Invariants: who begins to wait ends it once. Its lock is a leaf, taken at the two ends of a wait and never on a
 //! hit. Of clients that wait no more only the [`CLIENTS_MAX`] who did last are remembered.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::file::FileInner;
@@ -102,6 +103,19 @@ pub(crate) struct Waits {
     pause: Durations,
     sync: Durations,
     present: Mutex<Present>,
+    /// Clients with a name of whom a payer waits.
+    clients_waiting: AtomicUsize,
+}
+
+/// A payer, as far as it is told from others: where its account is.
+pub(crate) type PayerId = usize;
+
+/// Whose wait it is.
+pub(crate) struct Whose<'a> {
+    pub(crate) file: Weak<FileInner>,
+    pub(crate) client: Option<&'a Client>,
+    /// Nobody pays for a sync.
+    pub(crate) payer: Option<PayerId>,
 }
 
 #[derive(Default)]
@@ -109,11 +123,14 @@ struct Present {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
     clients: BTreeMap<Client, Sums>,
+    /// Of each client, payers that wait, and how many calls of each do.
+    payers: BTreeMap<Option<Client>, BTreeMap<PayerId, u64>>,
 }
 
 struct Waiting {
     file: Weak<FileInner>,
     client: Option<Client>,
+    payer: Option<PayerId>,
     waits_for: WaitsFor,
     since: Nanos,
 }
@@ -130,27 +147,43 @@ struct Sums {
 
 impl Waits {
     /// Somebody begins to wait; returns the number of the wait.
-    pub(crate) fn begins(
-        &self,
-        file: Weak<FileInner>,
-        client: Option<&Client>,
-        waits_for: WaitsFor,
-        since: Nanos,
-    ) -> u64 {
+    pub(crate) fn begins(&self, whose: Whose<'_>, waits_for: WaitsFor, since: Nanos) -> u64 {
+        let Whose { file, client, payer } = whose;
         let mut present = lock(&self.present);
         let number = present.next;
         present.next += 1;
         if let Some(client) = client {
             present.sums_of(client).waiting += 1;
         }
-        present.waiting.insert(number, Waiting { file, client: client.cloned(), waits_for, since });
+        if let Some(payer) = payer {
+            *present.payers.entry(client.cloned()).or_default().entry(payer).or_default() += 1;
+            self.clients_waiting.store(present.named(), Ordering::Relaxed);
+        }
+        present.waiting.insert(number, Waiting { file, client: client.cloned(), payer, waits_for, since });
         number
+    }
+
+    /// Clients of whom a payer waits, and payers of this client that do, this one counted in.
+    pub(crate) fn sharing(&self, client: Option<&Client>, payer: PayerId) -> (u64, u64) {
+        if client.is_none() && self.clients_waiting.load(Ordering::Relaxed) == 0 {
+            // All are one client's: how many they are the tally says.
+            return (1, 0);
+        }
+        let present = lock(&self.present);
+        let own = present.payers.get(&client.cloned());
+        let others_of_client = own.map_or(0, |payers| payers.len() - usize::from(payers.contains_key(&payer)));
+        let clients = present.payers.len() + usize::from(own.is_none());
+        (clients as u64, others_of_client as u64 + 1)
     }
 
     /// The wait of that number has ended now, after so long.
     pub(crate) fn ends(&self, number: u64, now: Nanos, ns: u64) {
         let mut present = lock(&self.present);
-        let Some(Waiting { client, waits_for, .. }) = present.waiting.remove(&number) else { return };
+        let Some(Waiting { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
+        if let Some(payer) = payer {
+            present.pays_no_more(&client, payer);
+            self.clients_waiting.store(present.named(), Ordering::Relaxed);
+        }
         match waits_for {
             WaitsFor::Pause(_) => self.pause.note(ns),
             WaitsFor::Sync => self.sync.note(ns),
@@ -160,14 +193,19 @@ impl Waits {
         }
     }
 
-    pub(crate) fn told(&self, now: Nanos) -> DeviceWaits {
+    /// `hung`: the device has completed nothing for too long, so that this is what all writers wait for.
+    pub(crate) fn told(&self, now: Nanos, hung: bool) -> DeviceWaits {
         let present = lock(&self.present);
         let payers = present.payers();
         // Kept from being dropped under the lock: each may be the last reference to its file.
         let files = payers.iter().take(WAITERS_TOLD_MAX).map(|(payer, _)| payer.file.upgrade()).collect::<Vec<_>>();
         let waiter = |((payer, calls), file): (&(&Waiting, u64), &Option<Arc<FileInner>>)| {
             let (file, client) = (file.as_ref()?.backing.clone(), payer.client.clone());
-            Some(Waiter { file, client, waits_for: payer.waits_for, calls: *calls, ns: now.since(payer.since) })
+            let waits_for = match payer.waits_for {
+                WaitsFor::Pause(_) if hung => WaitsFor::Pause(PauseCause::Hung),
+                waits_for => waits_for,
+            };
+            Some(Waiter { file, client, waits_for, calls: *calls, ns: now.since(payer.since) })
         };
         let waiting = payers.iter().zip(&files).filter_map(waiter).collect();
         let waiting_more = payers.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
@@ -188,6 +226,25 @@ impl Waits {
 }
 
 impl Present {
+    /// Clients with a name of whom a payer waits.
+    fn named(&self) -> usize {
+        self.payers.len() - usize::from(self.payers.contains_key(&None))
+    }
+
+    /// A call of the payer waits no more.
+    fn pays_no_more(&mut self, client: &Option<Client>, payer: PayerId) {
+        let Some(payers) = self.payers.get_mut(client) else { return };
+        if let Some(calls) = payers.get_mut(&payer) {
+            *calls -= 1;
+            if *calls == 0 {
+                payers.remove(&payer);
+            }
+        }
+        if payers.is_empty() {
+            self.payers.remove(client);
+        }
+    }
+
     /// Each payer by the call of its that has waited longest, and how many of its calls wait for the same; longest
     /// first.
     fn payers(&self) -> Vec<(&Waiting, u64)> {

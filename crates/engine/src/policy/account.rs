@@ -1,11 +1,13 @@
 //! A payer's account: what it dirtied and was not yet asked about.
 //!
-//! Owns: the account of an open file, when a question about it is due.
+//! Owns: the account of an open file, or of a client for all its new ones; when a question about it is due; until when
+//! a file is new.
 //! Does not own: the pages of a CPU (`counters`), the question.
 //! Invariants: an account is opened when it is first asked for, so files that nobody writes have none; it is
 //! locked before the policy's memories.
 
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::erased::Kept;
 use super::seam::{Admission, Asked, EXCEEDED_PAGES, Pace};
@@ -13,9 +15,17 @@ use super::view::{PayerCounts, View};
 use super::{DeviceMemory, InForce};
 use crate::wait::lock;
 
+/// Pages that a file has dirtied when it ceases to be new: small files never do, and of the last piece of a larger one,
+/// which nobody is asked about any more, this is a part.
+const NEW_PAGES: u64 = 256;
+
 /// What is kept of a payer: an open file is one.
 #[derive(Default)]
-pub(crate) struct Payer(Mutex<Option<Account>>);
+pub(crate) struct Payer {
+    account: Mutex<Option<Account>>,
+    /// Pages that were dirtied while it was new.
+    new_pages: AtomicU64,
+}
 
 /// What a writer dirtied.
 #[derive(Clone, Copy, Default)]
@@ -69,7 +79,17 @@ impl Account {
 
 impl Payer {
     fn with<T>(&self, in_force: &InForce, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
-        look(lock(&self.0).get_or_insert_with(|| Account::new(in_force, machine)))
+        look(lock(&self.account).get_or_insert_with(|| Account::new(in_force, machine)))
+    }
+
+    /// Whether what it dirties is its client's business still, if it has one.
+    pub(crate) fn is_new(&self) -> bool {
+        self.new_pages.load(Ordering::Relaxed) < NEW_PAGES
+    }
+
+    /// It has dirtied so much, for which its client pays.
+    pub(crate) fn grows_older(&self, pages: u64) {
+        self.new_pages.fetch_add(pages, Ordering::Relaxed);
     }
 
     /// How many pages the payer may dirty before a question is due.

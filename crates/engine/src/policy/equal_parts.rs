@@ -7,6 +7,7 @@
 //! Owns: the part, the thresholds. Does not own: the queue (`dirty`), the measuring of bandwidth.
 //! Invariants: looks at its device, the knobs and the number of devices alone.
 
+use super::figures::{Figure, FigureInfo};
 use super::seam::{
     Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
 };
@@ -17,15 +18,30 @@ use crate::units::Pages;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EqualParts;
 
-/// Pages that are dirty and not in flight above which the flusher writes: the least of the thresholds.
-fn background_pages(view: &View) -> u64 {
+/// What it has to say of a device.
+pub const EQUAL_PARTS_FIGURES: [FigureInfo; 1] = [FigureInfo {
+    name: "background_because",
+    unit: "",
+    doc: "Which threshold for background writeback is the lowest: `ratio`, `bytes`, or `time`.",
+}];
+
+/// Pages that are dirty and not in flight above which the flusher writes: the least of the thresholds; and which that is.
+fn background(view: &View) -> (u64, &'static str) {
     let knobs = &view.knobs;
-    let pages = match knobs.device_background_bytes {
-        0 => view.part_pages * knobs.device_background_ratio / 100,
-        bytes => Pages::whole_in(bytes).0,
+    let (pages, why) = match knobs.device_background_bytes {
+        0 => (view.part_pages * knobs.device_background_ratio / 100, "ratio"),
+        bytes => (Pages::whole_in(bytes).0, "bytes"),
     };
     let in_time = || view.device().bandwidth.saturating_mul(knobs.background_centisecs) / 100;
-    if knobs.background_centisecs > 0 { pages.min(in_time()) } else { pages }
+    match knobs.background_centisecs {
+        0 => (pages, why),
+        _ if in_time() < pages => (in_time(), "time"),
+        _ => (pages, why),
+    }
+}
+
+fn background_pages(view: &View) -> u64 {
+    background(view).0
 }
 
 impl DevicePolicy for EqualParts {
@@ -74,5 +90,9 @@ impl DevicePolicy for EqualParts {
 
     fn limits(&self, view: &View, (): &mut (), (): &mut ()) -> LimitPages {
         LimitPages { dirty: view.part_pages, background: background_pages(view), bandwidth: None }
+    }
+
+    fn explain(&self, view: &View, (): &mut ()) -> Vec<Figure> {
+        EQUAL_PARTS_FIGURES.iter().map(|info| Figure { info, value: background(view).1.into() }).collect()
     }
 }

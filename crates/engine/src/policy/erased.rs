@@ -6,9 +6,10 @@
 
 use std::any::Any;
 
+use super::figures::{Figure, Remembered};
 use super::seam::{
     Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Quiet, Rewrites,
-    Room,
+    Room, Silence,
 };
 use super::view::View;
 use crate::sync::OwnLines;
@@ -28,8 +29,8 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn start(&self, memory_pages: u64, cpus: u64) -> Pace;
     /// Memory of a new payer.
     fn new_payer(&self) -> Box<dyn Any + Send>;
-    /// Memory of a new device.
-    fn new_device(&self) -> Box<dyn Any + Send>;
+    /// Memory of a new device, of which that was kept: [`DevicePolicy::recall`].
+    fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send>;
     /// Memory of all together.
     fn new_shared(&self) -> Box<dyn Any + Send>;
     /// [`DevicePolicy::room`].
@@ -59,6 +60,12 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
     /// [`DevicePolicy::limits`].
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages;
+    /// [`DevicePolicy::silence`].
+    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence;
+    /// [`DevicePolicy::explain`].
+    fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure>;
+    /// [`DevicePolicy::remember`].
+    fn remember(&self, view: &View, device: &mut dyn Any) -> Remembered;
 }
 
 fn kept<T: 'static>(memory: &mut dyn Any) -> &mut T {
@@ -91,8 +98,8 @@ impl<L: DevicePolicy> AnyPolicy for L {
         Box::new(OwnLines(L::Payer::default()))
     }
 
-    fn new_device(&self) -> Box<dyn Any + Send> {
-        Box::new(OwnLines(L::Device::default()))
+    fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send> {
+        Box::new(OwnLines(DevicePolicy::recall(self, remembered)))
     }
 
     fn new_shared(&self) -> Box<dyn Any + Send> {
@@ -145,5 +152,17 @@ impl<L: DevicePolicy> AnyPolicy for L {
 
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
         DevicePolicy::limits(self, view, own(device), kept(shared))
+    }
+
+    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence {
+        DevicePolicy::silence(self, view, own(device))
+    }
+
+    fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure> {
+        DevicePolicy::explain(self, view, own(device))
+    }
+
+    fn remember(&self, view: &View, device: &mut dyn Any) -> Remembered {
+        DevicePolicy::remember(self, view, own(device))
     }
 }

@@ -9,6 +9,7 @@
 mod account;
 mod equal_parts;
 mod erased;
+mod figures;
 pub(crate) mod pauses;
 mod seam;
 mod view;
@@ -21,13 +22,14 @@ use crate::rare::Looks;
 use crate::sync::OwnLines;
 use crate::wait::lock;
 pub(crate) use account::{Dirtied, MachineSize, Payer};
-pub use equal_parts::EqualParts;
+pub use equal_parts::{EQUAL_PARTS_FIGURES, EqualParts};
 pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;
+pub use figures::{Figure, FigureInfo, FigureValue, Remembered};
 pub use pauses::PauseStatus;
 pub use seam::{
     Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, Idle, LimitPages,
-    Memory, Needs, Next, Pace, Pause, PauseCause, Prices, Quiet, Rewrites, Room, Then, WokenBy,
+    Memory, Needs, Next, Pace, Pause, PauseCause, Prices, Quiet, Rewrites, Room, Silence, Then, WokenBy,
 };
 pub use view::{
     BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
@@ -64,8 +66,8 @@ impl InForce {
         self.policy.pause_ns_max()
     }
 
-    pub(crate) fn new_device(&self) -> DeviceMemory {
-        DeviceMemory(Mutex::new(self.policy.new_device()))
+    pub(crate) fn new_device(&self, remembered: &Remembered) -> DeviceMemory {
+        DeviceMemory(Mutex::new(self.policy.new_device(remembered)))
     }
 
     /// Asks something about a device.

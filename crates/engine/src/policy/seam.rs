@@ -2,7 +2,7 @@
 //!
 //! A policy is asked four things. *Admission*: what a payer does whose allowance is used up. *Room*: what may be
 //! charged to the device before its writers queue, and the prices at which it is charged. *Next*: what the flusher
-//! writes, or when it looks again. *Limits*: what is shown. It is told of every write request that ends, and of reads
+//! writes, or when it looks again. *Limits*, and what explains them: what is shown. It is told of every write request that ends, and of reads
 //! if it asks for that.
 //!
 //! Owns: the trait, questions, answers and their causes.
@@ -10,6 +10,7 @@
 //! Invariants: a policy is pure: same view, same memory, same answer. It sees no clock but the view's. There is one
 //! answer to whether a device is over its background threshold, for the flusher, for drivers and for who wakes them.
 
+use super::figures::{Figure, Remembered};
 use super::view::View;
 use crate::platform::Nanos;
 use crate::settings::{BackgroundShare, KnobTable};
@@ -34,11 +35,13 @@ pub enum PauseCause {
     MemoryGuard,
     /// What is dirty would take the device longer to write than it may.
     DeviceTime,
+    /// The device has completed nothing for too long.
+    Hung,
 }
 
 impl PauseCause {
     /// All causes, by number.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::DevicePart,
         Self::DeviceShare,
         Self::GlobalLimit,
@@ -47,6 +50,7 @@ impl PauseCause {
         Self::Congestion,
         Self::MemoryGuard,
         Self::DeviceTime,
+        Self::Hung,
     ];
 
     /// In words.
@@ -60,6 +64,7 @@ impl PauseCause {
             Self::Congestion => "congested queue",
             Self::MemoryGuard => "memory guard",
             Self::DeviceTime => "device time",
+            Self::Hung => "device that hangs",
         }
     }
 }
@@ -419,6 +424,20 @@ pub struct Memory<'a, L: DevicePolicy + ?Sized> {
     pub pace: &'a mut Pace,
 }
 
+/// How long a device may complete nothing while it has requests.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Silence {
+    /// Then it counts as hung: those who wait for it are told so.
+    pub stalled_ns: u64,
+    /// Then its writers and syncs are refused until it completes something.
+    pub refused_ns: u64,
+}
+
+impl Silence {
+    /// As long as it likes.
+    pub const UNNOTICED: Self = Self { stalled_ns: u64::MAX, refused_ns: u64::MAX };
+}
+
 /// A policy's limits, for those who ask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LimitPages {
@@ -496,4 +515,26 @@ pub trait DevicePolicy: Send + Sync + 'static {
 
     /// The limits in force.
     fn limits(&self, view: &View, device: &mut Self::Device, shared: &mut Self::Shared) -> LimitPages;
+
+    /// How long the device may complete nothing, with what is in flight now. A policy that says
+    /// [`Silence::UNNOTICED`] of a device that comes new is not asked again.
+    fn silence(&self, _: &View, _: &mut Self::Device) -> Silence {
+        Silence::UNNOTICED
+    }
+
+    /// What is in force for the device and why, in the policy's own figures, in the order of their importance.
+    fn explain(&self, _: &View, _: &mut Self::Device) -> Vec<Figure> {
+        Vec::new()
+    }
+
+    /// What is to be kept of the device until the next start: nothing while too little is known.
+    fn remember(&self, _: &View, _: &mut Self::Device) -> Remembered {
+        Remembered::new()
+    }
+
+    /// The memory of a new device, of which that was kept: by this policy, by another one or by nobody. What makes no
+    /// sense to it is passed over.
+    fn recall(&self, _: &Remembered) -> Self::Device {
+        Self::Device::default()
+    }
 }

@@ -131,6 +131,11 @@ pub struct PayerCounts {
     pub written: u64,
     /// Pages of the last [`WriteBack`](super::Admission::WriteBack) that were written.
     pub written_last: u64,
+    /// Clients of whom a payer waits, its own included, if it is asked about before it dirties more. Payers without a
+    /// client are one client's.
+    pub clients: u64,
+    /// Payers of its client that wait, itself included. Files that are new are one payer together.
+    pub client_payers: u64,
 }
 
 /// The knobs in force for the device.

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use super::pause::{NotedPause, Paying};
 use crate::base::Base;
+use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
@@ -62,17 +63,23 @@ impl<P: Platform> Throttle<P> {
 
     /// How many pages are charged and written at a time, at least 1: less when the limit is small, or the payer's
     /// allowance nearly used up, so that it is not overrun.
-    pub(crate) fn piece_pages(&self, file: &FileInner) -> u64 {
+    pub(crate) fn piece_pages(&self, payer: &Paying<'_>) -> u64 {
+        let (file, account) = (payer.file, payer.account());
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
         let pages = match policy.needs().asked {
             Asked::Never => part,
-            Asked::Before => part.min(file.payer.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES)),
+            Asked::Before => part.min(account.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES)),
             Asked::After => {
                 let exceeded = file.device.is_exceeded();
-                part.min(file.payer.allowance_pages(policy, self.machine_size(), exceeded))
+                part.min(account.allowance_pages(policy, self.machine_size(), exceeded))
             }
         };
         pages.clamp(1, PIECE_PAGES_MAX)
+    }
+
+    /// Who pays for what a call writes.
+    pub(crate) fn paying<'a>(&self, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Paying<'a> {
+        Paying::new(file, client, self.base.devices.policy.needs().asked == Asked::Before)
     }
 
     /// Charges pages that the writer is about to dirty.
@@ -83,7 +90,7 @@ impl<P: Platform> Throttle<P> {
         let file = payer.file;
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
-            let enters = self.enters_unasked(file, pages)
+            let enters = self.enters_unasked(payer, pages)
                 || match self.ask(payer, pages).await? {
                     Follows::Queues => false,
                     Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
@@ -96,9 +103,9 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// Charges pages of a payer that has not used up its allowance, if its device has room and nobody waits for it.
-    fn enters_unasked(&self, file: &FileInner, pages: u64) -> bool {
-        let (devices, machine) = (&self.base.devices, self.machine_size());
-        !file.payer.has_used_up(&devices.policy, machine)
+    fn enters_unasked(&self, payer: &Paying<'_>, pages: u64) -> bool {
+        let (file, devices, machine) = (payer.file, &self.base.devices, self.machine_size());
+        !payer.account().has_used_up(&devices.policy, machine)
             && (file.device.admission.try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
     }
 
@@ -110,7 +117,10 @@ impl<P: Platform> Throttle<P> {
     pub(crate) async fn balance(&self, payer: &Paying<'_>, dirtied: &Dirtied) -> Result<(), Error> {
         let (policy, file) = (&self.base.devices.policy, payer.file);
         match policy.needs().asked {
-            Asked::Before if dirtied.pages > 0 => file.payer.owes(policy, self.machine_size(), dirtied),
+            Asked::Before if dirtied.pages > 0 => {
+                payer.account().owes(policy, self.machine_size(), dirtied);
+                payer.dirtied(dirtied.pages);
+            }
             Asked::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
                 self.ask(payer, 0).await?;
             }
@@ -161,7 +171,8 @@ impl<P: Platform> Throttle<P> {
         let device = &file.device;
         let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };
         loop {
-            let (admission, pace) = self.ask_about(file, &so_far);
+            (so_far.clients, so_far.client_payers) = payer.sharing();
+            let (admission, pace) = self.ask_about(payer, &so_far);
             so_far.pass = so_far.pass.saturating_add(1);
             so_far.written_last = 0;
             if pace.start_background {
@@ -212,12 +223,12 @@ impl<P: Platform> Throttle<P> {
 
     /// Takes a snapshot and has the policy decide from it. Not inlined: a test counts its instructions.
     #[inline(never)]
-    fn ask_about(&self, file: &FileInner, so_far: &PayerCounts) -> (Admission, Pace) {
-        let (device, policy) = (&file.device, &self.base.devices.policy);
+    fn ask_about(&self, payer: &Paying<'_>, so_far: &PayerCounts) -> (Admission, Pace) {
+        let (device, policy) = (&payer.file.device, &self.base.devices.policy);
         let mut view = self.base.devices.view_of(device, self.base.moment());
         let exceeded = device.is_exceeded();
         let (admission, pace) =
-            file.payer.ask(policy, self.machine_size(), (&device.memory, exceeded), &mut view, so_far);
+            payer.account().ask(policy, self.machine_size(), (&device.memory, exceeded), &mut view, so_far);
         if let Admission::Pause(pause) = admission {
             let (name, max) = (policy.name(), policy.pause_ns_max());
             assert!(pause.ns <= max, "{name} asks for a pause of {} ns, and its longest is of {max}", pause.ns);

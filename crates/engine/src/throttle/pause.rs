@@ -11,15 +11,17 @@ use crate::base::Base;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
-use crate::devices::waits::WaitsFor;
+use crate::devices::waits::{PayerId, WaitsFor, Whose};
 use crate::platform::{Nanos, Platform};
-use crate::policy::PauseCause;
+use crate::policy::{PauseCause, Payer};
 use crate::trace::Event;
 
 /// The one who pays for what a write call dirties: an open file, for a client if one is known.
 pub(crate) struct Paying<'a> {
     pub(crate) file: &'a Arc<FileInner>,
     pub(crate) client: Option<&'a Client>,
+    /// That of its client, while the file is new.
+    purse: Option<Arc<Payer>>,
     /// When the call began to wait; the end of time if it never did.
     since_ns: AtomicU64,
     /// The sum of its pauses.
@@ -27,8 +29,32 @@ pub(crate) struct Paying<'a> {
 }
 
 impl<'a> Paying<'a> {
-    pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
-        Self { file, client, since_ns: AtomicU64::new(u64::MAX), waited_ns: AtomicU64::new(0) }
+    /// `by_client`: its client pays for what is written of a file that is new.
+    pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
+        let new = client.filter(|_| by_client && file.payer.is_new());
+        let purse = new.map(|client| file.device.purses.of(client));
+        Self { file, client, purse, since_ns: AtomicU64::new(u64::MAX), waited_ns: AtomicU64::new(0) }
+    }
+
+    /// What it dirties goes on this account.
+    pub(super) fn account(&self) -> &Payer {
+        self.purse.as_deref().unwrap_or(&self.file.payer)
+    }
+
+    /// It has dirtied so much.
+    pub(super) fn dirtied(&self, pages: u64) {
+        if self.purse.is_some() {
+            self.file.payer.grows_older(pages);
+        }
+    }
+
+    /// Of how many clients payers wait, and of its own how many do, itself counted in.
+    pub(super) fn sharing(&self) -> (u64, u64) {
+        self.file.device.waits.sharing(self.client, self.id())
+    }
+
+    fn id(&self) -> PayerId {
+        std::ptr::from_ref(self.account()).addr()
     }
 
     /// It waits now; returns since when, its earlier pauses included.
@@ -60,10 +86,12 @@ impl<'a, P: Platform> NotedPause<'a, P> {
     /// It is to last `asked_ns` at most.
     pub(super) fn begins(base: &'a Base<P>, payer: &'a Paying<'a>, cause: PauseCause, asked_ns: u64) -> Self {
         let (file, client, began) = (payer.file, payer.client, base.now());
+        let cause = if file.device.silence.is_stalled() { PauseCause::Hung } else { cause };
         base.local().count(Counter::ThrottlePauses, 1);
         file.device.pauses.begins(cause);
         let since = payer.waits(began);
-        let wait = file.device.waits.begins(Arc::downgrade(file), client, WaitsFor::Pause(cause), since);
+        let whose = Whose { file: Arc::downgrade(file), client, payer: Some(payer.id()) };
+        let wait = file.device.waits.begins(whose, WaitsFor::Pause(cause), since);
         base.trace_file(began, file, client, || Event::PauseBegins { wait, cause });
         Self { base, payer, cause, asked_ns, began, wait }
     }

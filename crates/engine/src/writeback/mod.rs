@@ -14,6 +14,7 @@ mod flusher;
 mod idle;
 mod requests;
 mod schedule;
+mod silence;
 mod sync;
 mod turn;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use crate::base::Base;
 use crate::devices::state::DeviceState;
 use crate::platform::Platform;
+use crate::policy::Silence;
 use driver::{Driver, FlushOf};
 pub use turn::Taken;
 
@@ -40,8 +42,11 @@ impl<P: Platform> Writeback<P> {
         writeback
     }
 
-    /// Starts the device's flusher.
+    /// Starts the device's flusher, and the look whether it hangs where the policy wants that.
     pub(crate) fn start(self: &Arc<Self>, device: Arc<DeviceState>) {
+        if self.base.ask(&device, |policy, view, own, _| policy.silence(view, own)) != Silence::UNNOTICED {
+            self.base.platform.spawn("watch", silence::watch(self.base.clone(), Arc::clone(&device)));
+        }
         self.base.platform.spawn("flusher", flusher::flush_device(Arc::clone(self), device));
     }
 

@@ -16,7 +16,7 @@ use crate::cache::nodes::Tag;
 use crate::client::Client;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState, SyncRound};
-use crate::devices::waits::WaitsFor;
+use crate::devices::waits::{WaitsFor, Whose};
 use crate::dirty::force_charge;
 use crate::error::{DeviceError, Error};
 use crate::page::{DIRTY, FAILED, Sectors, WRITEBACK};
@@ -248,7 +248,8 @@ impl<'a, P: Platform> NotedSync<'a, P> {
     fn begins(base: &'a Base<P>, file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
         base.local().count(Counter::SyncCalls, 1);
         let began = base.now();
-        let wait = file.device.waits.begins(Arc::downgrade(file), client, WaitsFor::Sync, began);
+        let whose = Whose { file: Arc::downgrade(file), client, payer: None };
+        let wait = file.device.waits.begins(whose, WaitsFor::Sync, began);
         base.trace_file(began, file, client, || Event::SyncBegins { wait });
         Self { base, file, client, began, wait }
     }

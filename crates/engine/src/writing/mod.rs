@@ -125,20 +125,20 @@ impl<P: Platform> Writing<P> {
         from: &[u8],
     ) -> Result<(), Error> {
         check_range(file, offset, from.len())?;
-        let payer = Paying::new(file, client);
+        let payer = self.throttle.paying(file, client);
         let mut done = 0;
         while done < from.len() {
             done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);
             if done < from.len() {
-                let piece = &from[done..from.len().min(done + self.piece_bytes(file))];
+                let piece = &from[done..from.len().min(done + self.piece_bytes(&payer))];
                 done += self.write_piece(&payer, offset + done as u64, piece).await?;
             }
         }
         Ok(())
     }
 
-    fn piece_bytes(&self, file: &FileInner) -> usize {
-        let pages = if self.base.cache.rare.strikes(Rare::SmallPiece) { 1 } else { self.throttle.piece_pages(file) };
+    fn piece_bytes(&self, payer: &Paying<'_>) -> usize {
+        let pages = if self.base.cache.rare.strikes(Rare::SmallPiece) { 1 } else { self.throttle.piece_pages(payer) };
         (pages * PAGE_BYTES) as usize
     }
 

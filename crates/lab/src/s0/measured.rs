@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
-use engine::policy::AnyPolicy;
+use engine::policy::{AnyPolicy, Remembered};
 use engine::settings::Settings;
 use engine::{Backing, Device, Driver, Engine, File, Flush, FlushDriver, Limits, Policies, Request};
 use frames::Frames;
@@ -148,7 +148,7 @@ fn snapshot_ns(flush: &dyn Flush, beside: &Beside) -> Quartiles {
 
 /// A snapshot, and the law's decision from it.
 fn decision_ns(flush: &dyn Flush, law: &dyn AnyPolicy, beside: &Beside) -> Quartiles {
-    let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(), law.new_shared());
+    let (mut task, mut device, mut shared) = (law.new_payer(), law.new_device(&Remembered::new()), law.new_shared());
     let mut pace = law.start(flush.view().memory_pages, 2);
     Quartiles::of(beside, || {
         let view = flush.view();

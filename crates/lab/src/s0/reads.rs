@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::policy::{
-    Admission, AnyPolicy, Completed, DirtyFiles, Flight, LimitPages, Needs, Next, Pace, Quiet, Reads, Rewrites, Room,
-    View,
+    Admission, AnyPolicy, Completed, DirtyFiles, Figure, Flight, LimitPages, Needs, Next, Pace, Quiet, Reads,
+    Remembered, Rewrites, Room, Silence, View,
 };
 use linux_policies::Policy;
 
@@ -141,8 +141,8 @@ impl AnyPolicy for Tallied {
         self.policy.new_payer()
     }
 
-    fn new_device(&self) -> Box<dyn Any + Send> {
-        self.policy.new_device()
+    fn new_device(&self, remembered: &Remembered) -> Box<dyn Any + Send> {
+        self.policy.new_device(remembered)
     }
 
     fn new_shared(&self) -> Box<dyn Any + Send> {
@@ -200,5 +200,17 @@ impl AnyPolicy for Tallied {
 
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
         self.policy.limits(view, device, shared)
+    }
+
+    fn silence(&self, view: &View, device: &mut dyn Any) -> Silence {
+        self.policy.silence(view, device)
+    }
+
+    fn explain(&self, view: &View, device: &mut dyn Any) -> Vec<Figure> {
+        self.policy.explain(view, device)
+    }
+
+    fn remember(&self, view: &View, device: &mut dyn Any) -> Remembered {
+        self.policy.remember(view, device)
     }
 }

@@ -40,7 +40,7 @@ use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 pub use layout::Allocation;
 pub(crate) use layout::Layout;
 use service::Service;
-use state::{Ended, Outcome, Pending, Phase, State, is_data};
+use state::{Ended, Outcome, Pending, Phase, Silence, State, is_data};
 pub use statistics::{DiskFigures, OffsetSample};
 use timing::{AnyOrder, Event, Timing};
 
@@ -179,6 +179,7 @@ impl Disk {
             random: shared.fork_random(),
             data_in_flight: 0,
             data_in_flight_max: 0,
+            silence: Silence::default(),
         };
         let disk = Arc::new_cyclic(|own: &Weak<Self>| Self {
             shared,
@@ -337,6 +338,13 @@ impl Disk {
     pub fn is_hung(&self) -> bool {
         let state = self.lock();
         state.service.is_hung() || state.pending.values().any(|pending| pending.phase == Phase::Held)
+    }
+
+    /// The longest that it had requests and ended none.
+    pub fn longest_silence_ns(&self) -> u64 {
+        let state = self.lock();
+        let now_ns = self.shared.now_ns();
+        if state.pending.is_empty() { state.silence.longest_ns } else { state.silence.longest_at(now_ns) }
     }
 
     /// Ends nothing any more until [`Disk::release`]. Its own time stands still meanwhile.
@@ -525,6 +533,7 @@ impl Disk {
         if extent(state) != before {
             state.service.owe_journal();
         }
+        state.silence.ended(now_ns);
         let in_flight = state.pending.len() as u64;
         state.service.ended(now_ns, file, operation, ended.outcome == Outcome::Done, in_flight);
         ended
@@ -616,6 +625,9 @@ impl Device for Disk {
         if is_data(operation) {
             state.data_in_flight += 1;
             state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
+        }
+        if state.pending.is_empty() {
+            state.silence.begins(now_ns);
         }
         if inline && !state.service.is_hung() && pending.phase != Phase::Held {
             let ended = self.end(&mut state, pending, now_ns);

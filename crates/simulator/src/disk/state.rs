@@ -17,6 +17,31 @@ use super::service::Service;
 use super::{Disk, DiskFileId, DiskOptions};
 use crate::random::Random;
 
+/// For how long a disk that had requests ended none.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Silence {
+    since_ns: u64,
+    pub(super) longest_ns: u64,
+}
+
+impl Silence {
+    /// There are requests now.
+    pub(super) fn begins(&mut self, now_ns: u64) {
+        self.since_ns = now_ns;
+    }
+
+    /// One has ended.
+    pub(super) fn ended(&mut self, now_ns: u64) {
+        self.longest_ns = self.longest_at(now_ns);
+        self.since_ns = now_ns;
+    }
+
+    /// The longest, if it has requests.
+    pub(super) fn longest_at(&self, now_ns: u64) -> u64 {
+        self.longest_ns.max(now_ns.saturating_sub(self.since_ns))
+    }
+}
+
 /// What a read's memory holds before its bytes arrive.
 const RUBBISH: u8 = 0xdb;
 /// Pieces in which request memory is fetched, where pages are whole; stamps are fetched one by one.
@@ -95,6 +120,7 @@ pub(super) struct State {
     /// Data requests in flight now, and the most there ever were.
     pub(super) data_in_flight: u32,
     pub(super) data_in_flight_max: u32,
+    pub(super) silence: Silence,
 }
 
 /// What request memory is fetched in.

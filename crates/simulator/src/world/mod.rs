@@ -516,6 +516,12 @@ impl World {
         }
     }
 
+    /// Between two runs the clock jumps ahead, as of a machine that was suspended, or a process that was stopped: what
+    /// was due meanwhile comes late, all at once.
+    pub fn jump(&self, ns: u64) {
+        self.shared.clock.set(self.shared.now_ns().saturating_add(ns));
+    }
+
     /// Starts a task, as the engine does through the platform.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.shared.spawn(name, Box::pin(task));

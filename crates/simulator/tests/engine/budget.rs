@@ -9,20 +9,20 @@ use simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOpt
 
 use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
-const MIB: u64 = 1 << 20;
+pub(crate) const MIB: u64 = 1 << 20;
 /// What is asked for if nothing is set.
 const BUDGET_NS: u64 = SECOND;
 
 /// A disk of so many bytes a second that takes many requests.
-fn disk(bytes_per_second: u64) -> DiskOptions {
+pub(crate) fn disk(bytes_per_second: u64) -> DiskOptions {
     DiskOptions { bytes_per_second, request_bytes_max: 128 << 10, ..DiskOptions::default() }
 }
 
-const SLOW: u64 = 25_000_000;
-const FAST: u64 = 2_000_000_000;
+pub(crate) const SLOW: u64 = 25_000_000;
+pub(crate) const FAST: u64 = 2_000_000_000;
 
 /// So much memory over disks of these speeds, under the policy.
-fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
+pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let setup = Setup::of(OWN_POLICY).unwrap();
     let machine = Machine::with_disks(&world, Memory::Stamped(memory_bytes), setup, disks).unwrap();
@@ -32,7 +32,7 @@ fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
 
 /// What a writer did.
 #[derive(Default)]
-struct Done {
+pub(crate) struct Done {
     bytes: AtomicU64,
     /// Of calls that began after the first seconds.
     longest_ns: AtomicU64,
@@ -41,37 +41,38 @@ struct Done {
 }
 
 impl Done {
-    fn bytes(&self) -> u64 {
+    pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn longest_ns(&self) -> u64 {
+    pub(crate) fn longest_ns(&self) -> u64 {
         self.longest_ns.load(Ordering::Relaxed)
     }
 
-    fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }
 
-    fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 }
 
 /// Writes a new file on the disk from its start, `piece` bytes a call, `apart_ns` between calls beside what a copy
 /// takes, until it has `most` bytes or is told to stop. Calls of the first `unseen_ns` do not count as long ones.
-struct Writer {
-    disk: usize,
-    piece: usize,
-    most: u64,
-    apart_ns: u64,
-    unseen_ns: u64,
+pub(crate) struct Writer {
+    pub(crate) disk: usize,
+    pub(crate) piece: usize,
+    pub(crate) most: u64,
+    pub(crate) apart_ns: u64,
+    pub(crate) unseen_ns: u64,
 }
 
 impl Writer {
-    const STREAM: Self = Self { disk: 0, piece: 64 << 10, most: u64::MAX, apart_ns: 0, unseen_ns: 3 * SECOND };
+    pub(crate) const STREAM: Self =
+        Self { disk: 0, piece: 64 << 10, most: u64::MAX, apart_ns: 0, unseen_ns: 3 * SECOND };
 
-    fn begins(self, lab: &Lab) -> (TestFile, Arc<Done>) {
+    pub(crate) fn begins(self, lab: &Lab) -> (TestFile, Arc<Done>) {
         let (file, done) = (lab.file(self.disk, 0, 0), Arc::new(Done::default()));
         let (here, to, own) = (Arc::clone(&lab.here), file.clone(), Arc::clone(&done));
         lab.world.spawn("writer", async move {
@@ -93,13 +94,13 @@ impl Writer {
 }
 
 impl Lab {
-    fn passes(&self, ns: u64) {
+    pub(crate) fn passes(&self, ns: u64) {
         let here = Arc::clone(&self.here);
         self.run(async move { here.sleep(ns).await });
     }
 
     /// The most that was dirty while the time passed.
-    fn most_dirty(&self, ns: u64) -> u64 {
+    pub(crate) fn most_dirty(&self, ns: u64) -> u64 {
         let here = Arc::clone(&self.here);
         self.run(async move {
             let (end, mut most) = (here.now_ns() + ns, 0);
@@ -112,7 +113,7 @@ impl Lab {
     }
 
     /// How long a sync of the file takes.
-    fn sync_ns(&self, file: &TestFile) -> u64 {
+    pub(crate) fn sync_ns(&self, file: &TestFile) -> u64 {
         let (here, file) = (Arc::clone(&self.here), file.clone());
         self.run(async move {
             let began = here.now_ns();
@@ -122,7 +123,7 @@ impl Lab {
     }
 
     /// How long it takes until the writer has ended.
-    fn ends_after(&self, done: &Arc<Done>) -> u64 {
+    pub(crate) fn ends_after(&self, done: &Arc<Done>) -> u64 {
         let (here, done) = (Arc::clone(&self.here), Arc::clone(done));
         self.run(async move {
             let began = here.now_ns();

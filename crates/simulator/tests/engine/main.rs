@@ -4,15 +4,19 @@
 
 mod ages;
 mod background_time;
+mod bad_devices;
 mod beside_readers;
 mod bridging;
 mod budget;
+mod clients;
 mod device_time;
 mod dirty_limits;
 mod errors;
 mod explained;
 mod flushing;
+mod hang;
 mod idle;
+mod in_force;
 mod lab;
 mod laws;
 mod policy_knobs;

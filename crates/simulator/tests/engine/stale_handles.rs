@@ -122,7 +122,7 @@ fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) -> Arc<Files>
     let frames = Frames::new(256 * 4096).unwrap();
     let engine = Engine::new(Arc::clone(world.platform()), Settings::with([&volume::KNOBS]), frames);
     let disk = Arc::clone(of.disk());
-    let factory = Box::new(move |_, _: &_| Ok(NewDevice { name: "disk".to_owned(), device: Arc::clone(&disk) as _ }));
+    let factory = Box::new(move |_, _: &_| Ok(NewDevice::unknown("disk".to_owned(), Arc::clone(&disk) as _)));
     Volume::new(engine, tree, HandleKey::new([7; 16]), factory).unwrap()
 }
 

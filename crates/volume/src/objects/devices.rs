@@ -34,7 +34,7 @@ impl Devices {
             return Ok(*id);
         }
         let new = (self.factory)(key, node)?;
-        let id = engine.add_device(&new.name, new.device);
+        let id = engine.add_known_device(&new.name, new.device, &new.remembered);
         met.push((key, id));
         Ok(id)
     }

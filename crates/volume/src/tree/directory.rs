@@ -12,6 +12,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use engine::policy::Remembered;
 use engine::{Backing, Device};
 
 use crate::error::VolumeError;
@@ -338,6 +339,15 @@ pub struct NewDevice {
     pub name: String,
     /// It.
     pub device: Arc<dyn Device>,
+    /// What was kept of it by [`Engine::remembered`](engine::Engine::remembered); nothing if that is not known.
+    pub remembered: Remembered,
+}
+
+impl NewDevice {
+    /// One that nothing is known of.
+    pub fn unknown(name: String, device: Arc<dyn Device>) -> Self {
+        Self { name, device, remembered: Remembered::new() }
+    }
 }
 
 /// Makes the engine's device for a device of the host that the volume has met: told its key and an

@@ -118,7 +118,7 @@ fn slow_devices(platform: LinuxPlatform, bytes_per_s: u64) -> DeviceFactory {
         let errno = |error: std::io::Error| error.raw_os_error().unwrap_or(rustix::io::Errno::AGAIN.raw_os_error());
         let limited = LimitedDevice::new(real, bytes_per_s);
         let device = limited.map_err(|error| VolumeError::Io { errno: errno(error) })?;
-        Ok(NewDevice { name: "disk".to_owned(), device })
+        Ok(NewDevice::unknown("disk".to_owned(), device))
     })
 }
 

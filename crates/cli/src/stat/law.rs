@@ -1,0 +1,110 @@
+//! What the policy has in force for a device and why, as lines below it.
+//!
+//! Owns: which lines there are, and their words: sentences for the flush budget's figures, names and values for those of
+//! another policy.
+//! Does not own: the figures (the policy).
+//! Invariants: a figure that is missing leaves its line away; the number of lines is bounded.
+
+use std::time::Duration;
+
+use super::plural;
+use crate::control::messages::{DeviceGauges, FigureGauge};
+use crate::{output, units};
+
+/// Most figures of a policy that is not known here.
+const FIGURES_SHOWN: usize = 12;
+
+/// Bytes that a price in ns is for.
+const MIB: f64 = (1 << 20) as f64;
+
+/// A device's figures, by name.
+struct Figures<'a>(&'a DeviceGauges);
+
+impl Figures<'_> {
+    fn number(&self, name: &str) -> Option<u64> {
+        match self.0.in_force.get(name)? {
+            Some(FigureGauge::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn word(&self, name: &str) -> Option<&str> {
+        match self.0.in_force.get(name)? {
+            Some(FigureGauge::Word(word)) => Some(word),
+            _ => None,
+        }
+    }
+
+    fn time(&self, name: &str) -> Option<String> {
+        self.number(name).map(units::latency)
+    }
+
+    /// `owes 610 ms of 1.00 s (as asked for), …`
+    fn budget(&self) -> Option<String> {
+        let (asked_ns, in_force_ns) = (self.number("budget_ns")?, self.number("budget_in_force_ns")?);
+        let (owed_ns, counted_ns) = (self.number("owed_ns")?, self.number("counted_ns")?);
+        let [asked, in_force, owed] = [asked_ns, in_force_ns, owed_ns].map(units::latency);
+        let why = match self.word("budget_because")? {
+            "asked for" => "as asked for".to_owned(),
+            "many writers" => {
+                let writers = plural(self.number("payers_on_average")?, "writer");
+                format!("{asked} were asked for; {writers} and their runs need more")
+            }
+            "memory guard" => format!("counted as {}: memory for dirty data gets short", units::latency(counted_ns)),
+            other => output::shown(other),
+        };
+        let unpaused = self.time("unpaused_ns")?;
+        Some(format!("owes {owed} of {in_force} ({why}); writers pause above {unpaused}"))
+    }
+
+    /// `prices: a run 31.0 µs, …`
+    fn prices(&self, of: &str, what: &str) -> Option<String> {
+        let figure = |name: &str| self.number(&format!("{of}_{name}"));
+        let (run, mib_ns) = (units::latency(figure("run_ns")?), figure("mib_ns")?);
+        let speed = units::rate((MIB / (mib_ns.max(1) as f64 / 1e9)) as u64, Duration::from_secs(1));
+        let age =
+            figure("age_ns").map_or_else(|| "not measured yet".to_owned(), |ns| format!("{} ago", units::latency(ns)));
+        Some(format!("{what} {run} a run and {speed} ({age})"))
+    }
+
+    fn knowledge(&self) -> Option<String> {
+        let (write, read) = (self.prices("write", "writes")?, self.prices("read", "reads")?);
+        let cold = match self.word("knowledge")? {
+            "cold" => {
+                let (run, mib) = (self.time("run_ns")?, self.time("mib_ns")?);
+                format!("; too little is known, so that a run counts {run} and a MiB {mib}")
+            }
+            _ => String::new(),
+        };
+        Some(format!("learned: {write}, {read}{cold}"))
+    }
+
+    fn flight(&self) -> Option<String> {
+        let (at_once, ns) = (self.number("parallel_requests")?, self.time("in_flight_max_ns")?);
+        let alone = self.time("unloaded_latency_ns").map(|ns| format!("; one alone takes {ns}")).unwrap_or_default();
+        let most = plural(at_once, "write");
+        Some(format!("on the way: {most} at once, or as many as take {ns}{alone}"))
+    }
+
+    /// As they are.
+    fn plain(&self) -> Option<String> {
+        let shown = |(name, value): (&String, &Option<FigureGauge>)| {
+            let value = match value {
+                Some(FigureGauge::Number(number)) => units::count(*number),
+                Some(FigureGauge::Word(word)) => output::shown(word),
+                None => "unknown".to_owned(),
+            };
+            format!("{} {value}", output::shown(name))
+        };
+        let all: Vec<String> = self.0.in_force.iter().take(FIGURES_SHOWN).map(shown).collect();
+        (!all.is_empty()).then(|| all.join(", "))
+    }
+}
+
+pub(super) fn lines(device: &DeviceGauges) -> Vec<String> {
+    let figures = Figures(device);
+    match figures.budget() {
+        Some(budget) => [Some(budget), figures.knowledge(), figures.flight()].into_iter().flatten().collect(),
+        None => figures.plain().into_iter().collect(),
+    }
+}

@@ -1,0 +1,54 @@
+//! What clients owe for files that are new.
+//!
+//! An open file is a payer with an allowance. Whoever makes a new file for each write would have a new allowance for
+//! each, and never pay: so what the first bytes of a file cost is its client's, of which a device has one account.
+//!
+//! Owns: these accounts, by client; how many are remembered.
+//! Does not own: the account itself (`policy`), when a file ceases to be new (`policy::account`).
+//! Invariants: of clients that write no new files now only the [`PURSES_MAX`] who did last are remembered. Its lock is
+//! a leaf.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use crate::client::Client;
+use crate::policy::Payer;
+use crate::wait::lock;
+
+/// Most accounts of clients that have no write under way.
+const PURSES_MAX: usize = 256;
+
+/// A device's.
+#[derive(Default)]
+pub(crate) struct Purses(Mutex<Purse>);
+
+#[derive(Default)]
+struct Purse {
+    accounts: BTreeMap<Client, (u64, Arc<Payer>)>,
+    /// Counts what was asked for.
+    asked: u64,
+}
+
+impl Purses {
+    /// The client's account.
+    pub(crate) fn of(&self, client: &Client) -> Arc<Payer> {
+        let mut purse = lock(&self.0);
+        purse.asked += 1;
+        let now = purse.asked;
+        if let Some((asked, account)) = purse.accounts.get_mut(client) {
+            *asked = now;
+            return Arc::clone(account);
+        }
+        if purse.accounts.len() >= PURSES_MAX {
+            let idle = purse.accounts.iter().filter(|(_, (_, account))| Arc::strong_count(account) == 1);
+            let oldest = idle.min_by_key(|(_, (asked, _))| *asked).map(|(client, _)| client.clone());
+            oldest.map(|client| purse.accounts.remove(&client));
+        }
+        let account = Arc::<Payer>::default();
+        purse.accounts.insert(client.clone(), (now, Arc::clone(&account)));
+        account
+    }
+}
+
+#[cfg(test)]
+mod tests;
