@@ -6,9 +6,13 @@
 
 use engine::policy::{Completed, Direction, View};
 
+use super::portions::Portions;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
-use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, Side};
+use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, Side};
+
+/// A request of so much carries a long run.
+const WHOLE_BYTES: u64 = 8 * MIB;
 
 /// What is remembered of a device.
 #[derive(Debug, Default)]
@@ -16,6 +20,7 @@ pub struct DeviceMemory {
     learned: Option<Learned>,
     pub(super) waiting: Waiting,
     pub(super) trickle: Trickle,
+    pub(super) portions: Portions,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
 }
@@ -52,10 +57,18 @@ impl DeviceMemory {
 
     /// The prices to count writes by.
     pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
-        self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes)
+        let held_ns = self.held_run_ns(view).unwrap_or(0);
+        let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
+        Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
     }
 
-    /// What a run was found to cost: what is not known stretches no budget.
+    /// What a run was found to cost where runs are short. Nothing of a device that takes them whole in a request, like
+    /// an object store: what one costs there others cost beside it, and few long ones would leave it idle.
+    pub(super) fn held_run_ns(&mut self, view: &View) -> Option<u64> {
+        (view.request_bytes_max < WHOLE_BYTES).then(|| self.learned(view).estimator.held_run_ns())
+    }
+
+    /// What a run costs as far as it was learned.
     pub(super) fn learned_run_ns(&mut self, view: &View) -> u64 {
         self.learned(view).estimator.learned(Side::Write).run_ns
     }

@@ -7,6 +7,7 @@
 
 mod account;
 mod device;
+mod portions;
 mod trickle;
 mod waiting;
 
@@ -37,6 +38,13 @@ const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
+/// Slices end at multiples of this in their file: flash writes blocks of so much, and file systems give out extents
+/// that are aligned to as much.
+const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
+/// The most that one in the queue asks for at once.
+const QUEUED_BYTES_MAX: u64 = 256 << 10;
+/// Pages of a portion after which its payer is looked at.
+const PORTION_PIECE_PAGES: u64 = 256;
 /// So many runs' time is worth staying on a file for.
 const SLICE_RUNS: Cost = 4;
 
@@ -55,6 +63,8 @@ struct Standing {
     dirty_ns: Cost,
     /// N.
     payers: u64,
+    /// What a payer dirties at a time, where runs are dear.
+    portion_bytes: Option<u64>,
 }
 
 impl Standing {
@@ -62,7 +72,12 @@ impl Standing {
         let (counts, knobs) = (view.device(), Knobs::of(&view.knobs));
         device.waiting.note(view.now.0, counts.payers_waiting);
         let prices = device.prices(&knobs, view);
-        let band = Band::stretched(knobs.budget_ns, device.learned_run_ns(view), device.waiting.on_average());
+        let payers = device.waiting.on_average();
+        let held_ns = device.held_run_ns(view);
+        let run_ns = held_ns.unwrap_or_else(|| device.learned_run_ns(view));
+        let stretched = Band::stretched(knobs.budget_ns, run_ns, payers).at_most(knobs.budget_ns, knobs.stretch_max);
+        let terms = held_ns.and_then(|_| portions::terms(&knobs, &prices, stretched, payers));
+        let (band, portion_bytes) = terms.map_or((stretched, None), |(band, bytes)| (band, Some(bytes)));
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
         let by_time = prices.cost_ns(counts.runs, bytes);
         // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
@@ -70,7 +85,16 @@ impl Standing {
         let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
         let runs = counts.runs.saturating_sub(counts.runs_in_flight);
         let dirty_ns = prices.cost_ns(runs, counts.reclaimable * PAGE_BYTES);
-        Self { knobs, prices, band, backlog_ns, dirty_ns, payers: device.waiting.sharing() }
+        Self { knobs, prices, band, backlog_ns, dirty_ns, payers: device.waiting.sharing(), portion_bytes }
+    }
+
+    /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
+    fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
+        let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
+        let portion_ns = self.prices.cost_ns(1, bytes);
+        let lets = device.portions.lets_one_in(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let first_ns = self.prices.cost_ns(1, QUEUED_BYTES_MAX);
+        Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
 
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
@@ -141,6 +165,7 @@ impl DevicePolicy for Budget {
         let standing = Standing::of(view, device);
         let done_ns = std::mem::take(&mut device.done_ns);
         let most = device.trickle.completed(done_ns, standing.backlog_ns, standing.band.end_ns);
+        let most = standing.lets_in(view, device).unwrap_or(most);
         Room {
             cost_max: Amount(most),
             prices: standing.page_prices(),
@@ -158,23 +183,51 @@ impl DevicePolicy for Budget {
             cost_max: Amount(standing.knobs.in_flight_ns),
             request_bytes,
             run_tail_bytes: request_bytes,
+            slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(standing.knobs.budget_ns / SYNC_PART),
         }
     }
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer, device, pace, .. } = memory;
-        let standing = Standing::of(view, device);
-        let Standing { prices, band, backlog_ns, payers, .. } = standing;
+        let mut standing = Standing::of(view, device);
+        let cost_ns = standing.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
+        payer.share.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
+        let given_ns = device.portions.left_ns(view.now.0).saturating_sub(payer.share.own_ns(&device.portions));
+        standing.backlog_ns = standing.backlog_ns.saturating_add(given_ns);
         payer.settle(view.now.0, &standing, device.generation(view));
-        payer.payer.charge(prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES));
+        payer.payer.charge(cost_ns);
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
+        let Standing { band, backlog_ns, payers, .. } = standing;
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
-        match payer.payer.verdict(band, backlog_ns, payers) {
-            Verdict::Continue => Admission::Enter,
-            Verdict::Queue => Admission::Wait,
+        let from_queue = payer.share.comes_from_queue(&mut device.portions);
+        if let Some(pages) = payer.share.left_pages().filter(|_| backlog_ns < band.end_ns) {
+            pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+            return Admission::Enter;
+        }
+        let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
+        let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
+        match verdict {
+            Verdict::Continue => {
+                let Some(bytes) = standing.portion_bytes.filter(|_| !payer.is_light(&standing)) else {
+                    return Admission::Enter;
+                };
+                let taken = (&standing.prices, bytes, view.payer.wanted_at);
+                let Some(pages) =
+                    payer.share.takes(&mut device.portions, view.now.0, (band, backlog_ns), in_turn, taken)
+                else {
+                    payer.share.queues();
+                    return Admission::Wait;
+                };
+                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+                Admission::Enter
+            }
+            Verdict::Queue => {
+                payer.share.queues();
+                Admission::Wait
+            }
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });
                 let cause = PauseCause::DeviceTime;
@@ -216,7 +269,9 @@ impl DevicePolicy for Budget {
         let standing = Standing::of(view, device);
         let (least_ns, most_ns) = (standing.knobs.in_flight_ns, standing.knobs.budget_ns);
         let runs_ns = standing.prices.run_ns.saturating_mul(SLICE_RUNS);
-        standing.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns)).max(PAGE_BYTES)
+        let bytes = standing.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));
+        let most = standing.bytes_in(most_ns).max(PAGE_BYTES);
+        if most < SLICE_ALIGN_BYTES { most } else { (bytes / SLICE_ALIGN_BYTES).max(1) * SLICE_ALIGN_BYTES }
     }
 
     fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {
