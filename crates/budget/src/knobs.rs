@@ -21,7 +21,7 @@ engine::knobs! {
     PortionBytes "writer_portion_bytes" 8388608 in 1048576..=67108864 or 0 "bytes" Device AtOnce
         "Where many write to a device whose runs are dear, what each writes at a time before it waits for the others: runs get long and little is owed, but each waits long. 100 writers to a disk, simulated, get 92 % of its throughput and owe 1.5 s with 8 MiB, and wait 6 s at a time; evenly 63 %, 1.8 s and 0.5 s. 0: they write evenly, and the budget is stretched.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
-        "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 100.";
+        "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
 }
 
 /// What the knobs say of one device, in the law's units.

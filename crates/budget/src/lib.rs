@@ -36,7 +36,7 @@
 //! 12. *Burst.* T/4 of device time enters unpaused.
 //! 13. *Hang.* Only its own payers wait.
 //! 14. *Readers* beside a writer move the prices of writes by 10 % at most, and the reverse.
-//! 15. *The promise is in wall time*, beside readers too.
+//! 15. *The promise is in wall time*: beside readers what is dirty counts for as many times more as writes take longer.
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
 //!
@@ -44,8 +44,7 @@
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
 //!
 //! Not built yet: writing behind while the device is idle; errors by time from a device that
-//! hangs; debts by client. What is dirty is counted at the prices of writes alone: readers beside them are not counted
-//! in (15).
+//! hangs; debts by client.
 //!
 //! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, what may be in flight, the sizes of
 //! requests; its knobs; the policy that answers by it (`policy`).

@@ -6,11 +6,17 @@
 //! no more than what may be in flight anyway. A round that was slower takes an eighth of p away, and from then on p
 //! grows by an eighth.
 //!
-//! The latency of an unloaded device is measured every 10 s: a round with half as many in flight, or one. Before the
-//! first it is an average of large requests that had a quarter of p in flight at most when they were submitted, or
-//! were alone.
+//! The latency of an unloaded device is measured every 10 s: a round with half as many in flight, or one. If that is
+//! much less than before, the device was loaded, and half of p is enough. Before the first measurement it is an average
+//! of large requests that had a quarter of p in flight at most when they were submitted, no more than 4, or were alone. Where there was
+//! none of these either, p doubles as long as that brings an eighth more bytes a second, and then it is measured: a
+//! store to which each call is long must not be taken for one that has too much to do. It is measured, too, where calls
+//! became slower and much larger.
 //!
-//! Owns: p, rounds, the latency of an unloaded device.
+//! The shortest latency of late says how long a call takes at least. What is in flight must last longer than that, or
+//! the device is idle meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
+//!
+//! Owns: p, rounds, the latency of an unloaded device, the shortest latency.
 //! Does not own: clocks, the submission of requests.
 //! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. Where nothing is held
 //! back p stays as it is.
@@ -19,13 +25,16 @@ use crate::{Cost, MILLISECOND};
 
 /// p of a device of which nothing is known.
 const START: u64 = 4;
-/// How often the latency of an unloaded device is measured.
+/// How often the latency of an unloaded device is measured, and for how long the shortest is remembered at least.
 const MEASURE_NS: u64 = 10_000 * MILLISECOND;
 /// Rounds after which a measurement is given up in which more are in flight all the time: they are cheap, and p
 /// decides nothing.
 const GIVE_UP_ROUNDS: u64 = 4;
 /// The part of a latency in the average before the first measurement.
 const AVERAGE_PART: u64 = 8;
+/// The part that twice as many requests have to bring more where nothing else tells whether they are too many.
+const GAIN_PART: u64 = 8;
+const SECOND_NS: u64 = 1000 * MILLISECOND;
 
 /// A write that completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +47,18 @@ pub struct Ended {
     pub held_back: bool,
     /// It carried as much as a request may, or nearly.
     pub is_large: bool,
+    /// What it carried.
+    pub bytes: u64,
 }
 
 /// Completions since a round began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
+    began_ns: u64,
     completions: u64,
     held_back: u64,
     latency_ns: u128,
+    bytes: u64,
 }
 
 impl Round {
@@ -53,10 +66,26 @@ impl Round {
         self.completions += 1;
         self.held_back += u64::from(ended.held_back);
         self.latency_ns += u128::from(ended.latency_ns);
+        self.bytes = self.bytes.saturating_add(ended.bytes);
+    }
+
+    /// The one that follows, if this ends now.
+    fn next(now_ns: u64) -> Self {
+        Self { began_ns: now_ns, ..Self::default() }
+    }
+
+    fn bytes_per_s(&self, now_ns: u64) -> u64 {
+        let rate =
+            u128::from(self.bytes) * u128::from(SECOND_NS) / u128::from(now_ns.saturating_sub(self.began_ns).max(1));
+        rate.min(u128::from(u64::MAX)) as u64
     }
 
     fn mean_ns(&self) -> u64 {
         (self.latency_ns / u128::from(self.completions.max(1))) as u64
+    }
+
+    fn mean_bytes(&self) -> u64 {
+        self.bytes / self.completions.max(1)
     }
 
     /// Whether the bound held requests back for most of it.
@@ -65,12 +94,19 @@ impl Round {
     }
 }
 
+/// How long calls took, and how large they were in the mean.
+#[derive(Clone, Copy, Debug)]
+struct Calls {
+    ns: u64,
+    bytes: u64,
+}
+
 /// The latency of an unloaded device.
 #[derive(Clone, Copy, Debug)]
 enum Unloaded {
     Unknown,
-    Guessed(u64),
-    Measured(u64),
+    Guessed(Calls),
+    Measured(Calls),
 }
 
 /// p of a device.
@@ -80,12 +116,19 @@ pub struct Parallelism {
     p: u64,
     /// No round was slow yet.
     doubles: bool,
+    /// Bytes a second with half of p.
+    with_half: u64,
     round: Round,
     unloaded: Unloaded,
     /// When it is measured again, from the first completion on.
     measure_at_ns: Option<u64>,
     /// It is being measured; so many completions are left until that is given up.
     measuring: Option<u64>,
+    /// The mean latency of the round before the measurement.
+    before_ns: u64,
+    /// In this period and in the last one.
+    shortest_ns: [u64; 2],
+    period_ends_ns: u64,
 }
 
 impl Parallelism {
@@ -93,7 +136,19 @@ impl Parallelism {
     pub fn new(depth: u32) -> Self {
         let depth = u64::from(depth).max(1);
         let (round, unloaded) = (Round::default(), Unloaded::Unknown);
-        Self { depth, p: START.min(depth), doubles: true, round, unloaded, measure_at_ns: None, measuring: None }
+        Self {
+            depth,
+            p: START.min(depth),
+            doubles: true,
+            with_half: 0,
+            round,
+            unloaded,
+            measure_at_ns: None,
+            measuring: None,
+            before_ns: 0,
+            shortest_ns: [u64::MAX; 2],
+            period_ends_ns: 0,
+        }
     }
 
     /// How many requests may be in flight now, whatever they cost.
@@ -108,18 +163,37 @@ impl Parallelism {
 
     /// The latency of an unloaded device, as far as it is known.
     pub fn unloaded_ns(&self) -> Option<u64> {
+        self.unloaded().map(|calls| calls.ns)
+    }
+
+    fn unloaded(&self) -> Option<Calls> {
         match self.unloaded {
             Unloaded::Unknown => None,
-            Unloaded::Guessed(ns) | Unloaded::Measured(ns) => Some(ns),
+            Unloaded::Guessed(calls) | Unloaded::Measured(calls) => Some(calls),
         }
+    }
+
+    /// How long a call takes at least; 0 if that is not known.
+    pub fn call_ns(&self) -> u64 {
+        let [now, last] = self.shortest_ns;
+        Some(now.min(last)).filter(|ns| *ns < u64::MAX).unwrap_or(0)
+    }
+
+    fn shortest(&mut self, now_ns: u64, latency_ns: u64) {
+        if now_ns >= self.period_ends_ns {
+            self.shortest_ns = [u64::MAX, self.shortest_ns[0]];
+            self.period_ends_ns = now_ns.saturating_add(MEASURE_NS);
+        }
+        self.shortest_ns[0] = self.shortest_ns[0].min(latency_ns);
     }
 
     /// A write completed, at a time when so much may be in flight.
     pub fn ended(&mut self, now_ns: u64, in_flight_ns: Cost, ended: &Ended) {
+        self.shortest(now_ns, ended.latency_ns);
         if self.depth == 1 {
             return;
         }
-        let measure_at_ns = *self.measure_at_ns.get_or_insert(now_ns.saturating_add(MEASURE_NS));
+        self.measure_at_ns.get_or_insert(now_ns.saturating_add(MEASURE_NS));
         if let Some(left) = self.measuring {
             self.measure(now_ns, left, ended);
             return;
@@ -129,20 +203,25 @@ impl Parallelism {
         if self.round.completions < self.p {
             return;
         }
-        let round = std::mem::take(&mut self.round);
-        self.adapt(in_flight_ns, &round);
-        if now_ns >= measure_at_ns {
-            self.measuring = Some(GIVE_UP_ROUNDS * self.p.max(START));
+        let round = std::mem::replace(&mut self.round, Round::next(now_ns));
+        self.adapt(now_ns, in_flight_ns, &round);
+        if self.measure_at_ns.is_some_and(|at_ns| now_ns >= at_ns) {
+            (self.measuring, self.before_ns) = (Some(GIVE_UP_ROUNDS * self.p.max(START)), round.mean_ns());
         }
     }
 
     fn guess(&mut self, ended: &Ended) {
-        if !ended.is_large || ended.in_flight > (self.p / 4).max(1) {
+        if !ended.is_large || ended.in_flight > (self.p / 4).clamp(1, START) {
             return;
         }
         match &mut self.unloaded {
-            Unloaded::Unknown => self.unloaded = Unloaded::Guessed(ended.latency_ns),
-            Unloaded::Guessed(ns) => *ns = *ns - *ns / AVERAGE_PART + ended.latency_ns / AVERAGE_PART,
+            Unloaded::Unknown => {
+                self.unloaded = Unloaded::Guessed(Calls { ns: ended.latency_ns, bytes: ended.bytes });
+            }
+            Unloaded::Guessed(Calls { ns, bytes }) => {
+                *ns = *ns - *ns / AVERAGE_PART + ended.latency_ns / AVERAGE_PART;
+                *bytes = *bytes - *bytes / AVERAGE_PART + ended.bytes / AVERAGE_PART;
+            }
             Unloaded::Measured(_) => {}
         }
     }
@@ -153,29 +232,63 @@ impl Parallelism {
         }
         let is_over = self.round.completions >= self.requests().max(START);
         if is_over {
-            self.unloaded = Unloaded::Measured(self.round.mean_ns());
+            self.measured(Calls { ns: self.round.mean_ns(), bytes: self.round.mean_bytes() });
         }
         self.measuring = Some(left - 1).filter(|left| !is_over && *left > 0);
         if self.measuring.is_none() {
-            self.round = Round::default();
+            self.round = Round::next(now_ns);
             self.measure_at_ns = Some(now_ns.saturating_add(MEASURE_NS));
         }
     }
 
-    fn adapt(&mut self, in_flight_ns: Cost, round: &Round) {
+    /// So long calls took with half as many in flight. Where that is much less than before they waited for each other,
+    /// and may do so still; where it is much more, the device had taken into its cache what it is busy with now.
+    fn measured(&mut self, calls: Calls) {
+        let (less_ns, more_ns) = (self.before_ns / 8 * 5, self.before_ns.saturating_add(self.before_ns / 2));
+        if (less_ns..=more_ns).contains(&calls.ns) {
+            self.unloaded = Unloaded::Measured(calls);
+        } else {
+            (self.doubles, self.p) = (false, (self.p / 2).max(1));
+        }
+    }
+
+    fn adapt(&mut self, now_ns: u64, in_flight_ns: Cost, round: &Round) {
         if !round.was_bound() {
             return;
         }
-        let unloaded_ns = self.unloaded_ns().unwrap_or(0);
-        let slow_ns = unloaded_ns.saturating_add(unloaded_ns / 4).max(in_flight_ns);
-        let is_slow = round.mean_ns() > slow_ns;
-        self.doubles &= !is_slow;
-        let p = match (is_slow, self.doubles) {
-            (true, _) => self.p * 7 / 8,
-            (false, true) => self.p * 2,
-            (false, false) => self.p + (self.p / 8).max(1),
+        let p = match self.unloaded() {
+            _ if round.mean_ns() <= in_flight_ns => self.more(),
+            None => self.by_gain(now_ns, round.bytes_per_s(now_ns)),
+            Some(Calls { ns, .. }) if round.mean_ns() <= ns.saturating_add(ns / 4) => self.more(),
+            Some(Calls { bytes, .. }) if round.mean_bytes() / 2 > bytes => {
+                // Larger calls may be slower by nature.
+                self.measure_at_ns = Some(now_ns);
+                self.p
+            }
+            Some(_) => {
+                self.doubles = false;
+                self.p * 7 / 8
+            }
         };
         self.p = p.clamp(1, self.depth);
+    }
+
+    fn more(&self) -> u64 {
+        if self.doubles { self.p * 2 } else { self.p + (self.p / 8).max(1) }
+    }
+
+    /// Twice as many while the last doubling was worth it. If it was not, it is measured now.
+    fn by_gain(&mut self, now_ns: u64, bytes_per_s: u64) -> u64 {
+        let wanted = self.with_half.saturating_add(self.with_half / GAIN_PART);
+        if !self.doubles {
+            return self.p;
+        }
+        if bytes_per_s >= wanted {
+            (self.with_half, self.doubles) = (bytes_per_s, self.p < self.depth);
+            return self.p * 2;
+        }
+        self.measure_at_ns = Some(now_ns);
+        self.p
     }
 }
 

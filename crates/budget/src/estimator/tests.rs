@@ -185,13 +185,29 @@ fn while_a_request_lags_prices_do_not_fall() {
     device.truth[1] = Prices { run_ns: 10_000, mib_ns: MILLISECOND };
     let began = device.now();
     while device.now() < began + SECOND {
-        device.write(0, 512 << 10);
+        // Others take a third of its time.
+        let submitted_ns = device.now() - (device.now() - began) / 3;
+        device.busy(device.truth[1].cost_ns(0, 512 << 10), false, true);
+        device.completes(Completion { side: Side::Write, runs: 0, bytes: 512 << 10, submitted_ns, unwatched_ns: 0 });
     }
     // The window in which it was submitted may still have proved something.
     assert!(device.learned().mib_ns >= before.mib_ns / 2, "{before:?} became {:?}", device.learned());
     device.facts.oldest_ns = None;
     let began = device.now();
     while device.now() < began + SECOND / 2 {
+        device.write(0, 512 << 10);
+    }
+    assert!(within(device.learned().mib_ns, MILLISECOND, 25), "{:?}", device.learned());
+}
+
+#[test]
+fn a_call_that_takes_ten_times_as_long_as_any_other_says_nothing() {
+    let mut device = Device::new(DISK, DISK);
+    device.mixed_writes(1000);
+    device.facts.oldest_ns = Some(device.now());
+    device.truth[1].mib_ns = MILLISECOND;
+    let began = device.now();
+    while device.now() < began + SECOND {
         device.write(0, 512 << 10);
     }
     assert!(within(device.learned().mib_ns, MILLISECOND, 25), "{:?}", device.learned());

@@ -15,6 +15,9 @@ const LONGEST_NS: u64 = 200 * MILLISECOND;
 /// Completions of an ordinary window.
 const COMPLETIONS: u64 = 8;
 
+/// A request that takes so many times as long as any other says nothing of the device.
+const OUTLIER: u64 = 4;
+
 /// The part of a window that may be the other direction's for the rest to be known.
 pub(super) const OTHER_PART: u64 = 4;
 
@@ -77,11 +80,13 @@ impl Window {
     }
 
     /// Whether a request is in flight that all others overtook: it was there when the window began, and none that
-    /// completed in it had taken half as long.
+    /// completed in it had taken half as long. Not one that is slower still: a call in a hundred to a store takes ten
+    /// times as long as others, so that among many in flight there is always one, and prices never fell.
     pub(super) fn has_laggard(&self, facts: &Facts) -> bool {
-        facts
-            .oldest_ns
-            .is_some_and(|at_ns| at_ns < self.began_ns && facts.now_ns.saturating_sub(at_ns) / 2 > self.latency_ns_max)
+        let overtaken = self.latency_ns_max.saturating_mul(2)..self.latency_ns_max.saturating_mul(OUTLIER);
+        facts.oldest_ns.is_some_and(|at_ns| {
+            at_ns < self.began_ns && overtaken.contains(&facts.now_ns.saturating_sub(at_ns).saturating_sub(1))
+        })
     }
 
     /// The most of its time that the other direction, at these prices, may have taken.

@@ -12,7 +12,7 @@ fn knobs_at_their_defaults_leave_everything_to_the_law() {
     let knobs = Knobs::of(&values(PolicyKnobs::defaults(&KNOBS)));
     let law = Knobs {
         budget_ns: 1_000_000_000,
-        in_flight_ns: 100_000_000,
+        in_flight_ns: 30_000_000,
         background_ns: None,
         expire_ns: 30_000_000_000,
         stretch_max: 5,
@@ -27,7 +27,7 @@ fn what_is_set_stands_in_place_of_what_follows() {
     let of = |knob, value| Knobs::of(&values(own.with(knob, value)));
     assert_eq!(of(BudgetKnob::BudgetMs, 200).budget_ns, 200_000_000);
     assert_eq!(of(BudgetKnob::BudgetMs, 200).in_flight_ns, 20_000_000, "a tenth");
-    assert_eq!(of(BudgetKnob::BudgetMs, 60_000).in_flight_ns, 100_000_000, "and no more than that");
+    assert_eq!(of(BudgetKnob::BudgetMs, 60_000).in_flight_ns, 30_000_000, "and no more than that");
     assert_eq!(of(BudgetKnob::InFlightMs, 500).in_flight_ns, 500_000_000);
     let set = Knobs::of(&KnobValues { background_centisecs: 50, ..values(own) });
     assert_eq!(set.background_ns, Some(500_000_000), "in place of the law's part");

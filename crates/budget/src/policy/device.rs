@@ -1,11 +1,13 @@
 //! What the policy remembers of a device.
 //!
-//! Owns: its prices, how many requests it likes at once, those who wait, what trickles in; the generation of debts.
+//! Owns: its prices, what readers add to them, how many requests it likes at once, those who wait, what trickles in; the
+//! generation of debts.
 //! Does not own: how each of these learns (the crate's other modules).
 //! Invariants: it is told of each request that ends, once.
 
 use engine::policy::{Completed, Direction, View};
 
+use super::beside::Beside;
 use super::portions::Portions;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
@@ -21,6 +23,7 @@ pub struct DeviceMemory {
     pub(super) waiting: Waiting,
     pub(super) trickle: Trickle,
     pub(super) portions: Portions,
+    pub(super) beside: Beside,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
 }
@@ -83,6 +86,11 @@ impl DeviceMemory {
         self.learned(view).parallelism.requests()
     }
 
+    /// L, or how long a call to it takes at least.
+    pub(super) fn in_flight_ns(&mut self, knobs: &Knobs, view: &View) -> Cost {
+        knobs.in_flight_ns.max(self.learned(view).parallelism.call_ns())
+    }
+
     /// Which prices debts are made at: those of another generation say nothing any more.
     pub(super) fn generation(&mut self, view: &View) -> u64 {
         self.learned(view).estimator.generation()
@@ -91,14 +99,18 @@ impl DeviceMemory {
     /// A request has ended, at a time when requests had so many bytes.
     pub(super) fn completed(&mut self, view: &View, knobs: &Knobs, done: &Completed, request_bytes: u64) {
         if done.direction == Direction::Write {
-            self.done_ns += self.prices(knobs, view).cost_ns(done.runs, done.bytes);
+            let in_flight_ns = self.in_flight_ns(knobs, view);
+            let cost_ns = self.prices(knobs, view).cost_ns(done.runs, done.bytes);
+            self.done_ns += self.beside.times(cost_ns);
+            self.beside.completed(&view.device().busy, cost_ns);
             let ended = Ended {
                 latency_ns: done.latency_ns,
                 in_flight: done.in_flight,
                 held_back: done.held_back,
                 is_large: done.bytes >= request_bytes / 4 * 3,
+                bytes: done.bytes,
             };
-            self.learned(view).parallelism.ended(view.now.0, knobs.in_flight_ns, &ended);
+            self.learned(view).parallelism.ended(view.now.0, in_flight_ns, &ended);
         }
         let side = if done.direction == Direction::Read { Side::Read } else { Side::Write };
         let submitted_ns = view.now.0.saturating_sub(done.latency_ns);

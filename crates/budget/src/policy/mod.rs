@@ -6,6 +6,7 @@
 //! share. What a payer owes is counted at the prices of the moment of the question.
 
 mod account;
+mod beside;
 mod device;
 mod portions;
 mod trickle;
@@ -55,7 +56,12 @@ pub struct Budget;
 /// A device at one instant.
 struct Standing {
     knobs: Knobs,
+    /// Of writes by themselves.
+    alone: Prices,
+    /// Of writes beside the readers of the moment: what everything is counted at.
     prices: Prices,
+    /// What may be in flight, by writes alone.
+    in_flight_ns: Cost,
     band: Band,
     /// D, the memory guard counted in.
     backlog_ns: Cost,
@@ -71,7 +77,8 @@ impl Standing {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         let (counts, knobs) = (view.device(), Knobs::of(&view.knobs));
         device.waiting.note(view.now.0, counts.payers_waiting);
-        let prices = device.prices(&knobs, view);
+        let alone = device.prices(&knobs, view);
+        let (prices, in_flight_ns) = (device.beside.applied(alone), device.in_flight_ns(&knobs, view));
         let payers = device.waiting.on_average();
         let held_ns = device.held_run_ns(view);
         let run_ns = held_ns.unwrap_or_else(|| device.learned_run_ns(view));
@@ -85,7 +92,8 @@ impl Standing {
         let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
         let runs = counts.runs.saturating_sub(counts.runs_in_flight);
         let dirty_ns = prices.cost_ns(runs, counts.reclaimable * PAGE_BYTES);
-        Self { knobs, prices, band, backlog_ns, dirty_ns, payers: device.waiting.sharing(), portion_bytes }
+        let payers = device.waiting.sharing();
+        Self { knobs, alone, prices, in_flight_ns, band, backlog_ns, dirty_ns, payers, portion_bytes }
     }
 
     /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
@@ -113,16 +121,16 @@ impl Standing {
         PagePrices { page: Amount(page_ns), run: Amount(self.prices.run_ns) }
     }
 
-    /// Bytes that take so long.
+    /// Bytes that take so long by themselves.
     fn bytes_in(&self, ns: Cost) -> u64 {
-        let bytes = u128::from(ns) * u128::from(MIB) / u128::from(self.prices.mib_ns.max(1));
+        let bytes = u128::from(ns) * u128::from(MIB) / u128::from(self.alone.mib_ns.max(1));
         bytes.min(u128::from(u64::MAX)) as u64
     }
 
     fn request_bytes(&self, view: &View) -> u64 {
         let most = view.request_bytes_max.max(PAGE_BYTES);
         let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
-        request_bytes(self.knobs.in_flight_ns, self.prices.mib_ns, preferred, most)
+        request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
     }
 
     /// The file to write first: the largest, unless one has been dirty for long.
@@ -180,7 +188,7 @@ impl DevicePolicy for Budget {
         Flight {
             requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
             requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
-            cost_max: Amount(standing.knobs.in_flight_ns),
+            cost_max: Amount(device.beside.times(standing.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
@@ -267,8 +275,8 @@ impl DevicePolicy for Budget {
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
         let standing = Standing::of(view, device);
-        let (least_ns, most_ns) = (standing.knobs.in_flight_ns, standing.knobs.budget_ns);
-        let runs_ns = standing.prices.run_ns.saturating_mul(SLICE_RUNS);
+        let (least_ns, most_ns) = (standing.in_flight_ns, standing.knobs.budget_ns);
+        let runs_ns = standing.alone.run_ns.saturating_mul(SLICE_RUNS);
         let bytes = standing.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));
         let most = standing.bytes_in(most_ns).max(PAGE_BYTES);
         if most < SLICE_ALIGN_BYTES { most } else { (bytes / SLICE_ALIGN_BYTES).max(1) * SLICE_ALIGN_BYTES }

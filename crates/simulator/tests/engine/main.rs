@@ -4,6 +4,7 @@
 
 mod ages;
 mod background_time;
+mod beside_readers;
 mod budget;
 mod device_time;
 mod dirty_limits;
