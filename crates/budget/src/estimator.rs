@@ -53,10 +53,10 @@ const YOUNG_WINDOWS: u32 = 8;
 const COLD_WINDOWS: u32 = 4;
 /// Completed runs before the price of a run counts as known.
 const COLD_RUNS: u64 = 256;
-/// The part of the time that bytes do not explain, above which runs are dear: where single completions tell runs from
-/// bytes, and where a cache hides them.
-const UNEXPLAINED_PART: u64 = 2;
-const UNEXPLAINED_CACHED_PART: u64 = 4;
+/// The part of the time, in 1,024ths, that bytes do not explain, above which runs are dear: where single completions
+/// tell runs from bytes, more or less, and where a cache hides them.
+const UNEXPLAINED: u64 = ONE * 2 / 3;
+const UNEXPLAINED_CACHED: u64 = ONE / 5;
 /// No volatile cache is expected to hold more.
 const CACHE_BYTES_MAX: u64 = 512 * MIB;
 /// Two windows above this while a cache may not have been full are a cache that is full now.
@@ -158,6 +158,11 @@ impl Estimator {
     /// The prices as they were learned.
     pub fn learned(&self, side: Side) -> Prices {
         self.known(side).prices
+    }
+
+    /// What a run costs, once there was enough work for that to be known; 0 before.
+    pub fn known_run_ns(&self) -> u64 {
+        if self.writes.held.is_settled() { self.writes.prices.run_ns } else { 0 }
     }
 
     /// What a run costs where runs are short, as far as that was found; 0 before.
@@ -366,7 +371,7 @@ impl Known {
         self.windows = self.windows.saturating_add(1);
         let believed_ns = (u128::from(self.modelled_ns()) * u128::from(ratio) / u128::from(ONE)) as u64;
         self.prices.learn(runs, bytes, ratio, damping.unwrap_or(self.damping(ratio)));
-        let part = if self.is_cached { UNEXPLAINED_CACHED_PART } else { UNEXPLAINED_PART };
+        let part = if self.is_cached { UNEXPLAINED_CACHED } else { UNEXPLAINED };
         self.held.add(self.window.work, believed_ns, &self.prices, part);
         (self.single, self.window) = (self.prices, Window::next(now_ns));
         self.learned_at_ns = Some(now_ns);

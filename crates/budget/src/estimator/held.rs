@@ -8,8 +8,8 @@
 //! Does not own: the prices in force. Invariants: 0 until there was some seconds' work.
 
 use super::facts::Work;
-use crate::MILLISECOND;
 use crate::prices::Prices;
+use crate::{MILLISECOND, ONE};
 
 /// The part of a window in the average.
 const PART: u64 = 16;
@@ -37,8 +37,13 @@ impl Held {
         self.run_ns
     }
 
-    /// A window of this work was believed to take so long, with these prices learned by now. Less than that part of
-    /// the time unexplained by bytes is the error of their price.
+    /// Whether there was enough work for what runs cost to be known at all.
+    pub(super) fn is_settled(&self) -> bool {
+        self.windows >= SETTLED_WINDOWS && self.worked_ns >= SETTLED_NS
+    }
+
+    /// A window of this work was believed to take so long, with these prices learned by now. Less than so many
+    /// 1,024ths of the time unexplained by bytes is the error of their price.
     pub(super) fn add(&mut self, work: Work, ns: u64, prices: &Prices, part: u64) {
         self.windows = self.windows.saturating_add(1);
         self.worked_ns = self.worked_ns.saturating_add(ns);
@@ -50,7 +55,7 @@ impl Held {
         }
         let faded_ns = u128::from(self.run_ns) * u128::from(ns.min(FADES_NS)) / u128::from(FADES_NS);
         self.run_ns -= faded_ns as u64;
-        if self.windows >= SETTLED_WINDOWS && self.worked_ns >= SETTLED_NS {
+        if self.is_settled() {
             self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part));
         }
     }
@@ -58,7 +63,7 @@ impl Held {
     /// What a run took that its bytes do not explain.
     fn unexplained_ns(&self, prices: &Prices, part: u64) -> u64 {
         let of_runs_ns = self.ns.saturating_sub(prices.cost_ns(0, self.bytes));
-        if of_runs_ns < self.ns / part {
+        if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
             return 0;
         }
         let run_ns = (u128::from(of_runs_ns) * u128::from(RUN)).checked_div(u128::from(self.runs)).unwrap_or(0);

@@ -60,20 +60,20 @@ impl DeviceMemory {
 
     /// The prices to count writes by.
     pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
-        let held_ns = self.held_run_ns(view).unwrap_or(0);
+        let held_ns = self.held_run_ns(view);
         let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
         Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
     }
 
     /// What a run was found to cost where runs are short. Nothing of a device that takes them whole in a request, like
     /// an object store: what one costs there others cost beside it, and few long ones would leave it idle.
-    pub(super) fn held_run_ns(&mut self, view: &View) -> Option<u64> {
-        (view.request_bytes_max < WHOLE_BYTES).then(|| self.learned(view).estimator.held_run_ns())
+    pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
+        if view.request_bytes_max < WHOLE_BYTES { self.learned(view).estimator.held_run_ns() } else { 0 }
     }
 
-    /// What a run costs as far as it was learned.
-    pub(super) fn learned_run_ns(&mut self, view: &View) -> u64 {
-        self.learned(view).estimator.learned(Side::Write).run_ns
+    /// What a run was found to cost: what is not known stretches no budget.
+    pub(super) fn known_run_ns(&mut self, view: &View) -> u64 {
+        self.learned(view).estimator.known_run_ns()
     }
 
     /// Whether too little is known of it.

@@ -79,12 +79,13 @@ impl Standing {
         device.waiting.note(view.now.0, counts.payers_waiting);
         let alone = device.prices(&knobs, view);
         let (prices, in_flight_ns) = (device.beside.applied(alone), device.in_flight_ns(&knobs, view));
-        let payers = device.waiting.on_average();
-        let held_ns = device.held_run_ns(view);
-        let run_ns = held_ns.unwrap_or_else(|| device.learned_run_ns(view));
-        let stretched = Band::stretched(knobs.budget_ns, run_ns, payers).at_most(knobs.budget_ns, knobs.stretch_max);
-        let terms = held_ns.and_then(|_| portions::terms(&knobs, &prices, stretched, payers));
-        let (band, portion_bytes) = terms.map_or((stretched, None), |(band, bytes)| (band, Some(bytes)));
+        let (payers, budget_ns) = (device.waiting.on_average(), knobs.budget_ns);
+        let stretched = |run_ns| Band::stretched(budget_ns, run_ns, payers).at_most(budget_ns, knobs.stretch_max);
+        let terms = portions::terms(&knobs, &prices, stretched(device.held_run_ns(view)), payers);
+        let (band, portion_bytes) = match terms {
+            Some((band, bytes)) => (band, Some(bytes)),
+            None => (stretched(device.known_run_ns(view)), None),
+        };
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
         let by_time = prices.cost_ns(counts.runs, bytes);
         // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.

@@ -1,6 +1,6 @@
 use super::*;
 
-const PART: u64 = 2;
+const PART: u64 = ONE / 2;
 const MIB: u64 = 1 << 20;
 const BYTES: Prices = Prices { run_ns: 1000, mib_ns: 80 * MILLISECOND };
 
