@@ -97,8 +97,8 @@ const EVENTS: &[(&str, &str, &str)] = &[
     (
         "turn",
         "`reason`, `pages`, `ns`",
-        "The flusher gave the file a turn that ended now: because of a `sync`, a `retry`, `background` writeback, or since \
-         its data had `expired`. So many pages were put on their way.",
+        "The flusher gave the file a turn that ended now: because of a `sync`, a `retry`, `background` writeback, \
+         since its data had `expired`, or because the device would have been `idle`. So many pages were put on their way.",
     ),
     (
         "submitted",

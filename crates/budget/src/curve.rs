@@ -4,6 +4,7 @@
 //! Does not own: what a payer owes (`payer`), what a backlog costs (`prices`).
 //! Invariants: the properties 1, 2 and 12 of the crate's page.
 
+use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE};
 
 /// Most that a unit of cost waits, in units.
@@ -29,10 +30,9 @@ impl Band {
     /// The budget that was asked for, stretched where as many payers as wait on average need it to have runs of a
     /// length that is worth a seek: `clamp(8 r N, H, max(8 H, 3 r N))`.
     pub fn stretched(budget_ns: Cost, run_ns: u64, payers: u64) -> Self {
-        let runs = u128::from(run_ns) * u128::from(payers);
-        let most = (8 * u128::from(budget_ns)).max(runs.saturating_mul(3));
-        let end = runs.saturating_mul(8).clamp(u128::from(budget_ns), most);
-        Self { end_ns: end.min(u128::from(Cost::MAX)) as Cost }
+        let runs = run_ns.saturating_mul(payers);
+        let most = budget_ns.saturating_mul(8).max(runs.saturating_mul(3));
+        Self { end_ns: runs.saturating_mul(8).clamp(budget_ns, most) }
     }
 
     /// No longer than so many times the budget.
@@ -56,10 +56,7 @@ impl Band {
         let over = backlog_ns.saturating_sub(self.free_ns());
         match self.end_ns.checked_sub(backlog_ns) {
             None | Some(0) => Entry::Stopped,
-            Some(left) => {
-                let factor = u128::from(ONE) * u128::from(over) / u128::from(left);
-                Entry::Factor(factor.min(u128::from(FACTOR_MAX)) as u64)
-            }
+            Some(left) => Entry::Factor(mul_div(ONE, over, left).min(FACTOR_MAX)),
         }
     }
 
@@ -78,9 +75,8 @@ pub fn snapshot_debt_ns(band: Band, backlog_ns: Cost, payers: u64) -> Cost {
 /// The backlog as it counts where memory gets short: a device with `dirty_bytes` of all devices' `total_bytes`, of
 /// which there may be `bytes_max`, is at the end of its band when it has twice what is left.
 pub fn guarded_backlog_ns(band: Band, backlog_ns: Cost, dirty_bytes: u64, total_bytes: u64, bytes_max: u64) -> Cost {
-    let left = u128::from(bytes_max.saturating_sub(total_bytes));
-    let by_memory = u128::from(band.end_ns) * u128::from(dirty_bytes) / (2 * left + 1);
-    backlog_ns.max(by_memory.min(u128::from(Cost::MAX)) as Cost)
+    let left = bytes_max.saturating_sub(total_bytes);
+    backlog_ns.max(mul_div(band.end_ns, dirty_bytes, left.saturating_mul(2).saturating_add(1)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Does not own: how many requests a device likes at once.
 //! Invariants: an fsync waits behind what is in flight, so that this is a small part of the budget.
 
+use crate::wide::mul_div;
 use crate::{Cost, MIB, MILLISECOND};
 
 /// Requests begin and end at pages.
@@ -22,8 +23,7 @@ pub fn in_flight_ns(budget_ns: Cost) -> Cost {
 /// When the device likes more than it takes.
 pub fn request_bytes(in_flight_ns: Cost, mib_ns: u64, preferred: u64, most: u64) -> u64 {
     assert!(preferred <= most, "a request of {preferred} bytes at best and of {most} at most");
-    let bytes = u128::from(in_flight_ns / 4) * u128::from(MIB) / u128::from(mib_ns.max(1));
-    let bytes = bytes.min(u128::from(most)) as u64;
+    let bytes = mul_div(in_flight_ns / 4, MIB, mib_ns.max(1)).min(most);
     (bytes / PAGE_BYTES * PAGE_BYTES).clamp(preferred, most)
 }
 

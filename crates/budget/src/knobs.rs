@@ -22,6 +22,8 @@ engine::knobs! {
         "Where many write to a device whose runs are dear, what each writes at a time before it waits for the others: runs get long and little is owed, but each waits long. 100 writers to a disk, simulated, get 92 % of its throughput and owe 1.5 s with 8 MiB, and wait 6 s at a time; evenly 63 %, 1.8 s and 0.5 s. 0: they write evenly, and the budget is stretched.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
         "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
+    IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
+        "1: a file that has been left alone for a while, 200 ms at first, is written while the device would idle. 0: only what is too much, or too old, is written, as suits a disk that should spin down.";
 }
 
 /// What the knobs say of one device, in the law's units.
@@ -39,6 +41,9 @@ pub struct Knobs {
     pub background_ns: Option<Cost>,
     /// Age at which data is written; [`u64::MAX`] is never.
     pub expire_ns: u64,
+    /// Files that have been left alone are written while the device would idle. Not where
+    /// `dirty_background_centisecs` says from when on there is something to write, nor where nothing gets old.
+    pub idle: bool,
 }
 
 impl Knobs {
@@ -54,6 +59,9 @@ impl Knobs {
             portion_bytes: values.own.get(BudgetKnob::PortionBytes),
             background_ns: set_ns(values.background_centisecs, Nanos::CENTISECOND),
             expire_ns: values.expire_ns,
+            idle: values.own.get(BudgetKnob::IdleWriteback) > 0
+                && values.background_centisecs == 0
+                && values.expire_ns < u64::MAX,
         }
     }
 }

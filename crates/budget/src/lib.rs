@@ -40,11 +40,20 @@
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
 //!
+//! Where runs are dear and many wait, T alone would have to be stretched far for runs of a good length. There payers have
+//! *portions*: one dirties a whole long run at once, which counts as backlog from when it is given, and then waits for
+//! what it cost. Who has paid and finds no room queues in order; one at a time is let in from the queue (9).
+//!
 //! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
 //!
-//! Not built yet: writing behind while the device is idle; errors by time from a device that
-//! hangs; debts by client.
+//! While the device would idle, a file that has been left alone for 200 ms is written behind, a small request at a
+//! time; one that is rewritten over and over has to be left alone for longer, up to its expiry.
+//!
+//! Where a run costs more than twice what the clean bytes before it would, and these are in the cache, they are written
+//! too, and both are one run; where others may write to the files nothing is written that was not written to.
+//!
+//! Not built yet: errors by time from a device that hangs; debts by client.
 //!
 //! Owns: the law's arithmetic: prices and how they are learned, the curve, debts, what may be in flight, the sizes of
 //! requests; its knobs; the policy that answers by it (`policy`).
@@ -61,6 +70,7 @@ mod parallel;
 mod payer;
 mod policy;
 mod prices;
+mod wide;
 
 pub use curve::{Band, Entry, guarded_backlog_ns, snapshot_debt_ns};
 pub use estimator::{Completion, Estimator, Facts, KnownPrices, RememberedPrices, Side, Snapshot};

@@ -6,6 +6,7 @@
 //! [`PAUSE_NS_MAX`] at most, and what would be shorter than [`PAUSE_NS_MIN`] is carried.
 
 use crate::curve::{Band, Entry};
+use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE};
 
 /// The longest pause before a fresh decision.
@@ -59,9 +60,9 @@ impl Payer {
     /// It did nothing for so long while the entry was `entry`: its share becomes credit.
     pub fn idled(&mut self, idle_ns: u64, band: Band, entry: Entry, payers: u64) {
         let factor = if let Entry::Factor(factor) = entry { factor.max(1) } else { 16 * ONE };
-        let share = u128::from(idle_ns) * u128::from(ONE) / (u128::from(factor) * u128::from(payers.max(1)));
+        let share = mul_div(idle_ns, ONE, factor.saturating_mul(payers.max(1)));
         let most = band.credit_ns_max(payers);
-        let earned = share.min(u128::from(most)) as i64;
+        let earned = share.min(most) as i64;
         let least = -(most as i64);
         self.debt_ns = self.debt_ns.saturating_sub(earned).max(least.min(self.debt_ns));
     }
@@ -92,8 +93,8 @@ impl Payer {
 
     /// It waited for `slept_ns` of a wait of `of_ns`: so much of its debt is paid.
     pub fn slept(&mut self, slept_ns: u64, of_ns: u64) {
-        let debt = u128::from(self.debt_ns.max(0) as u64);
-        let paid = (debt * u128::from(slept_ns)).checked_div(u128::from(of_ns)).unwrap_or(debt);
+        let debt = self.debt_ns.max(0) as u64;
+        let paid = if of_ns == 0 { debt } else { mul_div(debt, slept_ns, of_ns) };
         self.debt_ns -= paid.min(debt) as i64;
     }
 }

@@ -38,6 +38,10 @@ impl Default for Prices {
 impl Prices {
     /// Device time of so many runs of so many bytes in all; stops at the end of time.
     pub fn cost_ns(&self, runs: u64, bytes: u64) -> Cost {
+        if let (Some(of_runs), Some(of_bytes)) = (runs.checked_mul(self.run_ns), bytes.checked_mul(self.mib_ns)) {
+            // Nearly always: all fits in a word.
+            return of_runs.saturating_add(of_bytes / MIB);
+        }
         let runs = u128::from(runs) * u128::from(self.run_ns);
         runs.saturating_add(self.byte_ns(bytes)).min(u128::from(Cost::MAX)) as Cost
     }

@@ -135,6 +135,8 @@ pub struct DeviceSpec {
     pub capacity: u64,
     /// Of 1,000 requests, how many end inside `submit`.
     pub inline_per_mille: u64,
+    /// Others than the engine may write to its files, as far as the engine is told: 0 or 1.
+    pub shared: u64,
 }
 
 impl Default for DeviceSpec {
@@ -150,13 +152,15 @@ impl Default for DeviceSpec {
             rate: 20_000_000,
             capacity: 1 << 50,
             inline_per_mille: 0,
+            shared: 0,
         }
     }
 }
 
 impl DeviceSpec {
     fn to_text(&self) -> String {
-        let Self { model, block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille } = self;
+        let Self { model, block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille, shared } =
+            self;
         let mut text = "device".to_owned();
         if let Some(name) = model {
             let _ = write!(text, " {name}");
@@ -165,7 +169,8 @@ impl DeviceSpec {
         if model.is_none() {
             let _ = write!(text, " volatile={volatile} latency_ns={latency_ns} rate={rate}");
         }
-        let _ = writeln!(text, " capacity={capacity} inline_per_mille={inline_per_mille}");
+        let _ = write!(text, " capacity={capacity} inline_per_mille={inline_per_mille}");
+        text.push_str(if *shared > 0 { " shared=1\n" } else { "\n" });
         text
     }
 
@@ -186,6 +191,7 @@ impl DeviceSpec {
             rate: timing("rate", plain.rate)?,
             capacity: number("capacity")?,
             inline_per_mille: number("inline_per_mille")?,
+            shared: fields.optional("shared")?,
         })
     }
 }

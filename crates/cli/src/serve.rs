@@ -176,7 +176,7 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
         ServeLimits {
             connections_max,
             peer_connections_max: knob(NfsKnob::PeerConnections) as usize,
-            idle_ns: knob(NfsKnob::IdleCentisecs) * Nanos::CENTISECOND,
+            idle_ns: engine.settings().ns(NfsKnob::IdleCentisecs),
             request_bytes_max: knob(NfsKnob::RequestBytes),
         }
     }

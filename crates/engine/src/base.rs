@@ -4,6 +4,7 @@
 //! Invariants: mechanisms have it, and each other only downward: reclaim, writeback, throttle, reading, writing,
 //! reshape.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use crate::cache::Cache;
@@ -13,7 +14,7 @@ use crate::devices::file::FileInner;
 use crate::devices::state::{DeviceId, DeviceState};
 use crate::devices::{Devices, Moment};
 use crate::platform::{Nanos, Platform};
-use crate::policy::{AnyPolicy, Kept, View};
+use crate::policy::{AnyPolicy, View};
 use crate::rare::Rare;
 use crate::settings::Settings;
 use crate::trace::{Event, Traced, TracedFile, Tracer};
@@ -87,7 +88,7 @@ impl<P: Platform> Base<P> {
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceState,
-        question: impl FnOnce(&dyn AnyPolicy, &View, &mut Kept, &mut Kept) -> T,
+        question: impl FnOnce(&dyn AnyPolicy, &View, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
         self.devices.ask(device, self.moment(), question)
     }

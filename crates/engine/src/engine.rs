@@ -367,6 +367,7 @@ impl<P: Platform> Engine<P> {
 
     fn knob_changed(&self, knob: &KnobInfo) {
         if knob.acts == Acts::NextUse {
+            self.base.devices.show_knobs();
             return;
         }
         for device in dirty::divide(&self.base.devices, self.base.moment()) {
@@ -422,8 +423,7 @@ impl<P: Platform> Engine<P> {
         let Base { cache, devices, .. } = &self.base;
         let now = self.base.now();
         let status = |device: &Arc<DeviceState>| {
-            let limits =
-                self.base.ask(device, |policy, view, own, shared| policy.limits(view, &mut **own, &mut **shared));
+            let limits = self.base.ask(device, |policy, view, own, shared| policy.limits(view, own, shared));
             device.status(limits, now)
         };
         let statuses: Vec<_> = devices.all().iter().map(status).collect();

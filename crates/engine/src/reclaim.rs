@@ -85,16 +85,16 @@ pub(crate) struct Evicted {
 }
 
 /// Frames taken and not yet used; what is left goes back on drop. The first, mostly the only one, costs
-/// no memory of its own.
-pub(crate) struct Spare {
-    cache: Arc<Cache>,
+/// no memory of its own. The cache is borrowed: its count of references is one word for all writers.
+pub(crate) struct Spare<'a> {
+    cache: &'a Cache,
     first: Option<FrameId>,
     more: Vec<FrameId>,
 }
 
-impl Spare {
-    pub(crate) fn none(cache: &Arc<Cache>) -> Self {
-        Self { cache: Arc::clone(cache), first: None, more: Vec::new() }
+impl<'a> Spare<'a> {
+    pub(crate) fn none(cache: &'a Cache) -> Self {
+        Self { cache, first: None, more: Vec::new() }
     }
 
     pub(crate) fn take(&mut self) -> Option<FrameId> {
@@ -120,7 +120,7 @@ impl Spare {
     }
 }
 
-impl Drop for Spare {
+impl Drop for Spare<'_> {
     fn drop(&mut self) {
         if self.len() == 0 {
             return;
@@ -138,7 +138,7 @@ impl<P: Platform> Reclaim<P> {
     }
 
     /// Takes up to `count` frames, at least one: waits for that one if it must.
-    pub(crate) async fn take_frames(&self, count: usize) -> Spare {
+    pub(crate) async fn take_frames(&self, count: usize) -> Spare<'_> {
         let cache = &self.base.cache;
         if cache.rare.strikes(Rare::EvictNow) {
             self.evict(BATCH);
@@ -173,7 +173,7 @@ impl<P: Platform> Reclaim<P> {
     }
 
     /// Evicts until `spare` has `count` frames, or at least one if that takes long.
-    async fn evict_until(&self, spare: &mut Spare, count: usize) {
+    async fn evict_until(&self, spare: &mut Spare<'_>, count: usize) {
         let cache = &self.base.cache;
         // Each page at most twice: one that was used is passed over once.
         let mut left = 2 * cache.total_pages();

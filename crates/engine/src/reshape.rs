@@ -210,7 +210,7 @@ impl<P: Platform> Reshaping<P> {
 
     /// Zeroes the last page's bytes past the new end. The device has cut the same bytes, so the page
     /// does not get dirty by it, and may get clean.
-    fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare) -> bool {
+    fn try_zero_tail(&self, file: &FileInner, state: &mut FileState, tail: InPage, spare: &mut Spare<'_>) -> bool {
         let cache = &self.base.cache;
         let Some(frame) = cache.frame_at(&file.pages, tail.page) else {
             return true;
@@ -238,7 +238,7 @@ impl<P: Platform> Reshaping<P> {
     /// The frame that holds the page, or a new one if it is shown to somebody, with the caller as its
     /// writer: who overwrites it from now on sees the size stored before, and nobody guards it. Nothing
     /// if somebody is in the middle of a copy, or no frame is left.
-    fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare) -> Option<FrameId> {
+    fn hold_to_change(&self, file: &FileInner, page: u64, found: FrameId, spare: &mut Spare<'_>) -> Option<FrameId> {
         let word = self.base.cache.pages.hold(found, WRITER);
         if !word.being_written_to() && !word.stable() {
             return Some(found);

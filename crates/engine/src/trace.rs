@@ -32,6 +32,8 @@ pub enum TurnReason {
     Background,
     /// It has been dirty for too long.
     Expired,
+    /// The device would have idled, and it had been left alone.
+    Idle,
 }
 
 impl TurnReason {
@@ -42,6 +44,7 @@ impl TurnReason {
             Self::Retry => "retry",
             Self::Background => "background",
             Self::Expired => "expired",
+            Self::Idle => "idle",
         }
     }
 }

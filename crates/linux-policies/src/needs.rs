@@ -15,7 +15,7 @@ pub(crate) const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,
     memory_guard: true,
-    reads: false,
     background_share: BackgroundShare::OfMemory,
     knobs: Some(&KNOBS),
+    ..Needs::NONE
 };

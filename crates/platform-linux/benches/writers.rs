@@ -2,7 +2,7 @@
 //!
 //! Each writer dirties pages of its own file on a device of its own, which completes writes at once, and has
 //! them written between rounds, outside of what is measured. Prints nanoseconds of wall clock a page: the median
-//! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, and by a law that lets
+//! over rounds, and of each round's ratio two threads to one. Throttled by equal parts, by the flush budget, and by a law that lets
 //! everybody through and is asked every so many pages. `copy` is neither: pages copied to memory that nobody else
 //! touches, for what two threads cost each other on this machine whoever runs on it. Options: `--quick`; `--count CASE N`: N rounds of one
 //! case on one thread, for callgrind; `--lines CASE`: a few pages of the one file, then of the other, by one thread,
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
+use budget::Budget;
 use engine::policy::{
     Admission, AnyPolicy, Asked, Completed, DevicePolicy, EqualParts, LimitPages, Memory, Needs, Pace, Room, View,
 };
@@ -75,9 +76,8 @@ impl DevicePolicy for Every {
             asked: Asked::After,
             shared_counters: true,
             memory_guard: true,
-            reads: false,
-            knobs: None,
             background_share: BackgroundShare::OfMemory,
+            ..Needs::NONE
         }
     }
 
@@ -108,20 +108,30 @@ impl DevicePolicy for Every {
     }
 }
 
+/// Under what writers are throttled.
+#[derive(Clone, Copy)]
+enum Law {
+    EqualParts,
+    /// The flush budget, on devices that it knows to be fast.
+    Budget,
+    /// [`Every`] so many pages.
+    Every(u64),
+}
+
 struct Case {
     name: &'static str,
-    /// How often a law is asked; 0 is equal parts.
-    every: u64,
+    law: Law,
     call_pages: usize,
 }
 
 const CASES: &[Case] = &[
-    Case { name: "parts-4k", every: 0, call_pages: 1 },
-    Case { name: "parts-64k", every: 0, call_pages: 16 },
-    Case { name: "law-4k-never", every: 1 << 40, call_pages: 1 },
-    Case { name: "law-64k-never", every: 1 << 40, call_pages: 16 },
-    Case { name: "law-4k-every-64", every: 64, call_pages: 1 },
-    Case { name: "law-4k-every-8", every: 8, call_pages: 1 },
+    Case { name: "parts-4k", law: Law::EqualParts, call_pages: 1 },
+    Case { name: "parts-64k", law: Law::EqualParts, call_pages: 16 },
+    Case { name: "afflux-4k", law: Law::Budget, call_pages: 1 },
+    Case { name: "law-4k-never", law: Law::Every(1 << 40), call_pages: 1 },
+    Case { name: "law-64k-never", law: Law::Every(1 << 40), call_pages: 16 },
+    Case { name: "law-4k-every-64", law: Law::Every(64), call_pages: 1 },
+    Case { name: "law-4k-every-8", law: Law::Every(8), call_pages: 1 },
 ];
 
 struct Rig {
@@ -134,10 +144,14 @@ struct Rig {
 
 impl Rig {
     fn new(platform: &LinuxPlatform, case: &Case, pages: usize) -> Self {
-        let policy: Arc<dyn AnyPolicy> =
-            if case.every == 0 { Arc::new(EqualParts) } else { Arc::new(Every(case.every)) };
-        let mut settings = Settings::new();
-        for knob in ["dirty_ratio=90", "dirty_background_ratio=89", "dirty_expire_centisecs=360000"] {
+        let policy: Arc<dyn AnyPolicy> = match case.law {
+            Law::EqualParts => Arc::new(EqualParts),
+            Law::Budget => Arc::new(Budget),
+            Law::Every(pages) => Arc::new(Every(pages)),
+        };
+        let mut settings = Settings::with([&budget::KNOBS]);
+        for knob in ["dirty_ratio=90", "dirty_background_ratio=89", "dirty_expire_centisecs=360000", "budget_ms=60000"]
+        {
             settings.set_text(knob).unwrap();
         }
         let frames = Frames::new((8 * pages * PAGE) as u64).unwrap();

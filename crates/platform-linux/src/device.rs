@@ -72,6 +72,25 @@ impl HostDevice {
     /// The file system of `directory` (a descriptor of any kind, O_PATH too). Asks it what it takes,
     /// which may block; makes a file without a name in it to try, where it may.
     pub fn new(platform: &LinuxPlatform, directory: OwnedFd, caching: Caching) -> std::io::Result<Arc<Self>> {
+        Self::with(platform, directory, caching, false)
+    }
+
+    /// As [`HostDevice::new`], where nobody but the engine changes the files: then clean bytes between dirty ones may
+    /// be written with them ([`Limits::sole_writer`]). What somebody else wrote there meanwhile would be lost.
+    pub fn of_sole_writer(
+        platform: &LinuxPlatform,
+        directory: OwnedFd,
+        caching: Caching,
+    ) -> std::io::Result<Arc<Self>> {
+        Self::with(platform, directory, caching, true)
+    }
+
+    fn with(
+        platform: &LinuxPlatform,
+        directory: OwnedFd,
+        caching: Caching,
+        sole_writer: bool,
+    ) -> std::io::Result<Arc<Self>> {
         let free_bytes = free_bytes(directory.as_fd())?;
         let access = match caching {
             Caching::Auto => probe::access(directory.as_fd()),
@@ -87,6 +106,7 @@ impl HostDevice {
             depth: DEPTH,
             file_bytes_max: probe::file_bytes_max(directory.as_fd()),
             volatile_cache: true,
+            sole_writer,
             ..Limits::default()
         };
         let core = Core {

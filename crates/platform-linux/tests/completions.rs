@@ -6,10 +6,10 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
 use engine::policy::{
-    Admission, Asked, BusyTimes, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause,
+    Admission, BusyTimes, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause,
     Prices, Room, View,
 };
-use engine::settings::{BackgroundShare, Settings};
+use engine::settings::Settings;
 use engine::{Backing, Engine, Nanos, Platform, Policies};
 use frames::Frames;
 use platform_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
@@ -34,14 +34,7 @@ impl DevicePolicy for Notes {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: false,
-            reads: true,
-            background_share: BackgroundShare::OfLimit,
-            knobs: None,
-        }
+        Needs { reads: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {

@@ -163,7 +163,7 @@ impl<P: Platform> Volume<P> {
     }
 
     pub(crate) fn idle_ns(&self) -> u64 {
-        self.engine.settings().get(self.attributes_idle) * Nanos::CENTISECOND
+        self.engine.settings().ns(self.attributes_idle)
     }
 
     /// The engine's device for a device of the host; made when it is met first.

@@ -17,6 +17,7 @@ fn knobs_at_their_defaults_leave_everything_to_the_law() {
         expire_ns: 30_000_000_000,
         stretch_max: 5,
         portion_bytes: 8 << 20,
+        idle: true,
     };
     assert_eq!(knobs, law);
 }
@@ -31,6 +32,9 @@ fn what_is_set_stands_in_place_of_what_follows() {
     assert_eq!(of(BudgetKnob::InFlightMs, 500).in_flight_ns, 500_000_000);
     let set = Knobs::of(&KnobValues { background_centisecs: 50, ..values(own) });
     assert_eq!(set.background_ns, Some(500_000_000), "in place of the law's part");
+    assert!(!set.idle, "and of writing in idle time");
+    assert!(!of(BudgetKnob::IdleWriteback, 0).idle);
+    assert!(!Knobs::of(&KnobValues { expire_ns: u64::MAX, ..values(own) }).idle, "nothing gets old");
 }
 
 #[test]

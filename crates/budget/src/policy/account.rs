@@ -34,8 +34,10 @@ impl PayerMemory {
             self.payer.slept(slept, of_ns);
         }
         self.payer.repriced(generation);
-        let entry = standing.band.entry(standing.backlog_ns);
-        self.payer.idled(since - slept, standing.band, entry, standing.payers);
+        if since > slept {
+            let entry = standing.band.entry(standing.backlog_ns);
+            self.payer.idled(since - slept, standing.band, entry, standing.payers);
+        }
         self.decided_ns = Some(now_ns);
     }
 

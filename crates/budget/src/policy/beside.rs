@@ -11,6 +11,7 @@
 
 use engine::policy::BusyTimes;
 
+use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND, ONE, Prices};
 
 /// Time with writes in flight after which the factor is looked at.
@@ -46,8 +47,8 @@ impl Beside {
         }
         let both_ns = (busy.reads_ns + busy.writes_ns).saturating_sub(busy.transfers_ns);
         let shared = both_ns.saturating_sub(self.both_ns) >= writes_ns / SHARED_PART;
-        let measured = u128::from(writes_ns) * u128::from(ONE) / u128::from(self.cost_ns.max(1));
-        let measured = if shared { measured.clamp(u128::from(ONE), u128::from(FACTOR_MAX)) as u64 } else { ONE };
+        let measured = mul_div(writes_ns, ONE, self.cost_ns.max(1));
+        let measured = if shared { measured.clamp(ONE, FACTOR_MAX) } else { ONE };
         *self = Self { factor: self.factor.midpoint(measured), cost_ns: 0, writes_ns: busy.writes_ns, both_ns };
     }
 
@@ -58,8 +59,7 @@ impl Beside {
 
     /// So much device time as wall time.
     pub(super) fn times(&self, ns: u64) -> u64 {
-        let ns = u128::from(ns) * u128::from(self.factor) / u128::from(ONE);
-        ns.min(u128::from(u64::MAX)) as u64
+        mul_div(ns, self.factor, ONE)
     }
 }
 

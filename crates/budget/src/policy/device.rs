@@ -7,6 +7,7 @@
 
 use engine::policy::{Completed, Direction, View};
 
+use super::Rates;
 use super::beside::Beside;
 use super::portions::Portions;
 use super::trickle::Trickle;
@@ -15,6 +16,9 @@ use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, 
 
 /// A request of so much carries a long run.
 const WHOLE_BYTES: u64 = 8 * MIB;
+
+/// Runs that have to be written before what they cost is certain.
+const SURE_RUNS: u64 = 256;
 
 /// What is remembered of a device.
 #[derive(Debug, Default)]
@@ -26,6 +30,8 @@ pub struct DeviceMemory {
     pub(super) beside: Beside,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
+    /// Runs that were written.
+    runs_done: u64,
 }
 
 /// What its completions taught.
@@ -76,6 +82,11 @@ impl DeviceMemory {
         self.learned(view).estimator.known_run_ns()
     }
 
+    /// What a run costs for certain, so that others may be written for it: nothing before many were.
+    pub(super) fn sure_run_ns(&mut self, view: &View) -> u64 {
+        if self.runs_done < SURE_RUNS { 0 } else { self.learned(view).estimator.learned(Side::Write).run_ns }
+    }
+
     /// Whether too little is known of it.
     pub(super) fn is_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()
@@ -96,13 +107,14 @@ impl DeviceMemory {
         self.learned(view).estimator.generation()
     }
 
-    /// A request has ended, at a time when requests had so many bytes.
-    pub(super) fn completed(&mut self, view: &View, knobs: &Knobs, done: &Completed, request_bytes: u64) {
+    /// A request has ended.
+    pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
-            let in_flight_ns = self.in_flight_ns(knobs, view);
-            let cost_ns = self.prices(knobs, view).cost_ns(done.runs, done.bytes);
+            self.runs_done += done.runs;
+            let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done_ns += self.beside.times(cost_ns);
             self.beside.completed(&view.device().busy, cost_ns);
+            let request_bytes = rates.request_bytes(view);
             let ended = Ended {
                 latency_ns: done.latency_ns,
                 in_flight: done.in_flight,

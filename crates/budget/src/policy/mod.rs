@@ -8,6 +8,7 @@
 mod account;
 mod beside;
 mod device;
+mod idle;
 mod portions;
 mod trickle;
 mod waiting;
@@ -15,14 +16,14 @@ mod waiting;
 use engine::Nanos;
 use engine::policy::{
     Admission, Asked, Completed, Cost as Amount, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next,
-    Pace, Pause, PauseCause, Prices as PagePrices, Room, Then, View, WokenBy,
+    Pace, Pause, PauseCause, Prices as PagePrices, Quiet, Rewrites, Room, Then, View, WokenBy,
 };
-use engine::settings::BackgroundShare;
 
 use self::account::Pausing;
 pub use self::account::PayerMemory;
 pub use self::device::DeviceMemory;
 use crate::payer::PAUSE_NS_MAX;
+use crate::wide::mul_div;
 use crate::{
     Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, Verdict, guarded_backlog_ns, request_bytes, snapshot_debt_ns,
 };
@@ -46,6 +47,9 @@ const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 const QUEUED_BYTES_MAX: u64 = 256 << 10;
 /// Pages of a portion after which its payer is looked at.
 const PORTION_PIECE_PAGES: u64 = 256;
+/// Of the price of a run, the part that bytes written for nothing may cost instead: a short way is cheaper than the
+/// ways of which the price is a mean, and each byte wears the device.
+const BRIDGE_PART: Cost = 2;
 /// So many runs' time is worth staying on a file for.
 const SLICE_RUNS: Cost = 4;
 
@@ -53,8 +57,8 @@ const SLICE_RUNS: Cost = 4;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Budget;
 
-/// A device at one instant.
-struct Standing {
+/// What work costs on a device at one instant: all that some questions need.
+struct Rates {
     knobs: Knobs,
     /// Of writes by themselves.
     alone: Prices,
@@ -62,59 +66,27 @@ struct Standing {
     prices: Prices,
     /// What may be in flight, by writes alone.
     in_flight_ns: Cost,
+}
+
+/// A device at one instant.
+struct Standing {
+    rates: Rates,
     band: Band,
     /// D, the memory guard counted in.
     backlog_ns: Cost,
-    /// Of what is dirty and not in flight.
-    dirty_ns: Cost,
     /// N.
     payers: u64,
     /// What a payer dirties at a time, where runs are dear.
     portion_bytes: Option<u64>,
 }
 
-impl Standing {
+impl Rates {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
-        let (counts, knobs) = (view.device(), Knobs::of(&view.knobs));
-        device.waiting.note(view.now.0, counts.payers_waiting);
+        device.waiting.note(view.now.0, view.device().payers_waiting);
+        let knobs = Knobs::of(&view.knobs);
         let alone = device.prices(&knobs, view);
         let (prices, in_flight_ns) = (device.beside.applied(alone), device.in_flight_ns(&knobs, view));
-        let (payers, budget_ns) = (device.waiting.on_average(), knobs.budget_ns);
-        let stretched = |run_ns| Band::stretched(budget_ns, run_ns, payers).at_most(budget_ns, knobs.stretch_max);
-        let terms = portions::terms(&knobs, &prices, stretched(device.held_run_ns(view)), payers);
-        let (band, portion_bytes) = match terms {
-            Some((band, bytes)) => (band, Some(bytes)),
-            None => (stretched(device.known_run_ns(view)), None),
-        };
-        let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
-        let by_time = prices.cost_ns(counts.runs, bytes);
-        // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
-        let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
-        let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
-        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
-        let dirty_ns = prices.cost_ns(runs, counts.reclaimable * PAGE_BYTES);
-        let payers = device.waiting.sharing();
-        Self { knobs, alone, prices, in_flight_ns, band, backlog_ns, dirty_ns, payers, portion_bytes }
-    }
-
-    /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
-    fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
-        let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
-        let portion_ns = self.prices.cost_ns(1, bytes);
-        let lets = device.portions.lets_one_in(view.now.0, self.band, self.backlog_ns, portion_ns);
-        let first_ns = self.prices.cost_ns(1, QUEUED_BYTES_MAX);
-        Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
-    }
-
-    /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
-    /// the knob in bytes.
-    fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
-        let law_ns = if is_cold { 0 } else { self.knobs.budget_ns / BACKGROUND_PART };
-        let in_time_ns = self.knobs.background_ns.unwrap_or(law_ns);
-        match view.knobs.device_background_bytes {
-            0 => in_time_ns,
-            bytes => in_time_ns.min(self.prices.cost_ns(0, bytes)),
-        }
+        Self { knobs, alone, prices, in_flight_ns }
     }
 
     fn page_prices(&self) -> PagePrices {
@@ -124,8 +96,7 @@ impl Standing {
 
     /// Bytes that take so long by themselves.
     fn bytes_in(&self, ns: Cost) -> u64 {
-        let bytes = u128::from(ns) * u128::from(MIB) / u128::from(self.alone.mib_ns.max(1));
-        bytes.min(u128::from(u64::MAX)) as u64
+        mul_div(ns, MIB, self.alone.mib_ns.max(1))
     }
 
     fn request_bytes(&self, view: &View) -> u64 {
@@ -133,12 +104,70 @@ impl Standing {
         let preferred = if view.request_bytes < most { view.request_bytes } else { REQUEST_BYTES_MIN.min(most) };
         request_bytes(self.in_flight_ns, self.alone.mib_ns, preferred, most)
     }
+}
 
-    /// The file to write first: the largest, unless one has been dirty for long.
-    fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
+impl Standing {
+    fn of(view: &View, device: &mut DeviceMemory) -> Self {
+        let (rates, counts) = (Rates::of(view, device), view.device());
+        let Rates { knobs, prices, .. } = &rates;
+        let (payers, budget_ns) = (device.waiting.on_average(), knobs.budget_ns);
+        let stretched = |run_ns| Band::stretched(budget_ns, run_ns, payers).at_most(budget_ns, knobs.stretch_max);
+        let terms = portions::terms(knobs, prices, stretched(device.held_run_ns(view)), payers);
+        let (band, portion_bytes) = match terms {
+            Some((band, bytes)) => (band, Some(bytes)),
+            None => (stretched(device.known_run_ns(view)), None),
+        };
+        let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
+        let by_time = prices.cost_ns(counts.runs, bytes);
+        // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
+        let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
+        let backlog_ns = guarded_backlog_ns(band, by_time, bytes, bytes, bytes_max);
+        Self { rates, band, backlog_ns, payers: device.waiting.sharing(), portion_bytes }
+    }
+
+    /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
+    fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
+        let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
+        let portion_ns = self.rates.prices.cost_ns(1, bytes);
+        let lets = device.portions.lets_one_in(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
+        Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
+    }
+
+    /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
+    /// the knob in bytes.
+    fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
+        let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
+        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns);
+        match view.knobs.device_background_bytes {
+            0 => in_time_ns,
+            bytes => in_time_ns.min(self.rates.prices.cost_ns(0, bytes)),
+        }
+    }
+
+    /// Whether so much is dirty and not in flight that the flusher writes.
+    fn is_over_background(&self, view: &View, is_cold: bool) -> bool {
+        let (counts, dirty_pages) = (view.device(), view.device().reclaimable);
+        let runs = counts.runs.saturating_sub(counts.runs_in_flight);
+        let dirty_ns = self.rates.prices.cost_ns(runs, dirty_pages * PAGE_BYTES);
+        let over = dirty_ns > self.background_ns(view, is_cold);
+        dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
+    }
+
+    /// The file to write first: the largest, unless one has been dirty for long. Hot files only if `hot`.
+    fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
-        if files.dirty_since().is_some_and(|since| since <= before) { Next::Oldest { before } } else { Next::MostDirty }
+        let is_old = files.dirty_since(hot).is_some_and(|since| since <= before);
+        if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
+    }
+
+    /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
+    fn takes_hot(&self, view: &View) -> bool {
+        let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
+        let (device, knobs) = (view.device(), &self.rates.knobs);
+        let keeps_others = device.payers_waiting > 0 || device.reclaimable > view.guard_pages / 2;
+        !knobs.idle || keeps_others || self.backlog_ns > middle_ns
     }
 }
 
@@ -152,14 +181,7 @@ impl DevicePolicy for Budget {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Before,
-            shared_counters: false,
-            memory_guard: true,
-            reads: true,
-            background_share: BackgroundShare::OfLimit,
-            knobs: Some(&KNOBS),
-        }
+        Needs { asked: Asked::Before, memory_guard: true, reads: true, knobs: Some(&KNOBS), ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -177,30 +199,32 @@ impl DevicePolicy for Budget {
         let most = standing.lets_in(view, device).unwrap_or(most);
         Room {
             cost_max: Amount(most),
-            prices: standing.page_prices(),
+            prices: standing.rates.page_prices(),
             cause: PauseCause::DeviceTime,
             wake_above: Amount(standing.background_ns(view, device.is_cold(view))),
         }
     }
 
     fn flight(&self, view: &View, device: &mut DeviceMemory) -> Flight {
-        let standing = Standing::of(view, device);
-        let request_bytes = standing.request_bytes(view);
+        let rates = Rates::of(view, device);
+        let request_bytes = rates.request_bytes(view);
         Flight {
             requests_max: Some(view.request_depth.max(REQUESTS_MIN)),
             requests: device.requests(view).min(u64::from(u32::MAX)) as u32,
-            cost_max: Amount(device.beside.times(standing.in_flight_ns)),
+            cost_max: Amount(device.beside.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
-            sync_lead: Amount(standing.knobs.budget_ns / SYNC_PART),
+            sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
+            bridge_bytes: rates.bytes_in(device.sure_run_ns(view) / BRIDGE_PART).min(request_bytes / 2),
+            idle: Some(idle::terms(&rates, request_bytes)),
         }
     }
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer, device, pace, .. } = memory;
         let mut standing = Standing::of(view, device);
-        let cost_ns = standing.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
+        let cost_ns = standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
         payer.share.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
         let given_ns = device.portions.left_ns(view.now.0).saturating_sub(payer.share.own_ns(&device.portions));
         standing.backlog_ns = standing.backlog_ns.saturating_add(given_ns);
@@ -208,7 +232,7 @@ impl DevicePolicy for Budget {
         payer.payer.charge(cost_ns);
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
         let Standing { band, backlog_ns, payers, .. } = standing;
-        let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.page_prices());
+        let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
         let from_queue = payer.share.comes_from_queue(&mut device.portions);
@@ -223,7 +247,7 @@ impl DevicePolicy for Budget {
                 let Some(bytes) = standing.portion_bytes.filter(|_| !payer.is_light(&standing)) else {
                     return Admission::Enter;
                 };
-                let taken = (&standing.prices, bytes, view.payer.wanted_at);
+                let taken = (&standing.rates.prices, bytes, view.payer.wanted_at);
                 let Some(pages) =
                     payer.share.takes(&mut device.portions, view.now.0, (band, backlog_ns), in_turn, taken)
                 else {
@@ -246,46 +270,54 @@ impl DevicePolicy for Budget {
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut DeviceMemory, (): &mut ()) {
-        let standing = Standing::of(view, device);
-        device.completed(view, &standing.knobs, done, standing.request_bytes(view));
+        let rates = Rates::of(view, device);
+        device.completed(view, &rates, done);
     }
 
     fn over_background(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> bool {
-        let (standing, dirty_pages) = (Standing::of(view, device), view.device().reclaimable);
-        let over = standing.dirty_ns > standing.background_ns(view, device.is_cold(view));
-        dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
+        Standing::of(view, device).is_over_background(view, device.is_cold(view))
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        if files.any() && self.over_background(view, device, &mut ()) {
-            return Standing::of(view, device).first(view, files);
+        let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
+        let (standing, is_cold) = (Standing::of(view, device), device.is_cold(view));
+        if standing.is_over_background(view, is_cold) {
+            let hot = is_cold || standing.takes_hot(view);
+            if hot || files.dirty_since(false).is_some() {
+                return standing.first(view, files, hot);
+            }
         }
-        let Some(since) = files.dirty_since() else { return Next::WaitUntil(Nanos::NEVER) };
         let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
         if expires <= view.now {
             // With it goes what is half as old, so that the device is not woken for each file.
-            Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)) }
-        } else {
-            Next::WaitUntil(expires)
+            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
+        }
+        match idle::next(view, files, &standing.rates.knobs) {
+            Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),
+            next => next,
         }
     }
 
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        idle::quiet(view, before, seen)
+    }
+
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
-        Standing::of(view, device).first(view, files)
+        Standing::of(view, device).first(view, files, true)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> u64 {
-        let standing = Standing::of(view, device);
-        let (least_ns, most_ns) = (standing.in_flight_ns, standing.knobs.budget_ns);
-        let runs_ns = standing.alone.run_ns.saturating_mul(SLICE_RUNS);
-        let bytes = standing.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));
-        let most = standing.bytes_in(most_ns).max(PAGE_BYTES);
+        let rates = Rates::of(view, device);
+        let (least_ns, most_ns) = (rates.in_flight_ns, rates.knobs.budget_ns);
+        let runs_ns = rates.alone.run_ns.saturating_mul(SLICE_RUNS);
+        let bytes = rates.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));
+        let most = rates.bytes_in(most_ns).max(PAGE_BYTES);
         if most < SLICE_ALIGN_BYTES { most } else { (bytes / SLICE_ALIGN_BYTES).max(1) * SLICE_ALIGN_BYTES }
     }
 
     fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {
         let standing = Standing::of(view, device);
-        let page_ns = standing.page_prices().page.0;
+        let page_ns = standing.rates.page_prices().page.0;
         LimitPages {
             dirty: (standing.band.end_ns / page_ns).min(view.guard_pages),
             background: standing.background_ns(view, device.is_cold(view)) / page_ns,

@@ -23,6 +23,9 @@ pub(super) struct Waiting {
 }
 
 fn towards(average: u64, count: u64, passed_ns: u64, over_ns: u64) -> u64 {
+    if passed_ns == 0 || average == count * ONE {
+        return average;
+    }
     let (from, to, part) = (u128::from(average), u128::from(count * ONE), u128::from(passed_ns.min(over_ns)));
     ((from * (u128::from(over_ns) - part) + to * part) / u128::from(over_ns)) as u64
 }

@@ -6,7 +6,7 @@
 use frames::FrameId;
 
 use super::Cache;
-use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
+use crate::page::{BRIDGE, DETACHED, DIRTY, PRESENT, WRITEBACK};
 
 /// How many frames are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Census {
     pub leaving: u64,
     /// Of `cached`: dirty, and not being written.
     pub dirty: u64,
-    /// Being written, in an index or leaving.
+    /// Being written since it was dirty, in an index or leaving.
     pub writeback: u64,
     /// What files say they have that is not yet written, in pages.
     pub unwritten: u64,
@@ -44,7 +44,7 @@ impl Cache {
             census.cached += u64::from(word.has(PRESENT));
             census.leaving += u64::from(word.has(DETACHED));
             census.dirty += u64::from(word.has(DIRTY));
-            census.writeback += u64::from(word.has(WRITEBACK));
+            census.writeback += u64::from(word.has(WRITEBACK) && !word.has(BRIDGE));
         }
         census
     }

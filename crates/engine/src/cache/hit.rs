@@ -99,7 +99,7 @@ impl Cache {
                 && self.pages.dirty(frame).contains(Sectors::touched(at.range()))
         });
         if found {
-            self.pages.touch(frame);
+            self.pages.touch_overwritten(frame);
             if self.keeps::<P>(at) {
                 // SAFETY: the held frame is arena memory, the range is inside it, `from` has `len` bytes
                 // (both were asked above); concurrent readers and writers of the frame go through the

@@ -12,6 +12,7 @@ use crate::error::DeviceError;
 use crate::policy::{Cost, PauseCause, Prices, Room};
 use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::units::Pages;
 use crate::wait::{Gate, Line, Take};
 
 /// The queue.
@@ -31,7 +32,7 @@ struct Wake {
 /// What is charged, and what may be.
 pub(crate) struct Ledger {
     /// Dirty or in flight, or charged to become so.
-    pages: u64,
+    pages: Pages,
     /// Of dirty pages, and in flight.
     runs: Arc<OwnLines<AtomicU64>>,
     /// Those let in from the line since the policy said its room: each may begin a run, which is not there yet.
@@ -39,20 +40,20 @@ pub(crate) struct Ledger {
     prices: Prices,
     cost_max: Cost,
     cause: PauseCause,
-    pages_max: u64,
+    pages_max: Pages,
     /// Most that `pages_max` stays above `pages` while nobody waits.
-    unseen_pages: u64,
+    unseen_pages: Pages,
 }
 
 impl Ledger {
-    fn pages_fit(&self, pages: u64) -> bool {
+    fn pages_fit(&self, pages: Pages) -> bool {
         self.pages.saturating_add(pages) <= self.pages_max
     }
 
     /// With so many pages more, as one run.
-    fn cost_with(&self, pages: u64) -> Cost {
+    fn cost_with(&self, pages: Pages) -> Cost {
         let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.let_in + 1);
-        self.prices.of(self.pages.saturating_add(pages), runs)
+        self.prices.of(self.pages.saturating_add(pages).0, runs)
     }
 }
 
@@ -60,11 +61,12 @@ impl Gate for Ledger {
     type Refusal = DeviceError;
 
     fn fits(&self, pages: u64) -> bool {
-        self.pages == 0 || (self.pages_fit(pages) && self.cost_with(pages) <= self.cost_max)
+        let pages = Pages(pages);
+        self.pages == Pages(0) || (self.pages_fit(pages) && self.cost_with(pages) <= self.cost_max)
     }
 
     fn enter(&mut self, pages: u64) {
-        self.pages += pages;
+        self.pages = self.pages + Pages(pages);
     }
 
     fn enter_from_line(&mut self, pages: u64) {
@@ -73,8 +75,8 @@ impl Gate for Ledger {
     }
 
     fn leave(&mut self, pages: u64) {
-        debug_assert!(self.pages >= pages, "gave back more pages than were charged");
-        self.pages = self.pages.saturating_sub(pages);
+        debug_assert!(self.pages.0 >= pages, "gave back more pages than were charged");
+        self.pages = self.pages.saturating_sub(Pages(pages));
     }
 
     fn line_is_empty(&mut self) {
@@ -89,47 +91,47 @@ impl AdmissionQueue {
         let Room { prices, cause, .. } = Room::UNLIMITED;
         let ledger = Ledger {
             let_in: 0,
-            pages: 0,
+            pages: Pages(0),
             runs: Arc::clone(&runs),
             prices,
             cost_max: Cost(0),
             cause,
-            pages_max: u64::MAX,
-            unseen_pages: u64::MAX,
+            pages_max: Pages::MAX,
+            unseen_pages: Pages::MAX,
         };
         let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
         Self { line: Line::before(ledger), runs, wake }
     }
 
     /// Charges pages if they fit and nobody waits.
-    pub(crate) fn try_take(&self, pages: u64) -> bool {
-        self.line.try_take(pages)
+    pub(crate) fn try_take(&self, pages: Pages) -> bool {
+        self.line.try_take(pages.0)
     }
 
     /// Charges pages if a new guard lets them in and nobody waits.
-    pub(crate) fn try_take_within(&self, guard_pages: u64, pages: u64) -> bool {
-        self.line.try_take_after(pages, |ledger| ledger.pages_max = guard_pages)
+    pub(crate) fn try_take_within(&self, guard_pages: Pages, pages: Pages) -> bool {
+        self.line.try_take_after(pages.0, |ledger| ledger.pages_max = guard_pages)
     }
 
     /// Waits in order of asking; fails when the device keeps failing.
-    pub(crate) fn take(&self, pages: u64) -> Take<'_, Ledger> {
-        self.line.take(pages)
+    pub(crate) fn take(&self, pages: Pages) -> Take<'_, Ledger> {
+        self.line.take(pages.0)
     }
 
     /// Charges pages that the policy has let in, past its own room and those who wait for it, unless the memory
     /// guard keeps them out.
-    pub(crate) fn try_enter(&self, pages: u64) -> bool {
-        self.line.try_pass(pages, |ledger| ledger.pages == 0 || ledger.pages_fit(pages))
+    pub(crate) fn try_enter(&self, pages: Pages) -> bool {
+        self.line.try_pass(pages.0, |ledger| ledger.pages == Pages(0) || ledger.pages_fit(pages))
     }
 
     /// Charges pages whether they fit or not.
-    pub(crate) fn force(&self, pages: u64) {
-        self.line.force(pages);
+    pub(crate) fn force(&self, pages: Pages) {
+        self.line.force(pages.0);
     }
 
     /// Pages are no longer dirty, or were not dirtied after all.
-    pub(crate) fn give_back(&self, pages: u64) {
-        self.line.give_back(pages);
+    pub(crate) fn give_back(&self, pages: Pages) {
+        self.line.give_back(pages.0);
     }
 
     /// Ends the waiting of everybody who waits now.
@@ -149,28 +151,28 @@ impl AdmissionQueue {
     }
 
     /// The memory guard's limit.
-    pub(crate) fn set_guard(&self, pages_max: u64) {
+    pub(crate) fn set_guard(&self, pages_max: Pages) {
         self.line.change(|ledger| ledger.pages_max = pages_max);
     }
 
     /// From now on the guard's limit falls with what is charged, to at most `pages` above it: who wants more has to
     /// ask for a new one.
-    pub(crate) fn set_unseen(&self, pages: u64) {
+    pub(crate) fn set_unseen(&self, pages: Pages) {
         self.line.adjust(|ledger| ledger.unseen_pages = pages);
     }
 
     /// Why pages that do not fit have to wait.
-    pub(crate) fn cause(&self, pages: u64) -> PauseCause {
+    pub(crate) fn cause(&self, pages: Pages) -> PauseCause {
         self.line.look(|ledger| if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard })
     }
 
-    /// The memory guard's limit.
-    pub(crate) fn guard_pages(&self) -> u64 {
-        self.line.look(|ledger| ledger.pages_max)
+    /// Pages that are charged, and the memory guard's limit.
+    pub(crate) fn pages_and_guard(&self) -> (Pages, Pages) {
+        self.line.look(|ledger| (ledger.pages, ledger.pages_max))
     }
 
     /// Pages that are charged.
-    pub(crate) fn pages(&self) -> u64 {
+    pub(crate) fn pages(&self) -> Pages {
         self.line.look(|ledger| ledger.pages)
     }
 
@@ -194,13 +196,22 @@ impl AdmissionQueue {
         self.wake.above.load(Ordering::Relaxed) < u64::MAX
     }
 
+    /// Until the next room is set, the flusher is woken only when an eighth more than so many pages is dirty.
+    pub(crate) fn wake_later(&self, pages: Pages) {
+        let cost = self.waking_cost(pages).0;
+        self.wake.above.store(cost.saturating_add(cost / 8), Ordering::Relaxed);
+    }
+
     /// Whether so many pages that are dirty and not in flight, with all runs, cost so much that a writer wakes the
     /// flusher.
-    pub(crate) fn wakes(&self, pages: u64) -> bool {
+    pub(crate) fn wakes(&self, pages: Pages) -> bool {
+        self.waking_cost(pages) > Cost(self.wake.above.load(Ordering::Relaxed))
+    }
+
+    fn waking_cost(&self, pages: Pages) -> Cost {
         let price = |of: &AtomicU64| Cost(of.load(Ordering::Relaxed));
         let prices = Prices { page: price(&self.wake.page), run: price(&self.wake.run) };
-        let runs = if pages == 0 { 0 } else { self.runs() };
-        prices.of(pages, runs) > price(&self.wake.above)
+        prices.of(pages.0, if pages == Pages(0) { 0 } else { self.runs() })
     }
 }
 

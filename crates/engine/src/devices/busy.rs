@@ -38,13 +38,17 @@ impl Clocks {
         let ns = now.since(self.at);
         self.at = self.at.max(now);
         let (reads, writes, calls) = (self.reads > 0, self.writes > 0, self.calls > 0);
-        let add = |to: &mut u64, runs: bool| *to += if runs { ns } else { 0 };
-        add(&mut self.any_ns, reads || writes || calls);
-        add(&mut self.times.transfers_ns, reads || writes);
-        add(&mut self.times.reads_ns, reads);
-        add(&mut self.times.writes_ns, writes);
-        add(&mut self.times.calls_alone_ns, calls && !reads && !writes);
-        add(&mut self.beside_calls_ns, calls && (reads || writes));
+        if reads || writes {
+            self.times.transfers_ns += ns;
+            self.times.reads_ns += if reads { ns } else { 0 };
+            self.times.writes_ns += if writes { ns } else { 0 };
+            self.beside_calls_ns += if calls { ns } else { 0 };
+        } else if calls {
+            self.times.calls_alone_ns += ns;
+        } else {
+            return;
+        }
+        self.any_ns += ns;
     }
 
     pub(super) fn begins(&mut self, kind: Kind, now: Nanos) {
@@ -86,6 +90,10 @@ impl Clocks {
 
     pub(super) fn reads_in_flight(&self) -> u32 {
         self.reads
+    }
+
+    pub(super) fn calls_in_flight(&self) -> u32 {
+        self.calls
     }
 
     /// Time with a request of any kind in flight.

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::pass::Pass;
+use super::quiet::Watch;
 use super::ready::Place;
 use super::state::DeviceState;
 use super::table::FileTable;
@@ -82,6 +83,8 @@ pub(crate) struct FileState {
     pub(crate) pass: Pass,
     /// Where it is in its device's list.
     pub(crate) place: Place,
+    /// Whether it is left alone.
+    pub(crate) watch: Watch,
     /// In its device's list of dirty files, or of those being worked on.
     pub(crate) queued: bool,
     /// In its device's list of files that a sync waits for.
@@ -99,6 +102,8 @@ pub(crate) struct FileState {
     pub(crate) next_sequence: u64,
     pub(crate) writes_in_flight: BTreeSet<u64>,
     pub(crate) reads_in_flight: u32,
+    /// A request with clean pages between dirty ones failed: there are no more such.
+    pub(crate) bridges_fail: bool,
     /// The last flush failed: what it covered may not be durable.
     pub(crate) flush_failed: bool,
     /// The error of the last failed write or flush, until everything is durable.
@@ -146,6 +151,7 @@ impl FileInner {
             write_end: 0,
             pass: Pass::default(),
             place: Place::default(),
+            watch: Watch::default(),
             queued: false,
             sync_queued: false,
             // What happened to the host's file before is not known, so the first sync flushes.
@@ -157,6 +163,7 @@ impl FileInner {
             next_sequence: 0,
             writes_in_flight: BTreeSet::new(),
             reads_in_flight: 0,
+            bridges_fail: false,
             flush_failed: false,
             error: None,
             failures: 0,
@@ -218,12 +225,15 @@ impl FileInner {
         if state.dirty_pages == 1 {
             state.dirtied_at = now();
             self.unclean.store(true, Ordering::Release);
-            self.device.keep(self);
+            self.device.keep(self, state);
         }
         if !state.queued && state.holds == 0 {
             state.queued = true;
             // The flusher had its turn: what was dirty before is on its way, or to be tried again.
             state.dirtied_at = now();
+            if let Some(idle) = self.device.in_flight.allowed().idle {
+                state.watch.wakes(state.dirtied_at, idle.look_ns);
+            }
             self.device.queue_dirty(self, state);
         } else if state.waiting_pages().is_power_of_two() && state.place.is_outgrown(state.waiting_pages()) {
             self.device.grow_queued(self, state);
@@ -252,7 +262,7 @@ impl FileInner {
     pub(crate) fn owe_flush(self: &Arc<Self>, state: &mut FileState, now: Nanos) {
         state.unflushed = true;
         if !state.discarded {
-            self.device.keep_unflushed(self, now);
+            self.device.keep_unflushed(self, state, now);
         }
     }
 

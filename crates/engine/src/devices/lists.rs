@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
 use super::file::FileInner;
-use super::ready::{Entry, Ready};
+use super::ready::{Behind, Entry, Place, Ready};
 use crate::platform::Nanos;
 
 /// Why a file is written.
@@ -20,24 +20,34 @@ pub(crate) enum FlushReason {
     Retry,
     /// The device has too much that is dirty, or somebody needs the room. It is the file's turn.
     Background,
-    /// The same, and no other file has twice as much that is dirty.
-    Largest,
+    /// The same, and no other file has twice as much that is dirty; hot files are passed over unless `hot`.
+    Largest {
+        /// Hot files, too.
+        hot: bool,
+    },
     /// It has been dirty since then, which is too long. It is the first in the order of turns.
     Expired {
         /// The latest instant that is too long ago.
         before: Nanos,
     },
-    /// The same, and no other file has been dirty for longer.
+    /// The same, and no other file has been dirty for longer; hot files are passed over unless `hot`.
     Oldest {
         /// The latest instant that is too long ago.
         before: Nanos,
+        /// Hot files, too.
+        hot: bool,
+    },
+    /// The device would idle, and the file has been left alone for long enough.
+    Idle {
+        /// The instant.
+        now: Nanos,
     },
 }
 
 impl FlushReason {
     /// Whether the file is gone through in passes of its own, whatever a sync wrote of it meanwhile.
     pub(crate) fn is_by_passes(self) -> bool {
-        matches!(self, Self::Largest | Self::Oldest { .. })
+        matches!(self, Self::Largest { .. } | Self::Oldest { .. } | Self::Idle { .. })
     }
 }
 
@@ -54,6 +64,10 @@ pub(super) struct Lists {
     pub(super) unclean: BTreeMap<u32, Arc<FileInner>>,
     /// Files that a flush is owed, and since when.
     pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
+    /// How often a file was put among those that may be written.
+    pub(super) listed: u64,
+    /// Until when the flusher sleeps, if it wants to be woken for files that are to be looked at before that.
+    pub(super) sleeps_until: Option<Nanos>,
 }
 
 /// A file taken off its list.
@@ -71,9 +85,10 @@ impl Lists {
             FlushReason::Sync => return self.sync.pop_front().map(Next::Asked),
             FlushReason::Retry => return self.retry.pop_front().map(Next::Asked),
             FlushReason::Background => self.ready.next_in_turn(),
-            FlushReason::Largest => self.ready.next_largest(),
+            FlushReason::Largest { hot } => self.ready.next_largest(hot),
             FlushReason::Expired { before } => self.ready.next_expired(before),
-            FlushReason::Oldest { before } => self.ready.next_oldest(before),
+            FlushReason::Oldest { before, hot } => self.ready.next_oldest(before, hot),
+            FlushReason::Idle { now } => self.ready.next_to_look_at(now),
         }
         .map(Next::Ready)
     }
@@ -85,6 +100,12 @@ pub(super) enum Later {
 }
 
 impl Lists {
+    /// Puts a file that may be written behind others.
+    pub(super) fn push(&mut self, entry: Entry, behind: Behind) -> Place {
+        self.listed += 1;
+        self.ready.push(entry, behind)
+    }
+
     /// Files whose pause is over go back to their lists.
     pub(super) fn bring_back(&mut self, now: Nanos) {
         let due = |(at, _): &(Nanos, Later)| *at <= now;

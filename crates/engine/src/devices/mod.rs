@@ -14,6 +14,7 @@ pub(crate) mod file;
 pub(crate) mod in_flight;
 mod lists;
 pub(crate) mod pass;
+pub(crate) mod quiet;
 mod ready;
 mod rings;
 pub(crate) mod state;
@@ -22,18 +23,18 @@ mod totals;
 mod usage;
 pub(crate) mod waits;
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::{Cache, Census, FilePages};
 use crate::platform::{Device, Nanos};
 use crate::policy::{
-    AnyPolicy, Completed, GlobalCounts, InForce, Kept, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View,
+    AnyPolicy, Completed, DeviceCounts, GlobalCounts, InForce, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, View,
 };
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
 use crate::sync::OwnLines;
-use crate::units::centisecs_ns;
 use crate::wait::{WaitQueue, lock};
 use file::FileInner;
 pub(crate) use lists::FlushReason;
@@ -59,6 +60,8 @@ pub(crate) struct Devices {
     policy_knobs: Vec<KnobId>,
     /// Each of them, of all devices together.
     policy_knob_sums: [AtomicU64; POLICY_KNOBS_MAX],
+    /// Held while knobs are shown: of two that change at once, who comes second sees both.
+    showing: Mutex<()>,
     lost_epoch: AtomicU64,
     /// How often a congested queue has cleared.
     congestion_ends: OwnLines<AtomicU64>,
@@ -89,6 +92,7 @@ impl Devices {
             totals: Arc::default(),
             policy_knobs,
             policy_knob_sums: Default::default(),
+            showing: Mutex::default(),
             lost_epoch: AtomicU64::new(0),
             congestion_ends: OwnLines(AtomicU64::new(0)),
             congestion_queue: WaitQueue::new(),
@@ -147,13 +151,15 @@ impl Devices {
         self.lost_epoch.load(Ordering::Acquire)
     }
 
-    /// Adds up the policy's own knobs over all devices, after one of them or the number of devices has changed.
-    pub(crate) fn sum_policy_knobs(&self) {
+    /// Shows policies the knobs as they are, after one of them or the number of devices has changed.
+    pub(crate) fn show_knobs(&self) {
+        let _one_at_a_time = lock(&self.showing);
         let all = self.all();
         for (knob, sum) in self.policy_knobs.iter().zip(&self.policy_knob_sums) {
             let values = all.iter().map(|device| device.knob(&self.settings, *knob));
             sum.store(values.fold(0, u64::saturating_add), Ordering::Relaxed);
         }
+        all.iter().for_each(|device| device.show_knobs(self.knob_values(Some(device))));
     }
 
     /// Counts all frames, in time proportional to their number.
@@ -173,7 +179,7 @@ impl Devices {
     /// A snapshot with the shared counters, if the policy needs them.
     pub(crate) fn view_of(&self, device: &DeviceState, moment: Moment) -> View {
         let needed = self.policy.needs().shared_counters;
-        self.view(Some(device), moment, if needed { self.shared_counts() } else { GlobalCounts::default() })
+        self.view(device, moment, if needed { self.shared_counts() } else { GlobalCounts::default() })
     }
 
     /// What all devices share: one read of each counter.
@@ -190,33 +196,47 @@ impl Devices {
         }
     }
 
-    pub(crate) fn view(&self, device: Option<&DeviceState>, moment: Moment, shared: GlobalCounts) -> View {
-        let counts = device.map(|device| device.counts(moment.now)).unwrap_or_default();
+    #[inline]
+    fn view(&self, device: &DeviceState, moment: Moment, shared: GlobalCounts) -> View {
+        let (pages, guard_pages) = device.admission.pages_and_guard();
+        let (counts, limits) = (device.counts(moment.now, pages), device.limits());
+        let mut view = self.view_without_knobs(moment, shared, counts);
+        view.knobs = *device.knobs_seen();
+        view.request_bytes = limits.request_bytes_best();
+        view.request_bytes_max = u64::from(limits.request_bytes_max);
+        view.request_depth = limits.depth;
+        view.failed_room_pages = device.failed_room_pages();
+        view.guard_pages = guard_pages.0;
+        view
+    }
+
+    /// A view of no device in particular.
+    pub(crate) fn view_of_none(&self, moment: Moment) -> View {
+        let mut view = self.view_without_knobs(moment, self.shared_counts(), DeviceCounts::default());
+        view.knobs = self.knob_values(None);
+        view.guard_pages = u64::MAX;
+        view
+    }
+
+    #[inline]
+    fn view_without_knobs(&self, moment: Moment, shared: GlobalCounts, counts: DeviceCounts) -> View {
         let mut view = View::new(moment.now, shared, counts);
         view.cpus = moment.cpus.max(1);
         view.memory_pages = self.cache.total_pages();
         view.part_pages = self.totals.part_pages();
-        view.request_bytes = device.map_or(0, DeviceState::request_bytes_preferred);
-        view.request_bytes_max = device.map_or(0, |device| u64::from(device.limits().request_bytes_max));
-        view.request_depth = device.map_or(0, |device| device.limits().depth);
-        view.failed_room_pages = device.map_or(0, DeviceState::failed_room_pages);
-        view.guard_pages = device.map_or(u64::MAX, |device| device.admission.guard_pages());
-        view.knobs = self.knob_values(device);
         view
     }
 
     /// How often data that has expired is looked for; `None` if that is off.
     pub(crate) fn look_ns(&self) -> Option<u64> {
-        match self.settings.get(Knob::WritebackCentisecs) {
-            0 => None,
-            centisecs => Some(centisecs_ns(centisecs)),
-        }
+        Some(self.settings.ns(Knob::WritebackCentisecs)).filter(|ns| *ns > 0)
     }
 
     fn knob_values(&self, device: Option<&DeviceState>) -> KnobValues {
         let settings = &self.settings;
         let at = |knob: KnobId| device.map_or_else(|| settings.get(knob), |device| device.knob(settings, knob));
         let knob = |knob: Knob| at(knob.id(settings));
+        let expire = settings.info(Knob::ExpireCentisecs);
         let sums = self.policy_knob_sums.each_ref().map(|sum| sum.load(Ordering::Relaxed));
         KnobValues {
             dirty_ratio: settings.get(Knob::DirtyRatio),
@@ -231,7 +251,7 @@ impl Devices {
             device_background_ratio: knob(Knob::BackgroundRatio),
             device_background_bytes: knob(Knob::BackgroundBytes),
             slice_bytes: knob(Knob::SliceBytes),
-            expire_ns: self.look_ns().map_or(u64::MAX, |_| centisecs_ns(knob(Knob::ExpireCentisecs))),
+            expire_ns: self.look_ns().map_or(u64::MAX, |_| expire.ns(knob(Knob::ExpireCentisecs))),
             own: PolicyKnobs::read(&self.policy_knobs, at),
             own_sums: PolicyKnobs(sums),
         }
@@ -242,7 +262,7 @@ impl Devices {
         &self,
         device: &DeviceState,
         moment: Moment,
-        question: impl FnOnce(&dyn AnyPolicy, &View, &mut Kept, &mut Kept) -> T,
+        question: impl FnOnce(&dyn AnyPolicy, &View, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
         let view = self.view_of(device, moment);
         self.policy.ask(&device.memory, |policy, own, shared| question(policy, &view, own, shared))
@@ -250,15 +270,16 @@ impl Devices {
 
     /// Asks what may be charged to the device from now on.
     pub(crate) fn refresh_room(&self, device: &DeviceState, moment: Moment) {
-        let view = self.view(Some(device), moment, GlobalCounts::default());
+        let view = self.view(device, moment, GlobalCounts::default());
         self.set_room(device, &view);
     }
 
     /// Tells the policy of a write request that has ended, and asks what may be charged to the device from now on:
-    /// both of one view, for small requests end often.
+    /// both of one view, for small requests end often. Not inlined: a test counts its instructions.
+    #[inline(never)]
     pub(crate) fn write_ended(&self, device: &DeviceState, moment: Moment, done: &Completed) {
         let mut view = self.view_of(device, moment);
-        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, &mut **own, &mut **shared));
+        self.policy.ask(&device.memory, |policy, own, shared| policy.completed(&view, done, own, shared));
         view.forget_global();
         self.set_room(device, &view);
     }

@@ -1,11 +1,12 @@
 //! A device's files that may be written: whose turn it is.
 //!
-//! A file is in three orders at once. *Turns*: first those that are being worked on, a round of them; when it is
+//! A file is in several orders at once. *Turns*: first those that are being worked on, a round of them; when it is
 //! over, those of it that have more, and those that became dirty meanwhile. *Size*: by the power of two of what is
 //! dirty and not in flight, first come first served among equals, so that a file moves seldom while it is dirtied.
-//! *Age*: since when it has been dirty.
+//! *Age*: since when it has been dirty. Hot files, which are rewritten over and over, are passed over by those who want
+//! to. Where files are written behind, they are also in the order of when to *look* whether they have been left alone.
 //!
-//! Owns: the three orders. Does not own: the files, the lock around this (`state`), which order is followed.
+//! Owns: these orders. Does not own: the files, the lock around this (`state`), which order is followed.
 //! Invariants: keeps no file alive. Taking a file takes as long as a search by age among all of them, whatever there
 //! is; but for [`Ready::next_expired`], which looks at the round's files up to the first that is old, and rounds are
 //! nearly in the order of age.
@@ -40,6 +41,13 @@ pub(super) struct Ready {
     entries: Vec<Option<Entry>>,
     free: Vec<u32>,
     turns: Rings,
+    /// By whether files are hot.
+    orders: [Orders; 2],
+    looks: BTreeSet<(Nanos, u32)>,
+}
+
+/// By size and by age.
+struct Orders {
     sizes: Rings,
     /// A bit for each size of which there is a file.
     sizes_used: u64,
@@ -54,6 +62,10 @@ pub(super) struct Entry {
     pub(super) dirtied_at: Nanos,
     /// The most that was dirty when it was looked at.
     pub(super) size: Size,
+    /// It is rewritten over and over.
+    pub(super) hot: bool,
+    /// When to look whether it has been left alone; [`Nanos::NEVER`] if that does not matter.
+    pub(super) look_at: Nanos,
 }
 
 /// Where a file is among the others, as the file remembers it. It may be there no more.
@@ -90,21 +102,58 @@ impl Default for Ready {
             entries: Vec::new(),
             free: Vec::new(),
             turns: Rings::new(SIZES),
-            sizes: Rings::new(SIZE_COUNT),
-            sizes_used: 0,
-            ages: BTreeSet::new(),
+            orders: [Orders::new(), Orders::new()],
+            looks: BTreeSet::new(),
         }
+    }
+}
+
+impl Orders {
+    fn new() -> Self {
+        Self { sizes: Rings::new(SIZE_COUNT), sizes_used: 0, ages: BTreeSet::new() }
+    }
+
+    fn enter_size(&mut self, number: u32, size: Size) {
+        self.sizes.push(size.list(), number);
+        self.sizes_used |= 1 << size.0;
+    }
+
+    fn leave_size(&mut self, number: u32, size: Size) {
+        self.sizes.remove(number);
+        if self.sizes.first(size.list()).is_none() {
+            self.sizes_used &= !(1 << size.0);
+        }
+    }
+
+    /// The first of those that have the most, and how much.
+    fn largest(&self) -> Option<(u32, u32)> {
+        let size = self.sizes_used.checked_ilog2()?;
+        self.sizes.first(size).map(|number| (size, number))
     }
 }
 
 impl Ready {
     pub(super) fn is_empty(&self) -> bool {
-        self.ages.is_empty()
+        self.orders.iter().all(|order| order.ages.is_empty())
     }
 
-    /// When the file that has been dirty longest became so.
-    pub(super) fn oldest(&self) -> Option<Nanos> {
-        self.ages.first().map(|(dirtied_at, _)| *dirtied_at)
+    /// Those that are not hot, and the hot ones if `hot`.
+    fn orders(&self, hot: bool) -> &[Orders] {
+        &self.orders[..1 + usize::from(hot)]
+    }
+
+    /// When the file that has been dirty longest became so; of those that are not hot, unless `hot`.
+    pub(super) fn oldest(&self, hot: bool) -> Option<Nanos> {
+        self.first_by_age(hot).map(|(dirtied_at, _)| dirtied_at)
+    }
+
+    fn first_by_age(&self, hot: bool) -> Option<(Nanos, u32)> {
+        self.orders(hot).iter().filter_map(|order| order.ages.first()).min().copied()
+    }
+
+    /// When to look first whether a file has been left alone.
+    pub(super) fn look_at(&self) -> Option<Nanos> {
+        self.looks.first().map(|(at, _)| *at)
     }
 
     /// When the youngest became dirty of those that have had no turn.
@@ -121,25 +170,23 @@ impl Ready {
         });
         let size = entry.size;
         self.turns.push(if behind == Behind::Dirty { DIRTY } else { MORE }, number);
-        self.ages.insert((entry.dirtied_at, number));
-        self.entries[number as usize] = Some(entry);
-        self.sizes.push(size.list(), number);
-        self.sizes_used |= 1 << size.0;
-        Place { number, size }
-    }
-
-    fn leave_size(&mut self, number: u32, size: Size) {
-        self.sizes.remove(number);
-        if self.sizes.first(size.list()).is_none() {
-            self.sizes_used &= !(1 << size.0);
+        let order = &mut self.orders[usize::from(entry.hot)];
+        order.ages.insert((entry.dirtied_at, number));
+        order.enter_size(number, size);
+        if entry.look_at < Nanos::NEVER {
+            self.looks.insert((entry.look_at, number));
         }
+        self.entries[number as usize] = Some(entry);
+        Place { number, size }
     }
 
     fn take(&mut self, number: u32) -> Option<Entry> {
         let entry = self.entries[number as usize].take()?;
         self.turns.remove(number);
-        self.leave_size(number, entry.size);
-        self.ages.remove(&(entry.dirtied_at, number));
+        let order = &mut self.orders[usize::from(entry.hot)];
+        order.leave_size(number, entry.size);
+        order.ages.remove(&(entry.dirtied_at, number));
+        self.looks.remove(&(entry.look_at, number));
         self.free.push(number);
         Some(entry)
     }
@@ -149,9 +196,9 @@ impl Ready {
         let (number, size) = (place.number, Size::of(pages));
         let entry = self.entries.get_mut(number as usize)?.as_mut().filter(|entry| entry.slot == slot)?;
         let before = std::mem::replace(&mut entry.size, size);
-        self.leave_size(number, before);
-        self.sizes.push(size.list(), number);
-        self.sizes_used |= 1 << size.0;
+        let order = &mut self.orders[usize::from(entry.hot)];
+        order.leave_size(number, before);
+        order.enter_size(number, size);
         Some(Place { number, size })
     }
 
@@ -166,7 +213,7 @@ impl Ready {
 
     /// Takes the first in the order of turns that has been dirty since `before` or longer.
     pub(super) fn next_expired(&mut self, before: Nanos) -> Option<Entry> {
-        self.oldest().filter(|oldest| *oldest <= before)?;
+        self.oldest(true).filter(|oldest| *oldest <= before)?;
         let is_old =
             |number: &u32| self.entries[*number as usize].as_ref().is_some_and(|entry| entry.dirtied_at <= before);
         let number = [ROUND, MORE, DIRTY].into_iter().find_map(|list| self.turns.iter(list).find(is_old))?;
@@ -174,15 +221,22 @@ impl Ready {
     }
 
     /// Takes the one that has been dirty longest, if since `before` or longer.
-    pub(super) fn next_oldest(&mut self, before: Nanos) -> Option<Entry> {
-        let (_, number) = *self.ages.first().filter(|(dirtied_at, _)| *dirtied_at <= before)?;
+    pub(super) fn next_oldest(&mut self, before: Nanos, hot: bool) -> Option<Entry> {
+        let (_, number) = self.first_by_age(hot).filter(|(dirtied_at, _)| *dirtied_at <= before)?;
         self.take(number)
     }
 
     /// Takes the first of those that have the most.
-    pub(super) fn next_largest(&mut self) -> Option<Entry> {
-        let size = self.sizes_used.checked_ilog2()?;
-        self.sizes.first(size).and_then(|number| self.take(number))
+    pub(super) fn next_largest(&mut self, hot: bool) -> Option<Entry> {
+        // Of as much, one that is not hot.
+        let largest = self.orders(hot).iter().rev().filter_map(Orders::largest).max_by_key(|(size, _)| *size);
+        largest.and_then(|(_, number)| self.take(number))
+    }
+
+    /// Takes the one to look at first whether it has been left alone, if it is time to.
+    pub(super) fn next_to_look_at(&mut self, now: Nanos) -> Option<Entry> {
+        let (_, number) = *self.looks.first().filter(|(at, _)| *at <= now)?;
+        self.take(number)
     }
 }
 

@@ -6,7 +6,7 @@
 //! whoever needs a file's lock for a change here shows what that lock guards.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::DirtyTotals;
 use super::admission::AdmissionQueue;
@@ -21,10 +21,10 @@ use crate::FILE_BYTES_MAX;
 use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
-use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, LimitPages, PauseStatus};
+use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, KnobValues, LimitPages, PauseStatus};
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
-use crate::units::{PAGE_BYTES, bytes_of, pages_in};
+use crate::units::{PAGE_BYTES, Pages};
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
 /// A device of an engine, by number from 0.
@@ -38,6 +38,8 @@ pub(crate) struct DeviceState {
     name: String,
     device: Arc<dyn Device>,
     pub(crate) settings: DeviceSettings,
+    /// What policies see of the knobs, since one of them changed last.
+    knobs_seen: Mutex<KnobValues>,
     /// Dirty pages, those under writeback included. Changed through `dirty`, which keeps the sum.
     pub(crate) admission: AdmissionQueue,
     pub(crate) in_flight: InFlight,
@@ -97,6 +99,8 @@ pub(crate) struct FlusherView {
     pub(crate) next_retry: Option<Nanos>,
     /// How often to look again at all; [`u64::MAX`] is never.
     pub(crate) interval_ns: u64,
+    /// How often a file was put among those that may be written.
+    pub(crate) listed: u64,
 }
 
 impl DeviceState {
@@ -114,6 +118,7 @@ impl DeviceState {
             name: name.to_owned(),
             device,
             settings,
+            knobs_seen: Mutex::default(),
             admission: AdmissionQueue::new(),
             in_flight: InFlight::new(),
             totals,
@@ -149,13 +154,7 @@ impl DeviceState {
 
     /// Most pages that one request may carry.
     pub(crate) fn request_pages(&self) -> u64 {
-        pages_in(u64::from(self.limits().request_bytes_max))
-    }
-
-    /// Bytes of a request that suit it best.
-    pub(super) fn request_bytes_preferred(&self) -> u64 {
-        let Limits { request_bytes_preferred, request_bytes_max, .. } = self.limits();
-        u64::from(request_bytes_preferred.unwrap_or(*request_bytes_max))
+        Pages::whole_in(u64::from(self.limits().request_bytes_max)).0
     }
 
     /// Bytes that can still be allocated on it, as far as it knows.
@@ -170,6 +169,27 @@ impl DeviceState {
 
     pub(crate) fn knob(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
         self.settings.get(engine, knob)
+    }
+
+    /// Most clean pages between two dirty ones that are written with them.
+    pub(crate) fn bridge_pages(&self) -> u64 {
+        if self.limits().sole_writer { self.in_flight.allowed().bridge_bytes / PAGE_BYTES } else { 0 }
+    }
+
+    /// What policies see of the knobs.
+    pub(super) fn knobs_seen(&self) -> MutexGuard<'_, KnobValues> {
+        lock(&self.knobs_seen)
+    }
+
+    /// A knob may have changed.
+    pub(super) fn show_knobs(&self, values: KnobValues) {
+        *lock(&self.knobs_seen) = values;
+    }
+
+    /// The value of a knob that is a time, in nanoseconds.
+    pub(crate) fn knob_ns(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
+        let knob = knob.id(engine);
+        engine.info(knob).ns(self.knob(engine, knob))
     }
 
     /// Most writes in flight: the policy's, or the knob, but a quarter of the device's slots is left to readers.
@@ -193,8 +213,8 @@ impl DeviceState {
     }
 
     /// Pages that are dirty and not under writeback.
-    fn reclaimable_pages(&self) -> u64 {
-        self.admission.pages().saturating_sub(self.writeback_pages.load(Ordering::Relaxed))
+    fn reclaimable_pages(&self) -> Pages {
+        self.admission.pages().saturating_sub(Pages(self.writeback_pages.load(Ordering::Relaxed)))
     }
 
     /// Pages are charged: dirty, in flight, or about to become dirty.
@@ -205,7 +225,7 @@ impl DeviceState {
     /// Pages that were charged are given back; those who wait for them go on.
     pub(crate) fn give_pages_back(&self, pages: u64) {
         self.totals.let_go(self.id, pages);
-        self.admission.give_back(pages);
+        self.admission.give_back(Pages(pages));
     }
 
     pub(crate) fn note_dirtied_pages(&self, pages: u64) {
@@ -234,6 +254,13 @@ impl DeviceState {
         }
     }
 
+    /// The flusher leaves for later what is dirty above that threshold, if anything is: it is woken when there is more.
+    pub(crate) fn wake_flusher_if_more(&self) {
+        if self.admission.may_wake() && self.admission.wakes(self.reclaimable_pages()) {
+            self.admission.wake_later(self.reclaimable_pages());
+        }
+    }
+
     pub(crate) fn is_exceeded(&self) -> bool {
         self.exceeded.load(Ordering::Relaxed)
     }
@@ -247,8 +274,8 @@ impl DeviceState {
         changes
     }
 
-    /// The file has become dirty: it is kept until clean. Call with the file's lock held.
-    pub(crate) fn keep(&self, file: &Arc<FileInner>) {
+    /// The file has become dirty: it is kept until clean.
+    pub(crate) fn keep(&self, file: &Arc<FileInner>, _: &FileState) {
         lock(&self.lists).unclean.insert(file.pages.slot, Arc::clone(file));
     }
 
@@ -267,8 +294,8 @@ impl DeviceState {
         lock(&self.lists).unclean.values().cloned().collect()
     }
 
-    /// A flush is owed to the file: it is kept until it has been. Call with the file's lock held.
-    pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, now: Nanos) {
+    /// A flush is owed to the file: it is kept until it has been.
+    pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, _: &FileState, now: Nanos) {
         lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
     }
 
@@ -385,20 +412,37 @@ impl DeviceState {
 
     /// Queues a file that was in no list.
     pub(crate) fn queue_dirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        state.place = lock(&self.lists).ready.push(entry(file, state), Behind::Dirty);
+        let mut lists = lock(&self.lists);
+        state.place = lists.push(entry(file, state), Behind::Dirty);
+        if lists.sleeps_until.is_some_and(|until| state.watch.look_at() < until) {
+            lists.sleeps_until = None;
+            drop(lists);
+            self.flusher.raise();
+        }
+    }
+
+    /// The flusher sleeps until then, unless a file was listed since it counted so many, and has itself woken for
+    /// files that are to be looked at before; whether it may.
+    pub(crate) fn sleeps(&self, until: Nanos, listed: u64) -> bool {
+        let mut lists = lock(&self.lists);
+        let may = lists.listed == listed;
+        if may {
+            lists.sleeps_until = Some(until);
+        }
+        may
     }
 
     /// Queues a file behind those that have had no turn (the kernel's `redirty_tail`), which may change since when
     /// it counts as dirty.
     pub(crate) fn queue_redirtied(&self, file: &Arc<FileInner>, state: &mut FileState, now: Nanos) {
-        let ready = &mut lock(&self.lists).ready;
-        state.dirtied_at = redirtied_at(state.dirtied_at, ready.youngest_dirty(), now);
-        state.place = ready.push(entry(file, state), Behind::Dirty);
+        let mut lists = lock(&self.lists);
+        state.dirtied_at = redirtied_at(state.dirtied_at, lists.ready.youngest_dirty(), now);
+        state.place = lists.push(entry(file, state), Behind::Dirty);
     }
 
     /// Queues a file that had its turn and has more.
     pub(crate) fn queue_more(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        state.place = lock(&self.lists).ready.push(entry(file, state), Behind::More);
+        state.place = lock(&self.lists).push(entry(file, state), Behind::More);
     }
 
     /// A file that is queued, or has its turn, has twice as much that is dirty as it had.
@@ -447,12 +491,12 @@ impl DeviceState {
             let Some(file) = entry.file.upgrade() else { continue };
             let mut state = lock(&file.state);
             match reason {
-                FlushReason::Expired { before } | FlushReason::Oldest { before } if state.dirtied_at > before => {
+                FlushReason::Expired { before } | FlushReason::Oldest { before, .. } if state.dirtied_at > before => {
                     state.queued = false;
                     // That instant will do for now: a pause that has ended since is found at the next look.
                     file.requeue(&mut state, before);
                 }
-                FlushReason::Largest if Size::of(state.waiting_pages()) < entry.size => {
+                FlushReason::Largest { .. } if Size::of(state.waiting_pages()) < entry.size => {
                     self.queue_more(&file, &mut state);
                 }
                 _ => {
@@ -477,6 +521,7 @@ impl DeviceState {
             memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
             next_retry: lists.later.iter().map(|(at, _)| *at).min(),
             interval_ns,
+            listed: lists.listed,
         }
     }
 
@@ -511,6 +556,11 @@ impl DeviceState {
         lock(&self.usage).reads_on(file, first, end)
     }
 
+    /// A write in idle time up to a place is about to be submitted; whether the one before ended at `first`.
+    pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
+        lock(&self.usage).idles_on(file, first, end)
+    }
+
     /// Notes how a write or flush ended. Once several in a row have failed, those who wait for the
     /// device's room learn it instead of waiting for what may never come.
     /// `known`: the file's write before failed too, which says nothing new of the device.
@@ -534,23 +584,24 @@ impl DeviceState {
         lock(&self.usage).keeps_failing()
     }
 
-    /// What a policy sees of the device.
-    pub(crate) fn counts(&self, now: Nanos) -> DeviceCounts {
+    /// What a policy sees of the device, with so many pages charged to it.
+    pub(super) fn counts(&self, now: Nanos, pages: Pages) -> DeviceCounts {
         let writeback = self.writeback_pages.load(Ordering::Relaxed);
-        let pages = self.admission.pages();
         let mut usage = lock(&self.usage);
         DeviceCounts {
-            reclaimable: pages.saturating_sub(writeback),
+            reclaimable: pages.0.saturating_sub(writeback),
             writeback,
             dirtied: self.dirtied_pages.load(Ordering::Relaxed),
             written: self.written_pages.load(Ordering::Relaxed),
-            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, pages_in),
+            bandwidth: usage.bandwidth.bytes_per_second().map_or(0, |bytes| Pages::whole_in(bytes).0),
             flushing: self.turns.load(Ordering::Relaxed) > 0,
             runs: self.admission.runs(),
             bytes_in_flight: usage.write_bytes_in_flight,
             writes_in_flight: self.writes_in_flight(),
             runs_in_flight: self.in_flight.runs(),
             reads_in_flight: u64::from(usage.clocks.reads_in_flight()),
+            calls_in_flight: u64::from(usage.clocks.calls_in_flight()),
+            waited_for_at: usage.waited_for_at,
             read_bytes: usage.read_bytes,
             busy: usage.clocks.times(now),
             oldest_in_flight: usage.clocks.oldest(),
@@ -565,10 +616,10 @@ impl DeviceState {
         DeviceStatus {
             id: self.id,
             name: self.name.clone(),
-            dirty_bytes: dirty_pages * PAGE_BYTES,
+            dirty_bytes: dirty_pages.bytes(),
             dirty_runs: self.admission.runs(),
-            writeback_bytes: self.writeback_pages.load(Ordering::Relaxed) * PAGE_BYTES,
-            dirty_limit_bytes: bytes_of(limits.dirty),
+            writeback_bytes: Pages(self.writeback_pages.load(Ordering::Relaxed)).bytes(),
+            dirty_limit_bytes: Pages(limits.dirty).bytes(),
             written_bytes: usage.written_bytes,
             busy_ns: usage.clocks.any_ns(now),
             in_flight: usage.clocks.in_flight(),
@@ -576,8 +627,11 @@ impl DeviceState {
             files_dirty,
             files_failed: self.files_failed.load(Ordering::Relaxed) as u32,
             last_error: usage.last_error,
-            background_threshold_bytes: bytes_of(limits.background),
-            write_bandwidth_bytes_per_s: limits.bandwidth.map(bytes_of).or(usage.bandwidth.bytes_per_second()),
+            background_threshold_bytes: Pages(limits.background).bytes(),
+            write_bandwidth_bytes_per_s: limits
+                .bandwidth
+                .map(|pages| Pages(pages).bytes())
+                .or(usage.bandwidth.bytes_per_second()),
             pauses: self.pauses.status(),
         }
     }
@@ -588,15 +642,20 @@ impl DirtyFiles for DeviceState {
         !lock(&self.lists).ready.is_empty()
     }
 
-    fn dirty_since(&self) -> Option<Nanos> {
-        lock(&self.lists).ready.oldest()
+    fn dirty_since(&self, hot: bool) -> Option<Nanos> {
+        lock(&self.lists).ready.oldest(hot)
+    }
+
+    fn look_at(&self) -> Option<Nanos> {
+        lock(&self.lists).ready.look_at()
     }
 }
 
 /// The file as it is queued.
 fn entry(file: &Arc<FileInner>, state: &FileState) -> Entry {
     let size = Size::of(state.waiting_pages());
-    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size }
+    let (hot, look_at) = (state.watch.is_hot(), state.watch.look_at());
+    Entry { file: Arc::downgrade(file), slot: file.pages.slot, dirtied_at: state.dirtied_at, size, hot, look_at }
 }
 
 /// Everything on the device is to be written while this lives.

@@ -33,6 +33,10 @@ pub(super) struct Usage {
     pub(super) write_bytes_in_flight: u64,
     /// Where the request that read last ends.
     read_end: Option<Place>,
+    /// Where the request that was written in idle time last ends.
+    idle_end: Option<Place>,
+    /// When the last read or call ended.
+    pub(super) waited_for_at: Option<Nanos>,
     pub(super) written_bytes: u64,
     pub(super) read_bytes: u64,
     pub(super) bandwidth: Bandwidth,
@@ -55,10 +59,19 @@ impl Usage {
         self.read_end.replace((file, end)) == Some((file, first))
     }
 
+    /// A write in idle time from `first` up to `end` of a file is submitted; whether the device goes on from where the
+    /// one before ended.
+    pub(super) fn idles_on(&mut self, file: u32, first: u64, end: u64) -> bool {
+        self.idle_end.replace((file, end)) == Some((file, first))
+    }
+
     /// A request that was submitted then has moved its bytes, or if it failed none.
     pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) {
         self.clocks.ends(kind, submitted, now);
         let moved_bytes = if moved { bytes } else { 0 };
+        if kind != Kind::Write {
+            self.waited_for_at = Some(now);
+        }
         match kind {
             Kind::Read => self.read_bytes += moved_bytes,
             Kind::Write => {

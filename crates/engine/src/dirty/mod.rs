@@ -16,10 +16,10 @@ use crate::devices::state::DeviceState;
 use crate::devices::{Devices, Moment};
 use crate::policy::Dirtied;
 use crate::settings::Knob;
-use crate::units::pages_in;
+use crate::units::Pages;
 
 /// Fewest pages a device may have dirty, whatever the knobs say.
-const LIMIT_PAGES_MIN: u64 = 4;
+const LIMIT_PAGES_MIN: Pages = Pages(4);
 
 /// Most of the cache that may be dirty, whatever the knobs say, in percent.
 const DIRTY_PERCENT_MAX: u64 = 90;
@@ -28,30 +28,30 @@ const DIRTY_PERCENT_MAX: u64 = 90;
 const UNSEEN_PART: u64 = 16;
 
 /// What the knobs allow all devices together.
-fn all_pages(devices: &Devices) -> u64 {
-    let total = devices.memory_pages();
+fn all_pages(devices: &Devices) -> Pages {
+    let total = Pages(devices.memory_pages());
     match devices.settings.get(Knob::DirtyBytes) {
-        0 => total * devices.settings.get(Knob::DirtyRatio) / 100,
-        bytes => pages_in(bytes).min(total * DIRTY_PERCENT_MAX / 100),
+        0 => total.percent(devices.settings.get(Knob::DirtyRatio)),
+        bytes => Pages::whole_in(bytes).min(total.percent(DIRTY_PERCENT_MAX)),
     }
 }
 
 /// What may be dirty at all: what the knobs allow, or what the memory guard does, which is halfway between that
 /// and all frames.
-fn dirty_pages_max(devices: &Devices) -> u64 {
+fn dirty_pages_max(devices: &Devices) -> Pages {
     let all = all_pages(devices);
-    if devices.policy.needs().memory_guard { (all + devices.memory_pages()) / 2 } else { all }
+    if devices.policy.needs().memory_guard { (all + Pages(devices.memory_pages())) / 2 } else { all }
 }
 
 /// Most pages that the memory guard lets the device have dirty. A device alone may have all that may be
 /// dirty; of several each may have two thirds of what the others leave, so that one that hangs with
 /// all it could get leaves room to those that come later, and the sum stays below the whole.
-pub(crate) fn guard_pages(devices: &Devices, device: &DeviceState) -> u64 {
-    let (all, room) = (dirty_pages_max(devices), failing::room_pages(devices, device));
+fn guard_pages(devices: &Devices, device: &DeviceState) -> Pages {
+    let (all, room) = (dirty_pages_max(devices), Pages(failing::room_pages(devices, device)));
     if devices.totals.devices() < 2 {
         return all.max(LIMIT_PAGES_MIN) + room;
     }
-    let others = devices.totals.held().saturating_sub(device.admission.pages());
+    let others = Pages(devices.totals.held()).saturating_sub(device.admission.pages());
     (all.saturating_sub(others) * 2 / 3).max(LIMIT_PAGES_MIN) + room
 }
 
@@ -64,12 +64,12 @@ pub(crate) fn refresh_guard(devices: &Devices, device: &DeviceState) {
 }
 
 /// Takes pages that the device has no room for by what it saw of the others last, if it has now.
-pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: u64) -> bool {
+pub(crate) fn try_take_anew(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
     devices.policy.needs().memory_guard && device.admission.try_take_within(guard_pages(devices, device), pages)
 }
 
 /// Takes pages that the policy has let in, as far as the memory guard does.
-pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: u64) -> bool {
+pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: Pages) -> bool {
     device.admission.try_enter(pages) || {
         refresh_guard(devices, device);
         device.admission.try_enter(pages)
@@ -78,25 +78,25 @@ pub(crate) fn try_enter(devices: &Devices, device: &DeviceState, pages: u64) -> 
 
 /// An equal part of a quarter of what may not be dirty: half of it is for reads in flight.
 fn unwritable_share(devices: &Devices) -> u64 {
-    let clean = devices.memory_pages().saturating_sub(dirty_pages_max(devices));
-    clean / 4 / devices.totals.devices().max(1)
+    let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
+    (clean / 4 / devices.totals.devices().max(1)).0
 }
 
 /// Most frames that one device's reads in flight may hold: an equal part of half of what may not be
 /// dirty, so that readers of a device that hangs leave memory to the others.
 fn reading_pages(devices: &Devices) -> u64 {
     let count = devices.totals.devices().max(1);
-    let clean = devices.memory_pages().saturating_sub(dirty_pages_max(devices));
-    (clean / 2 / count).max(LIMIT_PAGES_MIN)
+    let clean = Pages(devices.memory_pages()).saturating_sub(dirty_pages_max(devices));
+    (clean / 2 / count).max(LIMIT_PAGES_MIN).0
 }
 
 /// Computes all that follows from knobs and from the number of devices; after one of them changed.
 pub(crate) fn divide(devices: &Devices, moment: Moment) -> Vec<Arc<DeviceState>> {
     let all = devices.all();
     let count = all.len().max(1) as u64;
-    devices.totals.divide(all.len() as u64, (all_pages(devices) / count).max(LIMIT_PAGES_MIN));
-    devices.sum_policy_knobs();
-    let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { u64::MAX };
+    devices.totals.divide(all.len() as u64, (all_pages(devices) / count).max(LIMIT_PAGES_MIN).0);
+    devices.show_knobs();
+    let unseen = if count > 1 { dirty_pages_max(devices) / UNSEEN_PART / count } else { Pages::MAX };
     for device in &all {
         device.set_failed_room(failing::room_pages(devices, device));
         if devices.policy.needs().memory_guard {
@@ -152,7 +152,7 @@ impl Drop for Charge {
 /// Pages became dirty that were charged without asking for room.
 pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
     device.hold_pages(pages);
-    device.admission.force(pages);
+    device.admission.force(Pages(pages));
 }
 
 /// Pages are no longer dirty.

@@ -44,6 +44,8 @@ pub(crate) const DETACHED: u64 = 1 << 49;
 pub(crate) const PRIOR: u64 = 1 << 50;
 /// The last attempt to write the page failed.
 pub(crate) const FAILED: u64 = 1 << 51;
+/// Under writeback as a bridge between dirty pages: it was clean, and is charged to nobody.
+pub(crate) const BRIDGE: u64 = 1 << 52;
 
 /// All holders' fields.
 pub(crate) const HOLDERS: u64 = PINS | GUARDS | WRITERS;
@@ -99,7 +101,7 @@ impl Word {
 /// | --- | --- |
 /// | free | reading, dirty, clean (zeros past the device's end) |
 /// | reading | clean, free (the read failed), detached |
-/// | clean | dirty, reading (the missing sectors), detached |
+/// | clean | dirty, reading (the missing sectors), writeback (a bridge between dirty pages), detached |
 /// | dirty | writeback, reading (likewise), clean (cut off), detached |
 /// | writeback | clean, dirty (sectors left, or failed), detached |
 /// | detached | free |

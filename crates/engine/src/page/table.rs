@@ -5,8 +5,15 @@
 
 use frames::FrameId;
 
-use super::{DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
+use super::{BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// Uses are counted to this in a record's `uses`.
+const USES: u8 = 3;
+/// In `uses`: a flusher has looked at the page, which was dirty.
+const LOOKED_AT: u8 = 1 << 6;
+/// In `uses`: the page was overwritten while it was dirty.
+const OVERWRITTEN: u8 = 1 << 7;
 
 /// What a frame holds: page `index` of the file in slot `file`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -139,7 +146,7 @@ impl PageTable {
 
     /// Takes the page out of its state: from now on it is only waiting for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
-        self.change(frame, !(HOLDERS | WRITEBACK | READING), DETACHED)
+        self.change(frame, !(HOLDERS | WRITEBACK | BRIDGE | READING), DETACHED)
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
@@ -177,15 +184,34 @@ impl PageTable {
     pub(crate) fn touch(&self, frame: FrameId) {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
-        if seen < 2 {
+        if seen & USES < 2 {
             // Two uses at once may count as one.
             uses.store(seen + 1, Ordering::Relaxed);
         }
     }
 
+    /// Notes a use that overwrote what was dirty.
+    #[inline]
+    pub(crate) fn touch_overwritten(&self, frame: FrameId) {
+        let uses = &self.record(frame).uses;
+        let seen = uses.load(Ordering::Relaxed);
+        if seen & (OVERWRITTEN | USES) < OVERWRITTEN | 2 {
+            uses.store((seen | OVERWRITTEN) + u8::from(seen & USES < 2), Ordering::Relaxed);
+        }
+    }
+
+    /// Looks at a dirty page: whether it was overwritten since it was looked at last. A use in this moment may be
+    /// forgotten.
+    pub(crate) fn look(&self, frame: FrameId) -> bool {
+        let uses = &self.record(frame).uses;
+        let seen = uses.load(Ordering::Relaxed);
+        uses.store(seen & USES | LOOKED_AT, Ordering::Relaxed);
+        seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
+    }
+
     /// How often the page was used since this was last asked, two being many; forgets it.
     pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
-        self.record(frame).uses.swap(0, Ordering::Relaxed)
+        self.record(frame).uses.swap(0, Ordering::Relaxed) & USES
     }
 
     pub(crate) fn list(&self, frame: FrameId) -> u8 {

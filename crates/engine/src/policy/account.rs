@@ -133,9 +133,8 @@ impl Payer {
                 start_background: false,
             };
             let payer = &mut *account.memory;
-            let admission = in_force.ask(device, |policy, device, shared| {
-                policy.admit(view, payer, &mut **device, &mut **shared, &mut pace)
-            });
+            let admission =
+                in_force.ask(device, |policy, device, shared| policy.admit(view, payer, device, shared, &mut pace));
             (account.payer_pages, account.payer_runs) = (pace.payer_pages, pace.payer_runs);
             (account.unpaid_pages, account.unpaid_runs) = (pace.unpaid_pages, pace.unpaid_runs);
             in_force.set_cpu_pages(pace.cpu_pages);

@@ -8,11 +8,10 @@
 //! Invariants: looks at its device, the knobs and the number of devices alone.
 
 use super::seam::{
-    Admission, Asked, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room,
 };
 use super::view::View;
-use crate::settings::BackgroundShare;
-use crate::units::pages_in;
+use crate::units::Pages;
 
 /// The policy.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +22,7 @@ fn background_pages(view: &View) -> u64 {
     let knobs = &view.knobs;
     let pages = match knobs.device_background_bytes {
         0 => view.part_pages * knobs.device_background_ratio / 100,
-        bytes => pages_in(bytes),
+        bytes => Pages::whole_in(bytes).0,
     };
     let in_time = || view.device().bandwidth.saturating_mul(knobs.background_centisecs) / 100;
     if knobs.background_centisecs > 0 { pages.min(in_time()) } else { pages }
@@ -39,14 +38,7 @@ impl DevicePolicy for EqualParts {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: false,
-            reads: false,
-            background_share: BackgroundShare::OfLimit,
-            knobs: None,
-        }
+        Needs::NONE
     }
 
     fn pause_ns_max(&self) -> u64 {

@@ -7,9 +7,11 @@
 use std::any::Any;
 
 use super::seam::{
-    Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Room,
+    Admission, Completed, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, Quiet, Rewrites,
+    Room,
 };
 use super::view::View;
+use crate::sync::OwnLines;
 
 /// Memory of a policy that the engine keeps and cannot look into.
 pub(crate) type Kept = Box<dyn Any + Send>;
@@ -51,14 +53,21 @@ pub trait AnyPolicy: Send + Sync + 'static {
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
     /// [`DevicePolicy::next_if_pressed`].
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next;
+    /// [`DevicePolicy::quiet`].
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet>;
     /// [`DevicePolicy::slice_bytes`].
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64;
     /// [`DevicePolicy::limits`].
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages;
 }
 
-fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
+fn kept<T: 'static>(memory: &mut dyn Any) -> &mut T {
     memory.downcast_mut().unwrap_or_else(|| unreachable!("memory is handed to the policy that made it"))
+}
+
+/// Of a payer or a device: on cache lines of its own, since writers change it at every decision.
+fn own<T: 'static>(memory: &mut dyn Any) -> &mut T {
+    &mut kept::<OwnLines<T>>(memory).0
 }
 
 impl<L: DevicePolicy> AnyPolicy for L {
@@ -79,11 +88,11 @@ impl<L: DevicePolicy> AnyPolicy for L {
     }
 
     fn new_payer(&self) -> Box<dyn Any + Send> {
-        Box::new(L::Payer::default())
+        Box::new(OwnLines(L::Payer::default()))
     }
 
     fn new_device(&self) -> Box<dyn Any + Send> {
-        Box::new(L::Device::default())
+        Box::new(OwnLines(L::Device::default()))
     }
 
     fn new_shared(&self) -> Box<dyn Any + Send> {
@@ -106,31 +115,35 @@ impl<L: DevicePolicy> AnyPolicy for L {
         shared: &mut dyn Any,
         pace: &mut Pace,
     ) -> Admission {
-        let memory = Memory { payer: own(payer), device: own(device), shared: own(shared), pace };
+        let memory = Memory { payer: own(payer), device: own(device), shared: kept(shared), pace };
         DevicePolicy::admit(self, view, memory)
     }
 
     fn completed(&self, view: &View, done: &Completed, device: &mut dyn Any, shared: &mut dyn Any) {
-        DevicePolicy::completed(self, view, done, own(device), own(shared));
+        DevicePolicy::completed(self, view, done, own(device), kept(shared));
     }
 
     fn over_background(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> bool {
-        DevicePolicy::over_background(self, view, own(device), own(shared))
+        DevicePolicy::over_background(self, view, own(device), kept(shared))
     }
 
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
-        DevicePolicy::next(self, view, files, own(device), own(shared))
+        DevicePolicy::next(self, view, files, own(device), kept(shared))
     }
 
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
-        DevicePolicy::next_if_pressed(self, view, files, own(device), own(shared))
+        DevicePolicy::next_if_pressed(self, view, files, own(device), kept(shared))
+    }
+
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        DevicePolicy::quiet(self, view, before, seen)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {
-        DevicePolicy::slice_bytes(self, view, own(device), own(shared))
+        DevicePolicy::slice_bytes(self, view, own(device), kept(shared))
     }
 
     fn limits(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> LimitPages {
-        DevicePolicy::limits(self, view, own(device), own(shared))
+        DevicePolicy::limits(self, view, own(device), kept(shared))
     }
 }

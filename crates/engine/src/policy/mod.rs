@@ -13,6 +13,7 @@ pub(crate) mod pauses;
 mod seam;
 mod view;
 
+use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -25,8 +26,8 @@ pub use erased::AnyPolicy;
 pub(crate) use erased::Kept;
 pub use pauses::PauseStatus;
 pub use seam::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, LimitPages, Memory,
-    Needs, Next, Pace, Pause, PauseCause, Prices, Room, Then, WokenBy,
+    Admission, Asked, Completed, Cost, DevicePolicy, Direction, DirtyFiles, EXCEEDED_PAGES, Flight, Idle, LimitPages,
+    Memory, Needs, Next, Pace, Pause, PauseCause, Prices, Quiet, Rewrites, Room, Then, WokenBy,
 };
 pub use view::{
     BusyTimes, DeviceCounts, Global, GlobalCounts, KnobValues, POLICY_KNOBS_MAX, PayerCounts, PolicyKnobs, Reads, View,
@@ -36,8 +37,8 @@ pub use view::{
 pub(crate) struct InForce {
     policy: Arc<dyn AnyPolicy>,
     needs: Needs,
-    /// Apart from what every write reads.
-    shared: OwnLines<Mutex<Kept>>,
+    /// Apart from what every write reads. None where the policy remembers nothing of all devices together.
+    shared: Option<OwnLines<Mutex<Kept>>>,
     /// [`Pace::cpu_pages`].
     cpu_pages: AtomicU64,
     pub(crate) looks: Looks,
@@ -45,7 +46,8 @@ pub(crate) struct InForce {
 
 impl InForce {
     pub(crate) fn new(policy: Arc<dyn AnyPolicy>) -> Self {
-        let (needs, shared) = (policy.needs(), OwnLines(Mutex::new(policy.new_shared())));
+        let (needs, shared) = (policy.needs(), policy.new_shared());
+        let shared = (!shared.is::<()>()).then(|| OwnLines(Mutex::new(shared)));
         // Before anything is known of the machine the first pages of a CPU are asked about.
         Self { policy, needs, shared, cpu_pages: AtomicU64::new(0), looks: Looks::new() }
     }
@@ -70,18 +72,23 @@ impl InForce {
     pub(crate) fn ask<T>(
         &self,
         device: &DeviceMemory,
-        question: impl FnOnce(&dyn AnyPolicy, &mut Kept, &mut Kept) -> T,
+        question: impl FnOnce(&dyn AnyPolicy, &mut dyn Any, &mut dyn Any) -> T,
     ) -> T {
+        let own = &mut **lock(&device.0);
+        let Some(shared) = &self.shared else { return question(&*self.policy, own, &mut ()) };
         self.looks.note();
-        let mut device = lock(&device.0);
-        let mut shared = lock(&self.shared);
-        question(&*self.policy, &mut device, &mut shared)
+        question(&*self.policy, own, &mut **lock(shared))
     }
 
     /// Asks what may be charged to a device, and what may be in flight: nothing that devices share is looked at.
     pub(crate) fn room(&self, view: &View, device: &DeviceMemory) -> (Room, Flight) {
         let own = &mut **lock(&device.0);
         (self.policy.room(view, own), self.policy.flight(view, own))
+    }
+
+    /// Asks how a file is treated that was looked at: nothing that is remembered is looked at.
+    pub(crate) fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        self.policy.quiet(view, before, seen)
     }
 
     fn cpu_pages(&self) -> u64 {

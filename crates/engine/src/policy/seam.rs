@@ -142,6 +142,18 @@ pub struct Needs {
     pub knobs: Option<&'static KnobTable>,
 }
 
+impl Needs {
+    /// It is never asked about payers, looks at its own device and the knobs alone, and leaves nothing to others.
+    pub const NONE: Self = Self {
+        asked: Asked::Never,
+        shared_counters: false,
+        memory_guard: false,
+        reads: false,
+        background_share: BackgroundShare::OfLimit,
+        knobs: None,
+    };
+}
+
 /// What the mechanism itself has to know until the next decision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Pace {
@@ -258,6 +270,20 @@ pub struct Flight {
     /// What syncs may use of the device more than the rest before the two have their turns by cost. A sync pays
     /// twice for a run: there and back again. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
+    /// So many bytes of a file that are clean and in the cache, between two runs of dirty pages, are written with them as
+    /// one request, on a device of which the engine is the sole writer ([`Limits::sole_writer`](crate::Limits)).
+    pub bridge_bytes: u64,
+    /// How files are written behind in idle time; `None`: they never are ([`Next::Idle`]).
+    pub idle: Option<Idle>,
+}
+
+/// How files are written behind while a device would idle.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Idle {
+    /// How soon after a file has become dirty it is looked at first.
+    pub look_ns: u64,
+    /// Most bytes of a request: what somebody waits behind who comes meanwhile.
+    pub request_bytes: u64,
 }
 
 impl Flight {
@@ -270,6 +296,8 @@ impl Flight {
         run_tail_bytes: 0,
         slice_align_bytes: 0,
         sync_lead: Cost::MAX,
+        bridge_bytes: 0,
+        idle: None,
     };
 }
 
@@ -278,8 +306,32 @@ pub trait DirtyFiles {
     /// Whether there are any.
     fn any(&self) -> bool;
 
-    /// Since when the file that has been dirty longest is so.
-    fn dirty_since(&self) -> Option<Nanos>;
+    /// Since when the file that has been dirty longest is so; of those that are not hot, unless `hot`.
+    fn dirty_since(&self, hot: bool) -> Option<Nanos>;
+
+    /// When the first is to be looked at whether it has been left alone.
+    fn look_at(&self) -> Option<Nanos>;
+}
+
+/// How a file has to be treated that is written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Quiet {
+    /// So long it has to be left alone before it is written behind in idle time.
+    pub ns: u64,
+    /// It is rewritten over and over: to write it early is wasted.
+    pub hot: bool,
+}
+
+/// What was seen of a file's being written to since the policy answered last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Rewrites {
+    /// Pages that became dirty and had not been written lately.
+    pub fresh: u64,
+    /// Pages that were overwritten for nothing, had they been written meanwhile, or were: dirty ones between two looks
+    /// (as many as some of them let expect), and written ones that no flush has followed yet.
+    pub again: u64,
+    /// In how long.
+    pub over_ns: u64,
 }
 
 /// What the flusher does next.
@@ -288,7 +340,10 @@ pub enum Next {
     /// It gives the device's files their turns, for there is too much dirty.
     InTurn,
     /// It gives a turn to a file with the most that is dirty: no other has twice as much. Equals take turns.
-    MostDirty,
+    MostDirty {
+        /// Hot files, too ([`Quiet::hot`]).
+        hot: bool,
+    },
     /// It gives a turn to a file that has been dirty since `before` or longer: the first in turn.
     Old {
         /// The instant.
@@ -299,7 +354,12 @@ pub enum Next {
     Oldest {
         /// The instant.
         before: Nanos,
+        /// Hot files, too ([`Quiet::hot`]).
+        hot: bool,
     },
+    /// It looks at the files that it is time to look at, and writes one request of one that has been left alone for
+    /// long enough. An answer for those only who said how ([`Flight::idle`]).
+    Idle,
     /// Nothing is due before then, unless it is woken.
     WaitUntil(Nanos),
 }
@@ -309,7 +369,7 @@ impl Next {
     /// will be.
     pub fn what_is_old(view: &View, files: &dyn DirtyFiles) -> Self {
         let (now, expire_ns) = (view.now, view.knobs.expire_ns);
-        match files.dirty_since().map(|since| since.after(expire_ns)) {
+        match files.dirty_since(true).map(|since| since.after(expire_ns)) {
             Some(at) if at <= now => Self::Old { before: Nanos(now.0.saturating_sub(expire_ns)) },
             Some(at) => Self::WaitUntil(at),
             None => Self::WaitUntil(Nanos::NEVER),
@@ -427,6 +487,12 @@ pub trait DevicePolicy: Send + Sync + 'static {
     /// or somebody waits in the admission queue.
     fn next_if_pressed(&self, _: &View, _: &dyn DirtyFiles, _: &mut Self::Device, _: &mut Self::Shared) -> Next {
         Next::InTurn
+    }
+
+    /// How a file is treated from now on that was treated so `before`, after what was seen; `None`: as before, and it
+    /// is too early to tell. Asked when a dirty file is looked at, where there is a [`Flight::idle`].
+    fn quiet(&self, _: &View, _before: Quiet, _: &Rewrites) -> Option<Quiet> {
+        None
     }
 
     /// Most bytes of one file that a flusher writes before it turns to the next, whatever it writes it for.

@@ -102,6 +102,10 @@ pub struct DeviceCounts {
     pub runs_in_flight: u64,
     /// Read requests in flight.
     pub reads_in_flight: u64,
+    /// Flushes and other calls in flight that move no bytes.
+    pub calls_in_flight: u64,
+    /// When the last read or call ended: somebody waited for it, and may ask for the next.
+    pub waited_for_at: Option<Nanos>,
     /// Bytes read since the engine started.
     pub read_bytes: u64,
     /// For how long it had what in flight.
@@ -254,6 +258,7 @@ pub struct View {
 
 impl View {
     /// A snapshot of these counts.
+    #[inline]
     pub fn new(now: Nanos, global: GlobalCounts, device: DeviceCounts) -> Self {
         Self { now, cpus: 1, global, device, ..Self::default() }
     }

@@ -133,7 +133,7 @@ impl<P: Platform> Reading<P> {
         self: &Arc<Self>,
         file: &Arc<FileInner>,
         pages: Range<u64>,
-        spare: &mut Spare,
+        spare: &mut Spare<'_>,
         mut room: ReadRoom,
         demand: Option<Demand<'_>>,
     ) -> bool {
@@ -186,7 +186,7 @@ impl<P: Platform> Reading<P> {
         state: &mut FileState,
         file: &FileInner,
         (pages, demanded_end): (Range<u64>, u64),
-        spare: &mut Spare,
+        spare: &mut Spare<'_>,
     ) -> (Pieces, u64) {
         let cache = &self.base.cache;
         let (mut pieces, mut first) = (Pieces::default(), pages.start);
@@ -269,7 +269,7 @@ impl<P: Platform> Reading<P> {
         if self.base.devices.policy.needs().reads {
             let done = sent.ended(result.is_ok(), now, self.base.platform.unwatched_ns());
             self.base.ask(&file.device, |policy, view, own, shared| {
-                policy.completed(view, &done, &mut **own, &mut **shared);
+                policy.completed(view, &done, own, shared);
             });
         }
         file.device.slots.give_back(1);

@@ -46,9 +46,20 @@ pub(crate) struct Reading<P: Platform> {
     reclaim: Arc<Reclaim<P>>,
 }
 
-/// Copies page by page up to the first that is not there; returns how many bytes.
+/// Copies up to the first page that is not there; returns how many bytes.
 #[inline]
 pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
+    let at = InPage::first(offset, into.len());
+    if at.len < into.len() || into.is_empty() {
+        return copy_pages(base, file, offset, into);
+    }
+    let hit = base.cache.read_hit::<P>(&file.pages, at, into);
+    base.local().count(Counter::ReadHitPages, u64::from(hit));
+    if hit { at.len } else { 0 }
+}
+
+/// [`copy_hits`] of any number of pages, one by one.
+fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
     let (mut done, mut pages) = (0, 0);
     while done < into.len() {
         let at = InPage::first(offset + done as u64, into.len() - done);

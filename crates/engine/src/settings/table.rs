@@ -4,6 +4,8 @@
 //! Does not own: any knob; values (`values`).
 //! Invariants: a row's default is one that the row allows; the enum and the rows of a table are in the same order.
 
+use crate::platform::Nanos;
+
 /// Whether a knob can be set for one device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scope {
@@ -73,6 +75,18 @@ impl KnobInfo {
             _ if unit == SWITCH => SWITCH.to_owned(),
             [] => format!("{min} to {max} {unit}"),
             [beside, ..] => format!("{}, or {min} to {max} {unit}", number(beside)),
+        }
+    }
+
+    /// A value of a knob that is a time, in nanoseconds: the row knows its unit, so nobody else converts.
+    ///
+    /// # Panics
+    /// When the knob's unit is none of time.
+    pub fn ns(&self, value: u64) -> u64 {
+        match self.unit {
+            "centiseconds" => value.saturating_mul(Nanos::CENTISECOND),
+            "milliseconds" => value.saturating_mul(Nanos::MILLISECOND),
+            unit => panic!("{} counts {unit}, which is no time", self.name),
         }
     }
 

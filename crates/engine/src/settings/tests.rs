@@ -1,5 +1,6 @@
 use super::BackgroundShare::{OfLimit, OfMemory};
 use super::*;
+use crate::platform::Nanos;
 
 use others::{KNOBS as OTHERS, Other};
 
@@ -197,4 +198,17 @@ fn a_switch_is_said_to_be_one() {
     ] {
         assert_eq!(settings.set_text(text).unwrap_err().to_string(), message);
     }
+}
+
+#[test]
+fn a_time_is_converted_by_its_row() {
+    let settings = Settings::new();
+    let ns = |knob: Knob| settings.ns(knob);
+    assert_eq!((ns(Knob::ExpireCentisecs), ns(Knob::RetryMinMs)), (30 * Nanos::SECOND, 100 * Nanos::MILLISECOND));
+}
+
+#[test]
+#[should_panic(expected = "dirty_ratio counts percent, which is no time")]
+fn what_is_no_time_is_not_converted() {
+    Settings::new().ns(Knob::DirtyRatio);
 }

@@ -123,6 +123,15 @@ impl Settings {
         self.knobs[knob.id(self).0].value.load(Ordering::Relaxed)
     }
 
+    /// The value in force of a knob that is a time, in nanoseconds.
+    ///
+    /// # Panics
+    /// As [`KnobInfo::ns`].
+    pub fn ns(&self, knob: impl WhichKnob) -> u64 {
+        let knob = knob.id(self);
+        self.info(knob).ns(self.get(knob))
+    }
+
     /// Sets a knob of an engine that is still to be made; one that runs has
     /// [`Engine::set_knob`](crate::Engine::set_knob). Rejects a value outside the range and leaves the
     /// old one.

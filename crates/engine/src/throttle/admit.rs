@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::platform::Platform;
 use crate::policy::{Admission, Asked, Dirtied, MachineSize, Pace, Pause, PayerCounts, Then, WokenBy};
 use crate::trace::Event;
+use crate::units::Pages;
 use crate::wait::either;
 use crate::writeback::Writeback;
 
@@ -86,7 +87,7 @@ impl<P: Platform> Throttle<P> {
             let enters = self.enters_unasked(file, pages)
                 || match self.ask(payer, wanted).await? {
                     Follows::Queues => false,
-                    Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, pages),
+                    Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
                 };
             if enters {
                 return Ok(Charge::granted(&file.device, pages));
@@ -99,7 +100,7 @@ impl<P: Platform> Throttle<P> {
     fn enters_unasked(&self, file: &FileInner, pages: u64) -> bool {
         let (devices, machine) = (&self.base.devices, self.machine_size());
         !file.payer.has_used_up(&devices.policy, machine)
-            && (file.device.admission.try_take(pages) || try_take_anew(devices, &file.device, pages))
+            && (file.device.admission.try_take(Pages(pages)) || try_take_anew(devices, &file.device, Pages(pages)))
     }
 
     /// The writer has dirtied so much more, which goes on its payer's account. Asks the policy if that is due, and
@@ -125,16 +126,16 @@ impl<P: Platform> Throttle<P> {
         let (devices, device) = (&self.base.devices, &file.device);
         loop {
             failing::admit(devices, file, pages).await?;
-            if device.admission.try_take(pages) || try_take_anew(devices, device, pages) {
+            if device.admission.try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
                 break;
             }
             if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
                 return Err(error.into());
             }
-            let cause = device.admission.cause(pages);
+            let cause = device.admission.cause(Pages(pages));
             let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
             let waits = devices.totals.waits();
-            let mut take = pin!(device.admission.take(pages));
+            let mut take = pin!(device.admission.take(Pages(pages)));
             let granted = poll_fn(|cx| {
                 let granted = take.as_mut().poll(cx);
                 if granted.is_pending() {
@@ -211,7 +212,8 @@ impl<P: Platform> Throttle<P> {
         due
     }
 
-    /// Takes a snapshot and has the policy decide from it.
+    /// Takes a snapshot and has the policy decide from it. Not inlined: a test counts its instructions.
+    #[inline(never)]
     fn ask_about(&self, file: &FileInner, so_far: &PayerCounts) -> (Admission, Pace) {
         let (device, policy) = (&file.device, &self.base.devices.policy);
         let mut view = self.base.devices.view_of(device, self.base.moment());

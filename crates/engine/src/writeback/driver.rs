@@ -20,7 +20,7 @@ use crate::devices::state::DeviceId;
 use crate::platform::{Nanos, Platform};
 use crate::policy::View;
 use crate::settings::Knob;
-use crate::units::{bytes_of, centisecs_ns};
+use crate::units::Pages;
 use crate::wait::either;
 
 /// A future on the heap: writeback is no hot path.
@@ -114,7 +114,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn view(&self) -> View {
-        self.0.base.devices.view(None, self.0.base.moment(), self.0.base.devices.shared_counts())
+        self.0.base.devices.view_of_none(self.0.base.moment())
     }
 
     fn over_background(&self, device: DeviceId) -> bool {
@@ -126,7 +126,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     }
 
     fn expire_ns(&self) -> u64 {
-        centisecs_ns(self.0.base.settings().get(Knob::ExpireCentisecs))
+        self.0.base.settings().ns(Knob::ExpireCentisecs)
     }
 
     fn interval_ns(&self) -> Option<u64> {
@@ -146,7 +146,7 @@ impl<P: Platform> Flush for FlushOf<P> {
     fn write_run<'a>(&'a self, taken: &'a mut Taken, pages_max: u64, wait: bool) -> Boxed<'a, RunEnd> {
         let patience = if wait { Patience::Wait } else { Patience::Try };
         Box::pin(async move {
-            match self.0.write_run(taken, bytes_of(pages_max), patience).await {
+            match self.0.write_run(taken, Pages(pages_max).bytes(), patience).await {
                 Step::Wrote { pages, .. } => RunEnd::Pages(pages),
                 Step::Congested => RunEnd::Congested,
                 Step::Ended => RunEnd::Nothing,

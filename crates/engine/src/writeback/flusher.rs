@@ -18,7 +18,7 @@ use crate::platform::{Nanos, Platform};
 use crate::policy::Next;
 use crate::rare::Rare;
 use crate::settings::Knob;
-use crate::units::{PAGE_BYTES, centisecs_ns};
+use crate::units::PAGE_BYTES;
 
 /// When to look for files again to which a flush has long been owed, if there were many.
 const FORGOTTEN_NS: u64 = 100 * Nanos::MILLISECOND;
@@ -30,6 +30,8 @@ const FORGOTTEN_TOGETHER: usize = 64;
 pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, device: Arc<DeviceState>) {
     // When it looked last for files to which a flush is owed, and whether there were more.
     let mut looked: Option<(Nanos, bool)> = None;
+    // It has waited a moment since it wrote something.
+    let mut rested = false;
     loop {
         let base = &writeback.base;
         let now = base.now();
@@ -42,16 +44,29 @@ pub(super) async fn flush_device<P: Platform>(writeback: Arc<Writeback<P>>, devi
                     writeback.flush_unflushed(&device, now);
                 }
                 if looked.is_none_or(|looked| now >= look_at(looked)) {
-                    let expire_ns = centisecs_ns(device.knob(base.settings(), Knob::ExpireCentisecs));
+                    let expire_ns = device.knob_ns(base.settings(), Knob::ExpireCentisecs);
                     let more = writeback.flush_unflushed(&device, Nanos(now.0.saturating_sub(expire_ns)));
                     looked = Some((now, more));
                 }
-                match looked.map_or(deadline, |looked| deadline.min(look_at(looked))) {
+                let mut deadline = looked.map_or(deadline, |looked| deadline.min(look_at(looked)));
+                if let Some(idle) = device.in_flight.allowed().idle {
+                    device.wake_flusher_if_more();
+                    if !std::mem::replace(&mut rested, true) {
+                        // The next file that becomes dirty is seen without its writer having to wake anybody.
+                        deadline = deadline.min(now.after(idle.look_ns));
+                    }
+                    if !device.sleeps(deadline, view.listed) {
+                        continue;
+                    }
+                }
+                match deadline {
                     Nanos::NEVER => device.flusher.wait_or(std::future::pending()).await,
                     deadline => device.flusher.wait_or(base.sleep_until(deadline)).await,
                 }
             }
+            FlushChoice::Write(FlushReason::Idle { now }) => writeback.write_behind(&device, now).await,
             FlushChoice::Write(reason) => {
+                rested = false;
                 if reason == FlushReason::Sync && view.sync_ahead {
                     device.in_flight.nothing_but_syncs();
                 }
@@ -78,11 +93,11 @@ impl<P: Platform> Writeback<P> {
     fn next(&self, device: &DeviceState, question: Question) -> Next {
         match (&self.driver, question) {
             (Driver::FlusherEach, Question::Due) => {
-                self.base.ask(device, |policy, view, own, shared| policy.next(view, device, &mut **own, &mut **shared))
+                self.base.ask(device, |policy, view, own, shared| policy.next(view, device, own, shared))
             }
-            (Driver::FlusherEach, Question::Pressed) => self.base.ask(device, |policy, view, own, shared| {
-                policy.next_if_pressed(view, device, &mut **own, &mut **shared)
-            }),
+            (Driver::FlusherEach, Question::Pressed) => {
+                self.base.ask(device, |policy, view, own, shared| policy.next_if_pressed(view, device, own, shared))
+            }
             (Driver::Own(_), Question::Due) => Next::WaitUntil(Nanos::NEVER),
             (Driver::Own(_), Question::Pressed) => Next::InTurn,
         }
@@ -91,8 +106,7 @@ impl<P: Platform> Writeback<P> {
     /// Writes a slice of the file and the rest of a run that is short, or less if there is no more, or a sync waits.
     async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
         let device = taken.state_of_device();
-        let slice =
-            self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, &mut **own, &mut **shared));
+        let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
         let allowed = device.in_flight.allowed();
         let mut left = taken.aligned_slice(slice.max(PAGE_BYTES), allowed.slice_align_bytes);
         let mut tail = allowed.run_tail_bytes;

@@ -11,6 +11,7 @@ mod batch;
 mod complete;
 pub(crate) mod driver;
 mod flusher;
+mod idle;
 mod requests;
 mod schedule;
 mod sync;
@@ -54,6 +55,6 @@ impl<P: Platform> Writeback<P> {
 
     /// Whether the device is over its background threshold: the policy's answer, for its flusher and for drivers.
     fn is_over_background(&self, device: &DeviceState) -> bool {
-        self.base.ask(device, |policy, view, own, shared| policy.over_background(view, &mut **own, &mut **shared))
+        self.base.ask(device, |policy, view, own, shared| policy.over_background(view, own, shared))
     }
 }

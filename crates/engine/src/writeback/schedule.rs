@@ -46,9 +46,10 @@ fn other_than_sync(view: &FlusherView, policy: impl FnOnce(Question) -> Next) ->
     let pressed = view.files_ready && (view.draining || view.memory_short);
     let due = match policy(if pressed { Question::Pressed } else { Question::Due }) {
         Next::InTurn => return FlushChoice::Write(FlushReason::Background),
-        Next::MostDirty => return FlushChoice::Write(FlushReason::Largest),
+        Next::MostDirty { hot } => return FlushChoice::Write(FlushReason::Largest { hot }),
         Next::Old { before } => return FlushChoice::Write(FlushReason::Expired { before }),
-        Next::Oldest { before } => return FlushChoice::Write(FlushReason::Oldest { before }),
+        Next::Oldest { before, hot } => return FlushChoice::Write(FlushReason::Oldest { before, hot }),
+        Next::Idle => return FlushChoice::Write(FlushReason::Idle { now: view.now }),
         Next::WaitUntil(_) if pressed => return FlushChoice::Write(FlushReason::Background),
         Next::WaitUntil(due) => due,
     };

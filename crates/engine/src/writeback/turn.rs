@@ -19,7 +19,7 @@ use crate::devices::state::{DeviceId, DeviceState};
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::trace::{Event, TurnReason};
-use crate::units::PAGE_BYTES;
+use crate::units::{PAGE_BYTES, Pages};
 use crate::wait::lock;
 
 /// When to come back to pages that somebody was copying to.
@@ -55,8 +55,9 @@ fn reason_of(reason: FlushReason) -> TurnReason {
     match reason {
         FlushReason::Sync => TurnReason::Sync,
         FlushReason::Retry => TurnReason::Retry,
-        FlushReason::Background | FlushReason::Largest => TurnReason::Background,
+        FlushReason::Background | FlushReason::Largest { .. } => TurnReason::Background,
         FlushReason::Expired { .. } | FlushReason::Oldest { .. } => TurnReason::Expired,
+        FlushReason::Idle { .. } => TurnReason::Idle,
     }
 }
 
@@ -127,10 +128,10 @@ impl Taken {
             let is_old = matches!(self.reason, FlushReason::Oldest { .. });
             state.cursor = state.pass.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
         }
-        let claimed = claim(file, state, self.tag(), bytes_max);
+        let claimed = claim(file, state, self.tag(), bytes_max, self.device.bridge_pages());
         let ended = match &claimed {
             Claim::Run(run) => {
-                state.writing_pages += run.pages;
+                state.writing_pages += run.pages - run.bridged;
                 if by_passes { state.pass.went(run.offset / PAGE_BYTES, state.cursor) } else { None }
             }
             Claim::Nothing if by_passes => state.pass.found_nothing(),
@@ -142,7 +143,7 @@ impl Taken {
 
     /// Whether the file is no longer so old as the turn is for.
     fn is_young(&self, state: &FileState) -> bool {
-        matches!(self.reason, FlushReason::Oldest { before } if state.dirtied_at > before)
+        matches!(self.reason, FlushReason::Oldest { before, .. } if state.dirtied_at > before)
     }
 
     /// Whether the file pauses after a failure: then it is written for a sync only.
@@ -178,7 +179,7 @@ impl Taken {
             // Taken off its list by this turn; a writer that dirtied it meanwhile relied on that.
             state.queued = false;
         }
-        if let FlushReason::Oldest { before } = self.reason {
+        if let FlushReason::Oldest { before, .. } = self.reason {
             // Behind those that are as old.
             state.dirtied_at = state.dirtied_at.max(before);
         }
@@ -202,7 +203,7 @@ impl Drop for Taken {
 impl<P: Platform> Writeback<P> {
     /// Gives the next file of the reason's list its turn.
     pub(crate) fn take(&self, device: &Arc<DeviceState>, reason: FlushReason) -> Option<Taken> {
-        let file = device.next_file(reason)?;
+        let file = self.next_file(device, reason)?;
         self.base.local().count(Counter::FlusherTurns, 1);
         device.turn_begins();
         match reason {
@@ -210,9 +211,10 @@ impl<P: Platform> Writeback<P> {
             FlushReason::Retry => lock(&file.state).retry_queued = false,
             // These keep their mark until the turn ends.
             FlushReason::Background
-            | FlushReason::Largest
+            | FlushReason::Largest { .. }
             | FlushReason::Expired { .. }
-            | FlushReason::Oldest { .. } => {}
+            | FlushReason::Oldest { .. }
+            | FlushReason::Idle { .. } => {}
         }
         Some(Taken {
             open: Some(file),
@@ -223,6 +225,19 @@ impl<P: Platform> Writeback<P> {
             pages: 0,
             batch: Batch::default(),
         })
+    }
+
+    fn next_file(&self, device: &DeviceState, reason: FlushReason) -> Option<Arc<FileInner>> {
+        loop {
+            let file = device.next_file(reason)?;
+            let FlushReason::Idle { now } = reason else { return Some(file) };
+            let mut state = lock(&file.state);
+            if self.is_left_alone(&file, &mut state, now) {
+                drop(state);
+                return Some(file);
+            }
+            device.queue_more(&file, &mut state);
+        }
     }
 
     /// Writes the file's next run, at most so many bytes but at least a page, as one request.
@@ -260,10 +275,16 @@ impl<P: Platform> Writeback<P> {
             }
         };
         taken.left = match claimed {
-            Some(Claim::Run(run)) => {
+            Some(Claim::Run(mut run)) => {
+                if matches!(taken.reason, FlushReason::Idle { .. }) {
+                    let first = run.offset / PAGE_BYTES;
+                    // Each waits for the one before, but the device is where that ended.
+                    run.continues |= device.idles_on(first, (file.pages.slot, first + run.pages));
+                }
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
                 taken.pages += pages;
+                self.base.local().count(Counter::PagesBridged, run.bridged);
                 self.submit_write(&file, run, for_sync);
                 self.base.platform.between_requests().await;
                 return Step::Wrote { pages, bytes };
@@ -298,7 +319,7 @@ impl<P: Platform> Writeback<P> {
             };
             let before = written;
             while written < pages {
-                let bytes_max = crate::units::bytes_of(pages - written);
+                let bytes_max = Pages(pages - written).bytes();
                 match self.write_run(&mut taken, bytes_max, Patience::Wait).await {
                     Step::Wrote { pages, .. } => written += pages,
                     _ => break,

@@ -13,6 +13,7 @@ use frames::{FRAME_BYTES, FrameId};
 
 use super::{Stop, Writing};
 use crate::cache::hit::InPage;
+use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::dirty::Charge;
@@ -26,8 +27,8 @@ use crate::units::PAGE_BYTES;
 use crate::wait::lock;
 
 /// What a write was given to dirty pages with.
-pub(super) struct Means<'a> {
-    pub(super) spare: &'a mut Spare,
+pub(super) struct Means<'a, 'c> {
+    pub(super) spare: &'a mut Spare<'c>,
     pub(super) charge: &'a mut Charge,
 }
 
@@ -72,7 +73,7 @@ impl<P: Platform> Writing<P> {
         file: &Arc<FileInner>,
         offset: u64,
         from: &[u8],
-        mut means: Means<'_>,
+        mut means: Means<'_, '_>,
     ) -> (usize, Stop) {
         let mut state = lock(&file.state);
         let mut done = 0;
@@ -97,7 +98,7 @@ impl<P: Platform> Writing<P> {
         (done, Stop::Done)
     }
 
-    fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_>) -> Result<(), Stop> {
+    fn write_page(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_, '_>) -> Result<(), Stop> {
         match self.base.cache.frame_at(&write.file.pages, write.at.page) {
             None => self.write_absent(state, write, means),
             Some(frame) => {
@@ -115,7 +116,12 @@ impl<P: Platform> Writing<P> {
         }
     }
 
-    fn write_absent(&self, state: &mut FileState, write: &PageWrite<'_>, means: &mut Means<'_>) -> Result<(), Stop> {
+    fn write_absent(
+        &self,
+        state: &mut FileState,
+        write: &PageWrite<'_>,
+        means: &mut Means<'_, '_>,
+    ) -> Result<(), Stop> {
         if !write.settled.contains(write.touched) {
             return Err(Stop::Page(write.at.page));
         }
@@ -128,7 +134,7 @@ impl<P: Platform> Writing<P> {
         cache.pages.set_dirty(frame, write.touched);
         let runs = self.occupy_dirty(state, write, frame, (write.settled.union(write.touched), 0));
         means.charge.spend(runs);
-        self.note_dirtied(write.file, state);
+        self.note_dirtied(write.file, state, false);
         Ok(())
     }
 
@@ -137,7 +143,7 @@ impl<P: Platform> Writing<P> {
         state: &mut FileState,
         write: &PageWrite<'_>,
         frame: FrameId,
-        means: &mut Means<'_>,
+        means: &mut Means<'_, '_>,
     ) -> Result<(), Stop> {
         let cache = &self.base.cache;
         let valid = cache.pages.valid(frame);
@@ -156,9 +162,12 @@ impl<P: Platform> Writing<P> {
         if !before.any(DIRTY) {
             cache.eviction.dirtied(&cache.pages, frame);
             means.charge.spend(write.file.tag_dirty(state, write.at.page, true));
-            self.note_dirtied(write.file, state);
+            self.note_dirtied(write.file, state, self.is_unflushed(write));
+            cache.pages.touch(frame);
+        } else {
+            state.watch.note_changed();
+            cache.pages.touch_overwritten(frame);
         }
-        cache.pages.touch(frame);
         Ok(())
     }
 
@@ -168,7 +177,7 @@ impl<P: Platform> Writing<P> {
         state: &mut FileState,
         write: &PageWrite<'_>,
         old: FrameId,
-        means: &mut Means<'_>,
+        means: &mut Means<'_, '_>,
     ) -> Result<(), Stop> {
         let cache = &self.base.cache;
         let (word, valid) = (cache.pages.word(old), cache.pages.valid(old));
@@ -193,10 +202,12 @@ impl<P: Platform> Writing<P> {
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
         let runs = self.occupy_dirty(state, write, new, (valid.union(write.settled).union(write.touched), prior));
         state.failed_pages -= u64::from(word.has(FAILED));
-        if !word.any(DIRTY) {
-            // Else it takes over the old one's place in the accounts.
+        if word.any(DIRTY) {
+            // It takes over the old one's place in the accounts.
+            state.watch.note_changed();
+        } else {
             means.charge.spend(runs);
-            self.note_dirtied(write.file, state);
+            self.note_dirtied(write.file, state, word.any(WRITEBACK) || self.is_unflushed(write));
         }
         self.base.local().count(Counter::PagesCopiedStable, 1);
         cache.let_go(old);
@@ -223,8 +234,17 @@ impl<P: Platform> Writing<P> {
         runs
     }
 
-    fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        self.base.local().count(Counter::PagesDirtied, 1);
+    /// Whether the page was written, and no flush has followed.
+    fn is_unflushed(&self, write: &PageWrite<'_>) -> bool {
+        write.file.pages.index.has_tag(&self.base.cache.nodes, write.at.page, Tag::Unflushed)
+    }
+
+    /// A page has become dirty; `again`: one that has just been written.
+    fn note_dirtied(&self, file: &Arc<FileInner>, state: &mut FileState, again: bool) {
+        let local = self.base.local();
+        local.count(Counter::PagesDirtied, 1);
+        local.count(Counter::PagesRedirtied, u64::from(again));
+        state.watch.note_dirtied(again);
         file.note_dirtied(state, || self.base.now());
     }
 

@@ -28,7 +28,7 @@ impl<P: Platform> Writing<P> {
     pub(super) async fn reserve_space(&self, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
         let device = &file.device;
         let margin = device.knob(self.base.settings(), Knob::ReserveBytes);
-        let owed = device.admission.pages() * PAGE_BYTES;
+        let owed = device.admission.pages().bytes();
         let reserving = device.is_reserving();
         let plenty = if reserving { margin.saturating_mul(2) } else { margin };
         if device.free_bytes_hint() >= plenty.saturating_add(owed) {

@@ -1,13 +1,13 @@
 //! What is run: the loads, the places, who writes.
 //!
-//! Owns: the options, their ranges; the short form; how long all takes.
+//! Owns: its own options, their ranges; the short form; how long all takes.
 //! Does not own: running anything.
 //! Invariants: what cannot be used is refused before anything is set up.
 
 use std::path::PathBuf;
 
 use super::load::Class;
-use crate::contenders::asked::{directory, engines};
+use crate::contenders::asked::{KNOBS, MEMORY, POLICY, directory, engines};
 use crate::contenders::{EngineSetup, KernelWay};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::options::{self, TypedOption};
@@ -101,14 +101,6 @@ const PLACES: TypedOption<Place> = options::choice(
     Place::ALL,
     "'{value}' is none of {known}",
 );
-const POLICY: OptionInfo = OptionInfo {
-    name: "policy",
-    value: "LIST",
-    default: "",
-    doc: "the engine's policies, by name, each a contender (default: what an engine has)",
-};
-const KNOBS: OptionInfo =
-    OptionInfo { name: "knobs", value: "LIST", default: "", doc: "knobs of the engine, each as KNOB=VALUE" };
 const SIZE: TypedOption<u64> = options::size(
     OptionInfo { name: "size", value: "SIZE", default: "2GB", doc: "what is written in a run, by all together" },
     4 << 20..=100_000_000_000,
@@ -119,10 +111,6 @@ const BLOCK: TypedOption<u64> = options::size(
 );
 const REPEATS: TypedOption<u64> =
     options::number(OptionInfo { name: "repeats", value: "N", default: "3", doc: "how often each is run" }, 1..=20);
-const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo { name: "memory", value: "SIZE", default: "2GiB", doc: "page memory of the engine" },
-    16 << 20..=64 << 30,
-);
 const DIRECTORY: OptionInfo = OptionInfo {
     name: "directory",
     value: "DIR",
@@ -161,7 +149,7 @@ impl Plan {
         let plan = Self {
             loads: LOADS.list(request)?,
             places: PLACES.list(request)?,
-            engines: engines(request, &POLICY, &KNOBS, memory_bytes)?,
+            engines: engines(request, memory_bytes)?,
             bytes: if request.quick { bytes.min(16 << 20) } else { bytes },
             block_bytes,
             repeats: if request.quick { 1 } else { repeats },

@@ -1,39 +1,47 @@
 //! Options that experiments with contenders share: which engines, and in which directory.
 //!
-//! Owns: reading them.
-//! Does not own: their names and defaults (the experiments).
+//! Owns: the engine's options; reading them, and reading a directory.
+//! Does not own: what a directory is for, which the experiments say.
 //! Invariants: a policy, a knob or a directory that cannot be used is refused before anything is set up.
 
 use std::path::{Path, PathBuf};
 
 use super::EngineSetup;
 use crate::experiment::{LabError, OptionInfo, Request};
+use crate::options::{self, TypedOption};
+
+/// The engine's policies.
+pub(crate) const POLICY: OptionInfo = OptionInfo {
+    name: "policy",
+    value: "LIST",
+    default: "",
+    doc: "the engine's policies, by name, each a contender (default: what an engine has)",
+};
+/// Its knobs.
+pub(crate) const KNOBS: OptionInfo =
+    OptionInfo { name: "knobs", value: "LIST", default: "", doc: "knobs of the engine, each as KNOB=VALUE" };
+/// Its memory.
+pub(crate) const MEMORY: TypedOption<u64> = options::size(
+    OptionInfo { name: "memory", value: "SIZE", default: "2GiB", doc: "page memory of the engine" },
+    16 << 20..=64 << 30,
+);
 
 /// File systems in memory (`linux/magic.h`).
 const TMPFS_MAGIC: u32 = 0x0102_1994;
 const RAMFS_MAGIC: u32 = 0x8584_58f6;
 
-/// The engines that are asked for: a policy each.
-pub(crate) fn engines(
-    request: &Request,
-    policy: &'static OptionInfo,
-    knobs: &'static OptionInfo,
-    memory_bytes: u64,
-) -> Result<Vec<EngineSetup>, LabError> {
-    let text = request.text(knobs);
+/// The engines that are asked for, with so much memory: a policy each.
+pub(crate) fn engines(request: &Request, memory_bytes: u64) -> Result<Vec<EngineSetup>, LabError> {
+    let text = request.text(&KNOBS);
     let knob_list: Vec<String> =
         text.split(',').map(str::trim).filter(|knob| !knob.is_empty()).map(str::to_owned).collect();
     let with = |name: &str| EngineSetup { policy: name.to_owned(), knobs: knob_list.clone(), memory_bytes };
-    let refused = |option: &'static OptionInfo, why| LabError::Value {
-        name: option.name,
-        value: request.text(option).to_owned(),
-        why,
-    };
+    let refused = |why| LabError::Value { name: KNOBS.name, value: text.to_owned(), why };
     // The knobs of no policy in particular are told apart from a policy's name.
     let names = request
-        .list(policy, |name| EngineSetup { knobs: Vec::new(), ..with(name) }.check().map(|()| name.to_owned()))?;
+        .list(&POLICY, |name| EngineSetup { knobs: Vec::new(), ..with(name) }.check().map(|()| name.to_owned()))?;
     let engines: Vec<EngineSetup> = names.iter().map(|name| with(name)).collect();
-    engines.iter().try_for_each(EngineSetup::check).map_err(|why| refused(knobs, why))?;
+    engines.iter().try_for_each(EngineSetup::check).map_err(refused)?;
     Ok(engines)
 }
 

@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::policy::{
-    Admission, AnyPolicy, Completed, DirtyFiles, Flight, LimitPages, Needs, Next, Pace, Reads, Room, View,
+    Admission, AnyPolicy, Completed, DirtyFiles, Flight, LimitPages, Needs, Next, Pace, Quiet, Reads, Rewrites, Room,
+    View,
 };
 use linux_policies::Policy;
 
@@ -187,6 +188,10 @@ impl AnyPolicy for Tallied {
 
     fn next_if_pressed(&self, view: &View, files: &dyn DirtyFiles, device: &mut dyn Any, shared: &mut dyn Any) -> Next {
         self.policy.next_if_pressed(view, files, device, shared)
+    }
+
+    fn quiet(&self, view: &View, before: Quiet, seen: &Rewrites) -> Option<Quiet> {
+        self.policy.quiet(view, before, seen)
     }
 
     fn slice_bytes(&self, view: &View, device: &mut dyn Any, shared: &mut dyn Any) -> u64 {

@@ -1,13 +1,13 @@
 //! What is run: the races, who runs them, on which disks, how often.
 //!
-//! Owns: the options, their ranges; the short form; how long all takes.
+//! Owns: its own options, their ranges; the short form; how long all takes.
 //! Does not own: running anything.
 //! Invariants: what cannot be used is refused before anything is set up.
 
 use std::path::PathBuf;
 
 use crate::contenders::EngineSetup;
-use crate::contenders::asked::{directory, engines};
+use crate::contenders::asked::{KNOBS, MEMORY, POLICY, directory, engines};
 use crate::experiment::{LabError, OptionInfo, Request};
 use crate::hardware::SlowDisk;
 use crate::host_memory::dirty_limit_bytes;
@@ -96,14 +96,6 @@ const RACES: TypedOption<Race> = options::choice(
     Race::ALL,
     "'{value}' is none of {known}",
 );
-const POLICY: OptionInfo = OptionInfo {
-    name: "policy",
-    value: "LIST",
-    default: "",
-    doc: "the engine's policies, by name, each a contender (default: what an engine has)",
-};
-const KNOBS: OptionInfo =
-    OptionInfo { name: "knobs", value: "LIST", default: "", doc: "knobs of the engine, each as KNOB=VALUE" };
 const RATE: TypedOption<u64> = options::rate(
     OptionInfo { name: "rate", value: "RATE", default: "25MB", doc: "bytes a second of the slow disk" },
     1_000_000..=10_000_000_000,
@@ -123,10 +115,6 @@ const REPEATS: TypedOption<u64> = options::number(
 const MAX_BYTES: TypedOption<u64> = options::size(
     OptionInfo { name: "max-bytes", value: "SIZE", default: "50MB", doc: "max_bytes of the tuned kernel's device" },
     1_000_000..=100_000_000_000,
-);
-const MEMORY: TypedOption<u64> = options::size(
-    OptionInfo { name: "memory", value: "SIZE", default: "2GiB", doc: "page memory of the engine" },
-    16 << 20..=64 << 30,
 );
 const BURST: TypedOption<u64> = options::size(
     OptionInfo { name: "burst", value: "SIZE", default: "400MB", doc: "burst: what is written to the fast disk" },
@@ -183,7 +171,7 @@ impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
         let mut plan = Self {
             races: RACES.list(request)?,
-            engines: engines(request, &POLICY, &KNOBS, MEMORY.value(request)?)?,
+            engines: engines(request, MEMORY.value(request)?)?,
             rate_bytes_per_s: RATE.value(request)?,
             fast_bytes_per_s: FAST_RATE.value(request)?,
             seconds: SECONDS.value(request)?,

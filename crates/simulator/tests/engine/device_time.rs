@@ -10,7 +10,6 @@ use engine::policy::{
     Admission, Asked, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory, Needs, Pace, PauseCause, Prices,
     Room, View,
 };
-use engine::settings::BackgroundShare;
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
@@ -47,14 +46,7 @@ impl DevicePolicy for DeviceTime {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Before,
-            shared_counters: false,
-            memory_guard: true,
-            reads: true,
-            knobs: None,
-            background_share: BackgroundShare::OfLimit,
-        }
+        Needs { asked: Asked::Before, memory_guard: true, reads: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {

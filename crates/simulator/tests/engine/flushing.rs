@@ -127,29 +127,23 @@ fn a_slice_ends_with_the_run_that_it_is_in() {
 
 #[test]
 fn slices_end_at_multiples_of_what_the_device_writes_whole() {
-    let terms = slow_terms();
-    let align = 64 * PAGE as u64;
-    let flight =
-        Flight { slice_align_bytes: align, run_tail_bytes: 0, request_bytes: 16 * PAGE as u64, ..terms.flight };
-    let terms = Terms { slice_bytes: align, flight, background_ns: SECOND, ..terms };
-    let (lab, _) = lab(slow(), terms, &["dirty_expire_centisecs=10"]);
-    let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
-    let mut ends = Vec::new();
-    lab.run(async {
-        for file in &files {
-            // From within a block.
-            lab.here.write(file, 40 * PAGE as u64, 300 * PAGE, 1).await.unwrap();
-        }
-        while files.iter().any(|file| !file.file.is_clean()) {
-            lab.here.sleep(MILLISECOND / 4).await;
-            ends.push(files.each_ref().map(|file| file.disk.size(file.id)));
-        }
-    });
-    ends.dedup();
-    // Where one file stops and the other goes on.
-    let turns = ends.windows(3).filter(|sizes| sizes[1][0] != sizes[0][0] && sizes[2][1] != sizes[1][1]);
-    let stops: Vec<u64> = turns.map(|sizes| sizes[1][0]).collect();
-    assert!(stops.len() >= 4, "{ends:?}");
-    let inside = stops.iter().filter(|at| !at.is_multiple_of(align) && **at != 340 * PAGE as u64).count();
-    assert!(inside * 4 <= stops.len(), "{stops:?}");
+    // Two files of 256 pages from page 40 on, in slices of 64 pages.
+    let turns = |slice_align_bytes| {
+        let terms = slow_terms();
+        let (slice_bytes, request_bytes) = (64 * PAGE as u64, 8 * PAGE as u64);
+        let flight = Flight { slice_align_bytes, run_tail_bytes: 0, request_bytes, ..terms.flight };
+        let terms = Terms { slice_bytes, flight, background_ns: SECOND, ..terms };
+        let (lab, _) = lab(slow(), terms, &["dirty_expire_centisecs=10"]);
+        let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
+        lab.run(async {
+            for file in &files {
+                lab.here.write(file, 40 * PAGE as u64, 256 * PAGE, 1).await.unwrap();
+            }
+            assert!(lab.here.until(2 * SECOND, || files.iter().all(|file| file.file.is_clean())).await);
+        });
+        lab.count(Counter::FlusherTurns)
+    };
+    // The turns of 64 pages, or one to the next multiple first and the rest last.
+    let (anywhere, aligned) = (turns(0), turns(64 * PAGE as u64));
+    assert!((8..=10).contains(&anywhere) && aligned >= anywhere + 2, "{anywhere} turns, {aligned} aligned");
 }

@@ -10,7 +10,7 @@ use engine::policy::{
     View, WokenBy,
 };
 use engine::settings::BackgroundShare;
-use simulator::DiskOptions;
+use simulator::{DiskOptions, OWN_POLICY, Setup};
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
 
@@ -19,9 +19,8 @@ const NEEDS: Needs = Needs {
     asked: Asked::After,
     shared_counters: true,
     memory_guard: true,
-    reads: false,
-    knobs: None,
     background_share: BackgroundShare::OfMemory,
+    ..Needs::NONE
 };
 
 /// Asks after every `pages` and says always the same; its background threshold is out of reach.
@@ -194,6 +193,23 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
             assert_eq!(lab.here.engine.shared_looks() - looks, 3 * calls, "{name}");
         });
     }
+}
+
+#[test]
+fn a_decision_of_the_flush_budget_looks_at_nothing_that_devices_share() {
+    let policies = Setup::of(OWN_POLICY).unwrap().policies;
+    let lab = Lab::with_policies(1, 16_384, &[DiskOptions::default()], &[], policies);
+    let file = lab.file(0, 0, 0);
+    lab.run(async {
+        lab.here.write(&file, 0, PAGE, 1).await.unwrap();
+        let looks = lab.here.engine.shared_looks();
+        for page in 1..200 {
+            lab.here.write(&file, (page * PAGE) as u64, PAGE, 1).await.unwrap();
+        }
+        assert!(lab.count(Counter::BalancePasses) >= 100, "{} decisions", lab.count(Counter::BalancePasses));
+        assert_eq!(lab.count(Counter::BalanceGlobalReads), 0);
+        assert_eq!(lab.here.engine.shared_looks(), looks);
+    });
 }
 
 #[test]

@@ -5,12 +5,14 @@
 mod ages;
 mod background_time;
 mod beside_readers;
+mod bridging;
 mod budget;
 mod device_time;
 mod dirty_limits;
 mod errors;
 mod explained;
 mod flushing;
+mod idle;
 mod lab;
 mod laws;
 mod policy_knobs;

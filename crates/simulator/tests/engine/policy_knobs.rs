@@ -5,9 +5,9 @@ use std::sync::atomic::Ordering;
 
 use engine::Policies;
 use engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, LimitPages, Memory, Needs, Pace, PauseCause, Prices, Room, View,
 };
-use engine::settings::{BackgroundShare, Knob, Settings, WhichKnob};
+use engine::settings::{Knob, Settings, WhichKnob};
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
@@ -37,14 +37,7 @@ impl DevicePolicy for ByKnob {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: false,
-            reads: false,
-            background_share: BackgroundShare::OfLimit,
-            knobs: Some(&KNOBS),
-        }
+        Needs { knobs: Some(&KNOBS), ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -75,9 +68,10 @@ impl DevicePolicy for ByKnob {
     }
 
     fn limits(&self, view: &View, (): &mut (), (): &mut ()) -> LimitPages {
-        // So that the sum can be seen.
+        // So that the sum, and a knob of the engine's own, can be seen.
         let background = view.knobs.own_sums.get(OwnKnob::Room);
-        LimitPages { dirty: view.knobs.own.get(OwnKnob::Room), background, bandwidth: None }
+        let bandwidth = Some(view.knobs.slice_bytes / PAGE as u64);
+        LimitPages { dirty: view.knobs.own.get(OwnKnob::Room), background, bandwidth }
     }
 }
 
@@ -115,6 +109,17 @@ fn a_policys_own_knob_acts_at_once_and_for_the_device_that_it_was_set_for() {
     here.engine.set_knob(OwnKnob::Room, 50).unwrap();
     lab.run(here.sleep(SECOND));
     assert_eq!((limits(0), limits(1), ended[0].load(Ordering::Relaxed)), ((50, 110), (60, 110), true));
+}
+
+#[test]
+fn a_policy_sees_a_knob_that_acts_with_the_next_use() {
+    let lab = lab();
+    let (engine, devices) = (&lab.here.engine, &lab.here.devices);
+    let seen = || [0, 1].map(|at: usize| engine.status().devices[at].write_bandwidth_bytes_per_s);
+    engine.set_knob(Knob::SliceBytes, 8192).unwrap();
+    assert_eq!(seen(), [Some(8192), Some(8192)]);
+    engine.set_device_knob(devices[1], Knob::SliceBytes, 4096).unwrap();
+    assert_eq!(seen(), [Some(8192), Some(4096)]);
 }
 
 #[test]

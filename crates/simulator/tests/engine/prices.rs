@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex};
 use budget::{Completion, Estimator, Facts, Prices as Learned, Side};
 use engine::Policies;
 use engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory as Remembered, Needs, Pace,
-    PauseCause, Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory as Remembered, Needs, Pace, PauseCause,
+    Prices, Room, View,
 };
-use engine::settings::BackgroundShare;
 use simulator::catalogue::{DeviceChoice, make};
 use simulator::{CpuOptions, Machine, Memory, Random, Setup, World, WorldOptions};
 
@@ -50,14 +49,7 @@ impl DevicePolicy for Probe {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: false,
-            reads: true,
-            background_share: BackgroundShare::OfLimit,
-            knobs: None,
-        }
+        Needs { reads: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {

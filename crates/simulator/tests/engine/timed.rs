@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::policy::{
-    Admission, Asked, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace,
-    PauseCause, Prices, Room, View,
+    Admission, Completed, Cost, DevicePolicy, DirtyFiles, Flight, LimitPages, Memory, Needs, Next, Pace, PauseCause,
+    Prices, Room, View,
 };
-use engine::settings::BackgroundShare;
 use engine::{Nanos, Policies};
 use simulator::catalogue::{DeviceChoice, make};
 use simulator::{DiskOptions, Machine, Memory as MachineMemory, Setup, World, WorldOptions};
@@ -41,6 +40,7 @@ impl Terms {
             run_tail_bytes: bytes_in(in_flight_ns / 4),
             slice_align_bytes: 0,
             sync_lead: Cost(SECOND / 4),
+            ..Flight::BY_KNOBS
         };
         Self {
             prices: Prices { page: Cost(page_ns), run: Cost(run_ns) },
@@ -64,9 +64,9 @@ impl Timed {
     /// What goes first of what there is.
     fn first(&self, view: &View, files: &dyn DirtyFiles) -> Next {
         let before = Nanos(view.now.0.saturating_sub(self.terms.old_ns));
-        match files.dirty_since() {
-            Some(since) if since <= before => Next::Oldest { before },
-            Some(_) => Next::MostDirty,
+        match files.dirty_since(true) {
+            Some(since) if since <= before => Next::Oldest { before, hot: true },
+            Some(_) => Next::MostDirty { hot: true },
             None => Next::WaitUntil(Nanos::NEVER),
         }
     }
@@ -82,14 +82,7 @@ impl DevicePolicy for Timed {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Never,
-            shared_counters: false,
-            memory_guard: true,
-            reads: false,
-            background_share: BackgroundShare::OfLimit,
-            knobs: None,
-        }
+        Needs { memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {
@@ -130,7 +123,7 @@ impl DevicePolicy for Timed {
             return self.first(view, files);
         }
         match Next::what_is_old(view, files) {
-            Next::Old { before } => Next::Oldest { before },
+            Next::Old { before } => Next::Oldest { before, hot: true },
             other => other,
         }
     }

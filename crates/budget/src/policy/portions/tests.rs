@@ -15,6 +15,7 @@ fn knobs(portion_bytes: u64) -> Knobs {
         portion_bytes,
         background_ns: None,
         expire_ns: u64::MAX,
+        idle: true,
     }
 }
 

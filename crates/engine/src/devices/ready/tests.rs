@@ -1,7 +1,8 @@
 use super::*;
 
 fn entry(slot: u32, dirtied_at: u64, pages: u64) -> Entry {
-    Entry { file: Weak::new(), slot, dirtied_at: Nanos(dirtied_at), size: Size::of(pages) }
+    let (hot, look_at) = (false, Nanos::NEVER);
+    Entry { file: Weak::new(), slot, dirtied_at: Nanos(dirtied_at), size: Size::of(pages), hot, look_at }
 }
 
 /// Takes all; which they were.
@@ -29,22 +30,22 @@ fn in_turn_those_that_have_more_come_with_the_next_round() {
     ready.push(entry(6, 1, 1000), Behind::More);
     ready.push(entry(7, 1, 1000), Behind::Dirty);
     assert_eq!(all(|| ready.next_in_turn()), [5, 0, 1, 2, 3, 6, 7]);
-    assert!(ready.is_empty() && ready.oldest().is_none() && ready.next_largest().is_none());
+    assert!(ready.is_empty() && ready.oldest(true).is_none() && ready.next_largest(true).is_none());
 }
 
 #[test]
 fn by_size_the_largest_power_of_two_and_the_first_of_equals() {
     let mut ready = six();
-    assert_eq!(all(|| ready.next_largest()), [1, 4, 0, 2, 3, 5]);
+    assert_eq!(all(|| ready.next_largest(true)), [1, 4, 0, 2, 3, 5]);
     assert!(ready.next_in_turn().is_none() && ready.is_empty());
 }
 
 #[test]
 fn by_age_the_oldest_if_it_is_old_enough() {
     let mut ready = six();
-    assert_eq!(ready.oldest(), Some(Nanos(5)));
-    assert_eq!(all(|| ready.next_oldest(Nanos(30))), [5, 0, 1, 2]);
-    assert_eq!(ready.oldest(), Some(Nanos(35)));
+    assert_eq!(ready.oldest(true), Some(Nanos(5)));
+    assert_eq!(all(|| ready.next_oldest(Nanos(30), true)), [5, 0, 1, 2]);
+    assert_eq!(ready.oldest(true), Some(Nanos(35)));
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn a_file_that_grows_moves_and_one_that_has_left_does_not() {
     let grown = ready.grow(small, 6, 70).unwrap();
     assert!(!grown.is_outgrown(127) && grown.is_outgrown(128));
     assert_eq!(ready.grow(small, 5, 200), None, "another file has the place");
-    assert_eq!(all(|| ready.next_largest()), [1, 4, 6, 0, 2, 3, 5], "behind those that had so much before");
+    assert_eq!(all(|| ready.next_largest(true)), [1, 4, 6, 0, 2, 3, 5], "behind those that had so much before");
     assert_eq!(ready.grow(grown, 6, 200), None, "it has its turn");
 }
 
@@ -78,9 +79,38 @@ fn equals_take_turns() {
     }
     let mut turns = [0; 10];
     for _ in 0..1000 {
-        let file = ready.next_largest().unwrap();
+        let file = ready.next_largest(true).unwrap();
         turns[file.slot as usize] += 1;
         ready.push(entry(file.slot, 0, if file.slot == 3 { 127 } else { 64 }), Behind::More);
     }
     assert_eq!(turns, [100; 10]);
+}
+
+#[test]
+fn hot_files_are_passed_over_unless_they_are_asked_for() {
+    let mut ready = Ready::default();
+    for (slot, dirtied_at, pages, hot) in
+        [(0, 10, 500, true), (1, 20, 100, false), (2, 5, 200, true), (3, 30, 300, true)]
+    {
+        ready.push(Entry { hot, ..entry(slot, dirtied_at, pages) }, Behind::Dirty);
+    }
+    assert_eq!((ready.oldest(false), ready.oldest(true)), (Some(Nanos(20)), Some(Nanos(5))));
+    assert_eq!(all(|| ready.next_oldest(Nanos(9), true)), [2]);
+    assert_eq!(all(|| ready.next_largest(false)), [1]);
+    assert!(ready.next_oldest(Nanos(100), false).is_none() && ready.oldest(false).is_none() && !ready.is_empty());
+    assert_eq!(all(|| ready.next_largest(true)), [0, 3]);
+    assert!(ready.is_empty());
+}
+
+#[test]
+fn files_are_looked_at_when_it_is_time_to() {
+    let mut ready = six();
+    assert!(ready.look_at().is_none() && ready.next_to_look_at(Nanos(1000)).is_none(), "these never");
+    for (slot, look_at) in [(6, 70), (7, 50), (8, 90)] {
+        ready.push(Entry { look_at: Nanos(look_at), ..entry(slot, 100, 1) }, Behind::Dirty);
+    }
+    assert_eq!(ready.look_at(), Some(Nanos(50)));
+    assert_eq!(all(|| ready.next_to_look_at(Nanos(70))), [7, 6]);
+    assert_eq!(all(|| ready.next_oldest(Nanos(100), true)).len(), 7);
+    assert!(ready.look_at().is_none(), "a file that has another turn is looked at no more");
 }

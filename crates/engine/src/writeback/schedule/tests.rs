@@ -10,12 +10,13 @@ const QUIET: FlusherView = FlusherView {
     memory_short: false,
     next_retry: None,
     interval_ns: 5_000,
+    listed: 0,
 };
 
 #[test]
 fn choices_by_table() {
     use FlushChoice::{WaitUntil, Write};
-    use FlushReason::{Background, Expired, Largest, Oldest, Retry, Sync};
+    use FlushReason::{Background, Expired, Idle, Largest, Oldest, Retry, Sync};
     let never = Next::WaitUntil(Nanos::NEVER);
     let dirty = FlusherView { files_ready: true, ..QUIET };
     let old = Next::Old { before: Nanos(500) };
@@ -26,10 +27,12 @@ fn choices_by_table() {
         (dirty, Next::InTurn, Write(Background)),
         (dirty, old, Write(Expired { before: Nanos(500) })),
         (FlusherView { draining: true, ..dirty }, never, Write(Background)),
-        (dirty, Next::MostDirty, Write(Largest)),
-        (dirty, Next::Oldest { before: Nanos(7) }, Write(Oldest { before: Nanos(7) })),
+        (dirty, Next::MostDirty { hot: true }, Write(Largest { hot: true })),
+        (dirty, Next::Oldest { before: Nanos(7), hot: false }, Write(Oldest { before: Nanos(7), hot: false })),
+        (dirty, Next::Idle, Write(Idle { now: Nanos(1_000) })),
+        (FlusherView { sync_waiting: true, ..dirty }, Next::Idle, Write(Sync)),
         (FlusherView { memory_short: true, ..dirty }, Next::InTurn, Write(Background)),
-        (FlusherView { memory_short: true, ..dirty }, Next::MostDirty, Write(Largest)),
+        (FlusherView { memory_short: true, ..dirty }, Next::MostDirty { hot: true }, Write(Largest { hot: true })),
         (FlusherView { memory_short: true, ..dirty }, never, Write(Background)),
         (FlusherView { memory_short: true, ..QUIET }, never, WaitUntil(Nanos(6_000))),
         (FlusherView { sync_waiting: true, ..dirty }, Next::InTurn, Write(Sync)),
@@ -58,7 +61,7 @@ fn syncs_that_have_used_their_lead_wait_for_what_is_due_and_for_nothing_else() {
         (ahead, never, Sync),
         (ahead, soon, Sync),
         (ahead, Next::InTurn, Background),
-        (ahead, Next::MostDirty, Largest),
+        (ahead, Next::MostDirty { hot: true }, Largest { hot: true }),
         (FlusherView { retry_due: true, ..ahead }, never, Retry),
         (FlusherView { draining: true, ..ahead }, never, Background),
         (FlusherView { draining: true, files_ready: false, ..ahead }, never, Sync),

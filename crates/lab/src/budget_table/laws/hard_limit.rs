@@ -12,7 +12,6 @@ use engine::policy::{
     Admission, Asked, Completed, Cost, DevicePolicy, Global, LimitPages, Memory, Needs, Pace, Pause, PauseCause, Room,
     Then, View, WokenBy,
 };
-use engine::settings::BackgroundShare;
 
 /// Pages of 64 MiB.
 const LIMIT_PAGES: u64 = 64 << 8;
@@ -33,14 +32,7 @@ impl DevicePolicy for HardLimit {
     }
 
     fn needs(&self) -> Needs {
-        Needs {
-            asked: Asked::Before,
-            shared_counters: true,
-            memory_guard: true,
-            reads: false,
-            background_share: BackgroundShare::OfLimit,
-            knobs: None,
-        }
+        Needs { asked: Asked::Before, shared_counters: true, memory_guard: true, ..Needs::NONE }
     }
 
     fn pause_ns_max(&self) -> u64 {

@@ -1,0 +1,79 @@
+//! Writing behind: while a device would idle, a file that has been left alone for long enough is written, one small
+//! request at a time.
+//!
+//! Owns: looking at files, of which pages are overwritten; the turn of one request.
+//! Does not own: when a device is idle, how long is long enough (`policy`); what is kept of a file (`devices::quiet`).
+//! Invariants: before each request everything else has its turn. No request is submitted while another of the
+//! device's writes is in flight. A look takes as long for a large file as for one of a few pages.
+
+use std::sync::Arc;
+
+use super::Writeback;
+use super::turn::{Patience, Step, Taken};
+use crate::cache::nodes::Tag;
+use crate::counters::Counter;
+use crate::devices::FlushReason;
+use crate::devices::file::{FileInner, FileState, PutBack};
+use crate::devices::state::DeviceState;
+use crate::platform::{Nanos, Platform};
+use crate::units::PAGE_BYTES;
+
+/// Places of a file at which dirty pages are looked at, spread over it.
+const SPOTS: u64 = 16;
+/// Dirty pages that are looked at from such a place on.
+const SPOT_PAGES: u64 = 8;
+
+impl<P: Platform> Writeback<P> {
+    /// Gives the first file that has been left alone a turn of one request, and waits until that has ended or the
+    /// flusher is woken.
+    pub(super) async fn write_behind(self: &Arc<Self>, device: &Arc<DeviceState>, now: Nanos) {
+        if device.writes_in_flight() == 0 {
+            let Some(mut taken) = self.take(device, FlushReason::Idle { now }) else { return };
+            self.write_one(&mut taken, now).await;
+            self.put_back(taken, PutBack::More);
+        }
+        let ended = device.write_ended.until(|| (device.writes_in_flight() == 0).then_some(()));
+        device.flusher.wait_or(ended).await;
+    }
+
+    async fn write_one(self: &Arc<Self>, taken: &mut Taken, now: Nanos) {
+        let bytes_max = taken.state_of_device().in_flight.allowed().idle.map_or(PAGE_BYTES, |idle| idle.request_bytes);
+        if taken.pauses_now(now) {
+            return;
+        }
+        if let Step::Wrote { pages, .. } = self.write_run(taken, bytes_max, Patience::Wait).await {
+            self.base.local().count(Counter::IdlePages, pages);
+        }
+    }
+
+    /// Looks at the file; whether it has been left alone for long enough.
+    pub(super) fn is_left_alone(&self, file: &FileInner, state: &mut FileState, now: Nanos) -> bool {
+        let (dirty, (looked_at, overwritten)) = (state.waiting_pages(), overwritten_pages(file));
+        let seen = state.watch.look(now, dirty, dirty * overwritten / looked_at.max(1));
+        let view = self.base.devices.view_of(&file.device, self.base.moment_at(now));
+        if let Some(quiet) = self.base.devices.policy.quiet(&view, state.watch.quiet(), &seen) {
+            state.watch.judge(now, quiet);
+        }
+        state.watch.is_left_alone(now)
+    }
+}
+
+/// Looks at some of the file's dirty pages: how many, and how many of them were overwritten since the last time.
+fn overwritten_pages(file: &FileInner) -> (u64, u64) {
+    let (pages, mut from) = (file.size().div_ceil(PAGE_BYTES), 0);
+    let (mut looked_at, mut overwritten) = (0, 0);
+    for spot in 0..SPOTS {
+        from = from.max(pages * spot / SPOTS);
+        for _ in 0..SPOT_PAGES {
+            let Some(page) = file.pages.index.next_tagged(&file.cache.nodes, from, Tag::Dirty) else {
+                return (looked_at, overwritten);
+            };
+            from = page + 1;
+            if let Some(frame) = file.cache.frame_at(&file.pages, page) {
+                looked_at += 1;
+                overwritten += u64::from(file.cache.pages.look(frame));
+            }
+        }
+    }
+    (looked_at, overwritten)
+}
