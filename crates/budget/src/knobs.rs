@@ -19,7 +19,7 @@ engine::knobs! {
     StretchMax "budget_stretch_max" 5 in 1..=64 "times" Device AtOnce
         "How many times budget_ms may be stretched for many writers on a device where a seek, or a flash block, is dear. 100 writers to a USB stick, simulated, get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s. Less makes a sync of everything end sooner, and runs shorter where a portion takes more than a quarter of it.";
     PortionBytes "writer_portion_bytes" 8388608 in 1048576..=67108864 or 0 "bytes" Device AtOnce
-        "Where many write to a device whose runs are dear, what each writes at a time before it waits for the others: runs get long and little is owed, but each waits long. 100 writers to a disk, simulated, get 92 % of its throughput and owe 1.5 s with 8 MiB, and wait 6 s at a time; evenly 63 %, 1.8 s and 0.5 s. 0: they write evenly, and the budget is stretched.";
+        "Where many write to a device whose runs are dear, what each writes at a time before it waits for the others: runs get long and little is owed, but each waits long. 100 writers to a disk, simulated, get 90 % of its throughput and owe 1.7 s with 8 MiB, and wait 5 s at a time; evenly about 65 %, 1.8 s and 0.5 s. 0: they write evenly, and the budget is stretched.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
         "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
     IdleWriteback "idle_writeback" 1 in 0..=1 "0 or 1" Device AtOnce
