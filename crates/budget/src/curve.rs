@@ -35,6 +35,12 @@ impl Band {
         Self { end_ns: runs.saturating_mul(8).clamp(budget_ns, most) }
     }
 
+    /// No longer than so many times the budget.
+    #[must_use]
+    pub fn at_most(self, budget_ns: Cost, times: u64) -> Self {
+        Self { end_ns: self.end_ns.min(budget_ns.saturating_mul(times.max(1))) }
+    }
+
     /// F: up to here nobody waits.
     pub const fn free_ns(self) -> Cost {
         self.end_ns / 4

@@ -8,7 +8,17 @@
 //! flusher had too little to write may not have been the device's: without it no window proves the device slow. A flush
 //! that follows writes may have carried out what they left in volatile memory: with it no window proves it fast. While
 //! a request is in flight that all others overtook, prices do not fall. One stalled window moves a price little; two
-//! that agree are a change of speed.
+//! that agree are a change of speed. Windows in which a run began are compared with such windows only: where few do,
+//! what a run costs would look like a stall.
+//!
+//! A volatile cache answers at once until it is full. A device that gets slow in the first seconds of a stretch of
+//! work has one: what was learned in that stretch is forgotten, and from then on no such beginning proves it fast, nor
+//! do single completions tell its runs from its bytes. Until so many bytes were written that no cache holds them, the
+//! price of bytes in force falls no faster than the backlog that it allows has been proven twice over.
+//!
+//! What a run costs depends on how long runs are where a device writes blocks of its own: whole ones hide it. So the
+//! price of a run in force, once it is known, fades slowly; otherwise the policy that made runs long because they are
+//! dear would make them short again.
 //!
 //! Reads beside writes: time is not a sum there. A disk does one or the other, a drive of many dies both, and a head
 //! that goes back and forth takes more than either. So where reads have more than a quarter of it prices of writes
@@ -22,7 +32,9 @@
 //! prove moves one price against the other only.
 
 mod facts;
+mod held;
 mod kept;
+mod stretch;
 mod window;
 
 pub use facts::{Completion, Facts, Side};
@@ -31,6 +43,8 @@ pub use kept::{KnownPrices, RememberedPrices, Snapshot};
 use crate::prices::Prices;
 use crate::{Cost, MIB, MILLISECOND, ONE};
 use facts::{Passed, Work};
+use held::Held;
+use stretch::Stretch;
 use window::{OTHER_PART, Window};
 
 /// Windows of an estimator that is young.
@@ -39,6 +53,14 @@ const YOUNG_WINDOWS: u32 = 8;
 const COLD_WINDOWS: u32 = 4;
 /// Completed runs before the price of a run counts as known.
 const COLD_RUNS: u64 = 256;
+/// The part of the time, in 1,024ths, that bytes do not explain, above which runs are dear: where single completions
+/// tell runs from bytes, more or less, and where a cache hides them.
+const UNEXPLAINED: u64 = ONE * 2 / 3;
+const UNEXPLAINED_CACHED: u64 = ONE / 5;
+/// No volatile cache is expected to hold more.
+const CACHE_BYTES_MAX: u64 = 512 * MIB;
+/// Two windows above this while a cache may not have been full are a cache that is full now.
+const FILLED_RATIO: u64 = ONE * 3 / 2;
 /// The step of a single completion.
 const COMPLETION_DAMPING: u64 = 64;
 /// The step of reads that are charged with what writes leave.
@@ -65,8 +87,8 @@ struct Known {
     prices: Prices,
     windows: u32,
     done: Work,
-    /// The last ratios as measured, the newest first.
-    raw: [u64; 3],
+    /// The last ratios as measured, the newest first: of windows in which no run began, and of those in which one did.
+    raws: [[u64; 3]; 2],
     window: Window,
     /// The prices as single completions would have them; they come into force with the window.
     single: Prices,
@@ -75,6 +97,10 @@ struct Known {
     learned_at_ns: Option<u64>,
     /// The last window beside reads took less time than these writes alone would.
     fast: bool,
+    stretch: Stretch,
+    /// The device has shown that it takes in faster than it writes.
+    is_cached: bool,
+    held: Held,
 }
 
 /// Learns a device's prices.
@@ -103,8 +129,8 @@ impl Estimator {
     pub fn restored(depth: u32, remembered: &RememberedPrices) -> Self {
         let known = |prices| Known {
             windows: YOUNG_WINDOWS,
-            done: Work { runs: COLD_RUNS, bytes: 0 },
-            raw: [ONE; 3],
+            done: Work { runs: COLD_RUNS, bytes: CACHE_BYTES_MAX },
+            raws: [[ONE; 3]; 2],
             ..Known::new(prices)
         };
         Self { reads: known(remembered.reads()), writes: known(remembered.writes()), ..Self::new(depth) }.marked()
@@ -134,6 +160,16 @@ impl Estimator {
         self.known(side).prices
     }
 
+    /// What a run costs, once there was enough work for that to be known; 0 before.
+    pub fn known_run_ns(&self) -> u64 {
+        if self.writes.held.is_settled() { self.writes.prices.run_ns } else { 0 }
+    }
+
+    /// What a run costs where runs are short, as far as that was found; 0 before.
+    pub fn held_run_ns(&self) -> u64 {
+        self.writes.held.run_ns()
+    }
+
     /// Whether too little is known for the learned prices to be used as they are.
     pub fn is_cold(&self) -> bool {
         self.writes.windows < COLD_WINDOWS
@@ -158,11 +194,14 @@ impl Estimator {
     /// The prices to count writes by. While little is known they bound the first backlog, and fall as work
     /// completes: the proof that a device is fast doubles with each round, like a slow start.
     pub fn prices(&self, budget_ns: Cost, preferred_bytes: u64) -> Prices {
-        let Known { mut prices, windows, done, .. } = self.writes;
-        if windows < COLD_WINDOWS {
+        let Known { mut prices, windows, done, is_cached, .. } = self.writes;
+        let is_cold = windows < COLD_WINDOWS;
+        if is_cold || !is_cached && done.bytes < CACHE_BYTES_MAX {
             let least = (4 * MIB).max(preferred_bytes.saturating_mul(8));
             let proven = u128::from(least) + 2 * u128::from(done.bytes);
-            prices.mib_ns = (u128::from(budget_ns) * u128::from(MIB) / proven).max(1).min(u128::from(u64::MAX)) as u64;
+            let mib_ns = u128::from(budget_ns) * u128::from(MIB) / proven;
+            let mib_ns = mib_ns.max(1).min(u128::from(u64::MAX)) as u64;
+            prices.mib_ns = if is_cold { mib_ns } else { prices.mib_ns.max(mib_ns) };
         }
         if done.runs < COLD_RUNS {
             prices.run_ns = prices.run_ns.max(budget_ns / (16 + 2 * done.runs));
@@ -179,6 +218,7 @@ impl Estimator {
             // It failed: its time is nobody's.
             return false;
         }
+        own.stretch.goes_on(passed, own.prices);
         let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
         own.done.add(&done);
         own.window.add(facts, &done, passed, dry);
@@ -211,6 +251,7 @@ impl Estimator {
             own.beside_writes(&other.prices)
         };
         let least = if window.has_laggard(facts) { ONE } else { 0 };
+        let raw = if side == Side::Write { own.beside_cache(raw) } else { raw };
         let ratio = own.learn(raw.max(least), damping, facts.now_ns);
         if changing && side == Side::Write {
             other.speed_changed(window.other, ratio);
@@ -239,13 +280,21 @@ impl Known {
             prices,
             windows: 0,
             done: Work::default(),
-            raw: [0; 3],
+            raws: [[0; 3]; 2],
             window: Window::default(),
             single: prices,
             last: Facts::default(),
             learned_at_ns: None,
             fast: false,
+            stretch: Stretch::new(prices),
+            is_cached: false,
+            held: Held::default(),
         }
+    }
+
+    /// The last ratios of windows like the present one.
+    fn raw(&self) -> [u64; 3] {
+        self.raws[usize::from(self.window.work.runs > 0)]
     }
 
     fn modelled_ns(&self) -> u64 {
@@ -263,7 +312,7 @@ impl Known {
     /// Many equal streams cannot tell the price of a run from that of bytes; single completions can.
     fn learn_from_one(&mut self, done: &Completion, passed: Passed, dry: bool) {
         let clean = passed.both_ns == 0 && passed.held_up_ns == 0 && done.unwatched_ns == 0;
-        if self.windows < YOUNG_WINDOWS || !clean {
+        if self.windows < YOUNG_WINDOWS || self.is_cached || !clean {
             return;
         }
         let ratio = self.single.ratio(done.runs, done.bytes, passed.own_ns).min(COMPLETION_RATIO_MAX);
@@ -292,7 +341,7 @@ impl Known {
         let fast_again = std::mem::replace(&mut self.fast, fast) && fast;
         if *changing && together.abs_diff(ONE) < SETTLED {
             *changing = false;
-        } else if fast_again || slow && believed([together, self.raw[0], self.raw[1]]) > STALL_RATIO {
+        } else if fast_again || slow && believed([together, self.raw()[0], self.raw()[1]]) > STALL_RATIO {
             *changing = true;
         }
         if *changing || slow { together } else { ONE }
@@ -315,19 +364,39 @@ impl Known {
 
     /// Learns from a window with that ratio; returns what of it was believed.
     fn learn(&mut self, raw: u64, damping: Option<u64>, now_ns: u64) -> u64 {
-        let Work { runs, bytes } = self.window.work;
-        self.raw = [raw, self.raw[0], self.raw[1]];
-        let ratio = if self.windows < COLD_WINDOWS { raw } else { believed(self.raw) };
+        let (Work { runs, bytes }, before) = (self.window.work, self.raw());
+        let raws = [raw, before[0], before[1]];
+        self.raws[usize::from(runs > 0)] = raws;
+        let ratio = if self.windows < COLD_WINDOWS { raw } else { believed(raws) };
         self.windows = self.windows.saturating_add(1);
+        let believed_ns = (u128::from(self.modelled_ns()) * u128::from(ratio) / u128::from(ONE)) as u64;
         self.prices.learn(runs, bytes, ratio, damping.unwrap_or(self.damping(ratio)));
+        let part = if self.is_cached { UNEXPLAINED_CACHED } else { UNEXPLAINED };
+        self.held.add(self.window.work, believed_ns, &self.prices, part);
         (self.single, self.window) = (self.prices, Window::next(now_ns));
         self.learned_at_ns = Some(now_ns);
         ratio
     }
 
+    /// What of a window's ratio is believed where writes may have gone to a cache that was not full.
+    fn beside_cache(&mut self, raw: u64) -> u64 {
+        if !self.stretch.may_be_cached() {
+            return raw;
+        }
+        let Work { runs, bytes } = self.window.work;
+        let got_slow = raw.min(self.raw()[0]) > FILLED_RATIO && self.windows >= COLD_WINDOWS;
+        if got_slow && self.stretch.before().cost_ns(runs, bytes) > self.modelled_ns() {
+            self.is_cached = true;
+            self.prices = self.stretch.is_filled();
+            self.held = Held::default();
+            return ONE;
+        }
+        if self.is_cached && raw < FILLED_RATIO { ONE } else { raw }
+    }
+
     /// Strong where two windows in a row were far off on the same side: one may be chance.
     fn damping(&self, ratio: u64) -> u64 {
-        let before = if self.windows <= YOUNG_WINDOWS { ratio } else { self.raw[1] };
+        let before = if self.windows <= YOUNG_WINDOWS { ratio } else { self.raw()[1] };
         let nearer = if ratio > ONE { ratio.min(before.max(ONE)) } else { ratio.max(before.min(ONE)) };
         Prices::window_damping(nearer)
     }

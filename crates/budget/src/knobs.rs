@@ -15,7 +15,11 @@ engine::knobs! {
     BudgetKnob of "budget":
 
     BudgetMs "budget_ms" 1000 in 200..=60000 "milliseconds" Device AtOnce
-        "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long.";
+        "Time that the device may need to write all that is dirty: what a sync of everything, an NFS COMMIT or somebody who wants to unplug it waits. More takes longer bursts without a pause. Many writers on a device that seeks get more than this, so that their runs stay long: see budget_stretch_max.";
+    StretchMax "budget_stretch_max" 5 in 1..=64 "times" Device AtOnce
+        "How many times budget_ms may be stretched for many writers on a device where a seek, or a flash block, is dear. 100 writers to a USB stick, simulated, get 81 % of its throughput with 5 times and owe 6 s at most; with 8 times, 72 % and 10 s. Less makes a sync of everything end sooner, and runs shorter where a portion takes more than a quarter of it.";
+    PortionBytes "writer_portion_bytes" 8388608 in 1048576..=67108864 or 0 "bytes" Device AtOnce
+        "Where many write to a device whose runs are dear, what each writes at a time before it waits for the others: runs get long and little is owed, but each waits long. 100 writers to a disk, simulated, get 90 % of its throughput and owe 1.7 s with 8 MiB, and wait 5 s at a time; evenly about 65 %, 1.8 s and 0.5 s. 0: they write evenly, and the budget is stretched.";
     InFlightMs "writeback_in_flight_ms" 0 in 10..=500 or 0 "milliseconds" Device AtOnce
         "Time that the device may need for write requests in flight: what a sync or a reader that comes new waits behind. 0: a tenth of budget_ms, at most 30.";
     HangErrorMs "hang_error_ms" 0 in 10000..=86400000 or 0 "milliseconds" Device AtOnce
@@ -31,6 +35,10 @@ pub struct Knobs {
     pub budget_ns: Cost,
     /// L.
     pub in_flight_ns: Cost,
+    /// How many times the budget may be stretched.
+    pub stretch_max: u64,
+    /// What a payer dirties at a time where runs are dear; 0: all enter evenly.
+    pub portion_bytes: u64,
     /// `dirty_background_centisecs`: in place of the law's own background line; `None` leaves it to the law.
     pub background_ns: Option<Cost>,
     /// Age at which data is written; [`u64::MAX`] is never.
@@ -49,6 +57,8 @@ impl Knobs {
         Self {
             budget_ns,
             in_flight_ns: own_ns(BudgetKnob::InFlightMs).unwrap_or_else(|| in_flight_ns(budget_ns)),
+            stretch_max: values.own.get(BudgetKnob::StretchMax),
+            portion_bytes: values.own.get(BudgetKnob::PortionBytes),
             background_ns: set_ns(values.background_centisecs, Nanos::CENTISECOND),
             expire_ns: values.expire_ns,
             idle: values.own.get(BudgetKnob::IdleWriteback) > 0

@@ -42,6 +42,10 @@
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
 //!
+//! Where runs are dear and many wait, T alone would have to be stretched far for runs of a good length. There payers have
+//! *portions*: one dirties a whole long run at once, which counts as backlog from when it is given, and then waits for
+//! what it cost. Who has paid and finds no room queues in order; one at a time is let in from the queue (9).
+//!
 //! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.
 //!

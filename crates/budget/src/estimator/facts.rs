@@ -65,6 +65,8 @@ pub(super) struct Passed {
     pub(super) either_ns: u64,
     pub(super) held_up_ns: u64,
     pub(super) calls_alone_ns: u64,
+    /// Nothing in flight.
+    pub(super) rested_ns: u64,
 }
 
 impl Facts {
@@ -73,12 +75,14 @@ impl Facts {
         let of = |clock: fn(&Self) -> u64| clock(self).saturating_sub(clock(earlier));
         let (reads_ns, writes_ns) = (of(|facts| facts.reads_ns), of(|facts| facts.writes_ns));
         let either_ns = of(|facts| facts.transfers_ns);
+        let calls_alone_ns = of(|facts| facts.calls_alone_ns);
         let passed = Passed {
             own_ns: if side == Side::Read { reads_ns } else { writes_ns },
             both_ns: (reads_ns + writes_ns).saturating_sub(either_ns),
             either_ns,
             held_up_ns: of(|facts| facts.held_up_ns),
-            calls_alone_ns: of(|facts| facts.calls_alone_ns),
+            calls_alone_ns,
+            rested_ns: of(|facts| facts.now_ns).saturating_sub(either_ns + calls_alone_ns),
         };
         // Those who complete on two threads may tell of it in either order.
         if self.transfers_ns >= earlier.transfers_ns {

@@ -442,3 +442,73 @@ fn one_slow_completion_moves_no_price_by_more_than_five_percent() {
     let after = device.learned();
     assert!(after.mib_ns > before.mib_ns && within(after.mib_ns, before.mib_ns, 5), "{before:?} became {after:?}");
 }
+
+/// The disk behind a cache of so many bytes, which answers at once until it is full.
+fn cached(device: &mut Device, bytes: u64, each: (u64, u64), seconds: u64) {
+    let (end, mut left) = (device.now() + seconds * SECOND, bytes);
+    while device.now() < end {
+        if left > 0 {
+            let truth = std::mem::replace(&mut device.truth[1], Prices { run_ns: 20_000, mib_ns: 3 * MILLISECOND });
+            device.write(each.0, each.1);
+            device.truth[1] = truth;
+            left = left.saturating_sub(each.1);
+        } else {
+            device.write(each.0, each.1);
+        }
+    }
+}
+
+#[test]
+fn what_a_cache_took_in_before_it_was_full_is_forgotten() {
+    let mut device = Device::new(DISK, DISK);
+    cached(&mut device, 64 * MIB, (1, 256 << 10), 10);
+    let learned = device.learned();
+    let whole = (learned.cost_ns(1, 256 << 10), DISK.cost_ns(1, 256 << 10));
+    assert!(within(whole.0, whole.1, 10), "{learned:?}");
+    // Nothing in it tells runs from bytes: the price of runs is the prior's share, not what is left of the fast start.
+    assert!(learned.run_ns > DISK.run_ns / 2, "{learned:?}");
+}
+
+#[test]
+fn a_device_with_a_cache_looks_no_faster_after_a_rest() {
+    let mut device = Device::new(DISK, DISK);
+    cached(&mut device, 64 * MIB, (1, 256 << 10), 10);
+    let before = device.learned();
+    for _ in 0..5 {
+        device.facts.now_ns += 10 * SECOND;
+        cached(&mut device, 64 * MIB, (1, 256 << 10), 1);
+        let after = device.learned();
+        let kept = within(after.mib_ns, before.mib_ns, 10) && within(after.run_ns, before.run_ns, 10);
+        assert!(kept, "{before:?} became {after:?}");
+    }
+}
+
+#[test]
+fn bytes_in_force_fall_no_faster_than_they_are_proven() {
+    let mut device = Device::new(DISK, DISK);
+    device.truth[1] = Prices { run_ns: 20_000, mib_ns: MILLISECOND };
+    let mut done = 0;
+    while done < CACHE_BYTES_MAX {
+        device.write(0, 512 << 10);
+        done += 512 << 10;
+        let price = device.estimator.prices(SECOND, 0).mib_ns;
+        let allowed = u128::from(SECOND) * u128::from(MIB) / u128::from(price);
+        // But for what a division truncates.
+        assert!(allowed <= u128::from(4 * MIB + 2 * done) * 1001 / 1000, "{allowed} bytes after {done}");
+    }
+    device.write(0, 512 << 10);
+    assert!(within(device.estimator.prices(SECOND, 0).mib_ns, MILLISECOND, 10));
+}
+
+#[test]
+fn runs_that_begin_seldom_are_no_stalls() {
+    const STICK: Prices = Prices { run_ns: 420 * MILLISECOND, mib_ns: 88 * MILLISECOND };
+    let mut device = Device::new(DISK, STICK);
+    // One in twenty requests begins a run.
+    for _ in 0..100 {
+        device.write(1, 120 << 10);
+        (0..19).for_each(|_| device.write(0, 120 << 10));
+    }
+    assert!(within(device.learned().run_ns, STICK.run_ns, 25), "{:?}", device.learned());
+    assert!(within(device.estimator.held_run_ns(), STICK.run_ns, 25), "{}", device.estimator.held_run_ns());
+}

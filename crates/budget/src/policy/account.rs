@@ -4,6 +4,7 @@
 //! Invariants: time that it slept for its debt is not idle time.
 
 use super::Standing;
+use super::portions::Share;
 use crate::Payer;
 
 /// What is remembered of a payer.
@@ -13,6 +14,7 @@ pub struct PayerMemory {
     /// When it was last decided about.
     decided_ns: Option<u64>,
     pausing: Option<Pausing>,
+    pub(super) share: Share,
 }
 
 /// A pause, of the wait that its debt was worth.
@@ -37,6 +39,12 @@ impl PayerMemory {
             self.payer.idled(since - slept, standing.band, entry, payers);
         }
         self.decided_ns = Some(now_ns);
+    }
+
+    /// Whether it has not used its share for a while: crumbs of credit are left by any pause.
+    pub(super) fn is_light(&self, standing: &Standing) -> bool {
+        let most = standing.band.credit_ns_max(standing.payers) as i64;
+        self.payer.debt_ns() < -(most / 2)
     }
 
     pub(super) fn pauses(&mut self, pausing: Pausing) {

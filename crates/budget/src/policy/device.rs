@@ -9,9 +9,15 @@ use engine::policy::{Completed, Direction, View};
 
 use super::Rates;
 use super::beside::Beside;
+use super::portions::Portions;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
-use crate::{Completion, Cost, Ended, Estimator, Facts, Knobs, Parallelism, Prices, RememberedPrices, Side, Snapshot};
+use crate::{
+    Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
+};
+
+/// A request of so much carries a long run.
+const WHOLE_BYTES: u64 = 8 * MIB;
 
 /// Runs that have to be written before what they cost is certain.
 const SURE_RUNS: u64 = 256;
@@ -24,6 +30,7 @@ pub struct DeviceMemory {
     learned: Option<Learned>,
     pub(super) waiting: Waiting,
     pub(super) trickle: Trickle,
+    pub(super) portions: Portions,
     pub(super) beside: Beside,
     /// Cost of what has completed since room was last asked for.
     pub(super) done_ns: Cost,
@@ -84,17 +91,25 @@ impl DeviceMemory {
 
     /// The prices to count writes by.
     pub(super) fn prices(&mut self, knobs: &Knobs, view: &View) -> Prices {
-        self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes)
+        let held_ns = self.held_run_ns(view);
+        let prices = self.learned(view).estimator.prices(knobs.budget_ns, view.request_bytes);
+        Prices { run_ns: prices.run_ns.max(held_ns), ..prices }
+    }
+
+    /// What a run was found to cost where runs are short. Nothing of a device that takes them whole in a request, like
+    /// an object store: what one costs there others cost beside it, and few long ones would leave it idle.
+    pub(super) fn held_run_ns(&mut self, view: &View) -> u64 {
+        if view.request_bytes_max < WHOLE_BYTES { self.learned(view).estimator.held_run_ns() } else { 0 }
     }
 
     /// What a run was found to cost: what is not known stretches no budget.
-    pub(super) fn learned_run_ns(&mut self, view: &View) -> u64 {
-        self.learned(view).estimator.learned(Side::Write).run_ns
+    pub(super) fn known_run_ns(&mut self, view: &View) -> u64 {
+        self.learned(view).estimator.known_run_ns()
     }
 
     /// What a run costs for certain, so that others may be written for it: nothing before many were.
     pub(super) fn sure_run_ns(&mut self, view: &View) -> u64 {
-        if self.runs_done < SURE_RUNS { 0 } else { self.learned_run_ns(view) }
+        if self.runs_done < SURE_RUNS { 0 } else { self.learned(view).estimator.learned(Side::Write).run_ns }
     }
 
     /// Whether too little is known of it.

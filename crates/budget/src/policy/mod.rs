@@ -11,6 +11,7 @@ mod device;
 mod explain;
 mod hang;
 mod idle;
+mod portions;
 mod trickle;
 mod waiting;
 
@@ -44,6 +45,13 @@ const LONG_DIRTY_NS: u64 = 1000 * MILLISECOND;
 const REQUEST_BYTES_MIN: u64 = 128 << 10;
 /// Fewest requests that may be in flight where all of them cost little.
 const REQUESTS_MIN: u32 = 4;
+/// Slices end at multiples of this in their file: flash writes blocks of so much, and file systems give out extents
+/// that are aligned to as much.
+const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
+/// The most that one in the queue asks for at once.
+const QUEUED_BYTES_MAX: u64 = 256 << 10;
+/// Pages of a portion after which its payer is looked at.
+const PORTION_PIECE_PAGES: u64 = 256;
 /// Of the price of a run, the part that bytes written for nothing may cost instead: a short way is cheaper than the
 /// ways of which the price is a mean, and each byte wears the device.
 const BRIDGE_PART: Cost = 2;
@@ -75,6 +83,8 @@ struct Standing {
     backlog_ns: Cost,
     /// N.
     payers: u64,
+    /// What a payer dirties at a time, where runs are dear.
+    portion_bytes: Option<u64>,
 }
 
 impl Rates {
@@ -107,13 +117,28 @@ impl Standing {
     fn of(view: &View, device: &mut DeviceMemory) -> Self {
         let (rates, counts) = (Rates::of(view, device), view.device());
         let Rates { knobs, prices, .. } = &rates;
-        let band = Band::stretched(knobs.budget_ns, device.learned_run_ns(view), device.waiting.on_average());
+        let (payers, budget_ns) = (device.waiting.on_average(), knobs.budget_ns);
+        let stretched = |run_ns| Band::stretched(budget_ns, run_ns, payers).at_most(budget_ns, knobs.stretch_max);
+        let terms = portions::terms(knobs, prices, stretched(device.held_run_ns(view)), payers);
+        let (band, portion_bytes) = match terms {
+            Some((band, bytes)) => (band, Some(bytes)),
+            None => (stretched(device.known_run_ns(view)), None),
+        };
         let bytes = (counts.reclaimable + counts.writeback) * PAGE_BYTES;
         let owed_ns = prices.cost_ns(counts.runs, bytes);
         // The guard leaves the device two thirds of what the others leave: the law's formula in these terms.
         let bytes_max = view.guard_pages.saturating_mul(PAGE_BYTES).saturating_mul(3) / 2;
         let backlog_ns = guarded_backlog_ns(band, owed_ns, bytes, bytes, bytes_max);
-        Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing() }
+        Self { rates, band, owed_ns, backlog_ns, payers: device.waiting.sharing(), portion_bytes }
+    }
+
+    /// Up to where one who waits in the queue is let in, where payers have portions and the band is not used up.
+    fn lets_in(&self, view: &View, device: &mut DeviceMemory) -> Option<Cost> {
+        let bytes = self.portion_bytes.filter(|_| self.backlog_ns < self.band.end_ns)?;
+        let portion_ns = self.rates.prices.cost_ns(1, bytes);
+        let lets = device.portions.lets_one_in(view.now.0, self.band, self.backlog_ns, portion_ns);
+        let first_ns = self.rates.prices.cost_ns(1, QUEUED_BYTES_MAX);
+        Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
 
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
@@ -178,6 +203,7 @@ impl DevicePolicy for Budget {
         let standing = Standing::of(view, device);
         let done_ns = std::mem::take(&mut device.done_ns);
         let most = device.trickle.completed(done_ns, standing.backlog_ns, standing.band.end_ns);
+        let most = standing.lets_in(view, device).unwrap_or(most);
         Room {
             cost_max: Amount(most),
             prices: standing.rates.page_prices(),
@@ -195,6 +221,7 @@ impl DevicePolicy for Budget {
             cost_max: Amount(device.beside.times(rates.in_flight_ns)),
             request_bytes,
             run_tail_bytes: request_bytes,
+            slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
             bridge_bytes: rates.bytes_in(device.sure_run_ns(view) / BRIDGE_PART).min(request_bytes / 2),
             idle: Some(idle::terms(&rates, request_bytes)),
@@ -203,18 +230,45 @@ impl DevicePolicy for Budget {
 
     fn admit(&self, view: &View, memory: Memory<'_, Self>) -> Admission {
         let Memory { payer, device, pace, .. } = memory;
-        let standing = Standing::of(view, device);
-        let Standing { band, backlog_ns, .. } = standing;
+        let mut standing = Standing::of(view, device);
+        let cost_ns = standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES);
+        payer.share.dirtied(&mut device.portions, view.payer.dirtied, cost_ns);
+        let given_ns = device.portions.left_ns(view.now.0).saturating_sub(payer.share.own_ns(&device.portions));
+        standing.backlog_ns = standing.backlog_ns.saturating_add(given_ns);
         let payers = device.waiting.sharing_with(view.now.0, &view.payer);
         payer.settle(view.now.0, &standing, payers, device.generation(view));
-        payer.payer.charge(standing.rates.prices.cost_ns(view.payer.runs, view.payer.dirtied * PAGE_BYTES));
+        payer.payer.charge(cost_ns);
         (pace.unpaid_pages, pace.unpaid_runs) = (0, 0);
+        let Standing { band, backlog_ns, .. } = standing;
         let (debt_ns, price) = (snapshot_debt_ns(band, backlog_ns, payers), standing.rates.page_prices());
         pace.payer_pages = (debt_ns / price.page.0).max(1);
         pace.payer_runs = (debt_ns / price.run.0.max(1)).max(1);
-        match payer.payer.verdict(band, backlog_ns, payers) {
-            Verdict::Continue => Admission::Enter,
-            Verdict::Queue => Admission::Wait,
+        let from_queue = payer.share.comes_from_queue(&mut device.portions);
+        if let Some(pages) = payer.share.left_pages().filter(|_| backlog_ns < band.end_ns) {
+            pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+            return Admission::Enter;
+        }
+        let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
+        let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
+        match verdict {
+            Verdict::Continue => {
+                let Some(bytes) = standing.portion_bytes.filter(|_| !payer.is_light(&standing)) else {
+                    return Admission::Enter;
+                };
+                let taken = (&standing.rates.prices, bytes, view.payer.wanted_at);
+                let Some(pages) =
+                    payer.share.takes(&mut device.portions, view.now.0, (band, backlog_ns), in_turn, taken)
+                else {
+                    payer.share.queues();
+                    return Admission::Wait;
+                };
+                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+                Admission::Enter
+            }
+            Verdict::Queue => {
+                payer.share.queues();
+                Admission::Wait
+            }
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });
                 let cause = PauseCause::DeviceTime;
@@ -264,7 +318,9 @@ impl DevicePolicy for Budget {
         let rates = Rates::of(view, device);
         let (least_ns, most_ns) = (rates.in_flight_ns, rates.knobs.budget_ns);
         let runs_ns = rates.alone.run_ns.saturating_mul(SLICE_RUNS);
-        rates.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns)).max(PAGE_BYTES)
+        let bytes = rates.bytes_in(runs_ns.clamp(least_ns.min(most_ns), most_ns));
+        let most = rates.bytes_in(most_ns).max(PAGE_BYTES);
+        if most < SLICE_ALIGN_BYTES { most } else { (bytes / SLICE_ALIGN_BYTES).max(1) * SLICE_ALIGN_BYTES }
     }
 
     fn limits(&self, view: &View, device: &mut DeviceMemory, (): &mut ()) -> LimitPages {

@@ -35,6 +35,8 @@ pub(crate) struct Ledger {
     pages: Pages,
     /// Of dirty pages, and in flight.
     runs: Arc<OwnLines<AtomicU64>>,
+    /// Those let in from the line since the policy said its room: each may begin a run, which is not there yet.
+    let_in: u64,
     prices: Prices,
     cost_max: Cost,
     cause: PauseCause,
@@ -50,7 +52,7 @@ impl Ledger {
 
     /// With so many pages more, as one run.
     fn cost_with(&self, pages: Pages) -> Cost {
-        let runs = self.runs.load(Ordering::Relaxed).saturating_add(1);
+        let runs = self.runs.load(Ordering::Relaxed).saturating_add(self.let_in + 1);
         self.prices.of(self.pages.saturating_add(pages).0, runs)
     }
 }
@@ -65,6 +67,11 @@ impl Gate for Ledger {
 
     fn enter(&mut self, pages: u64) {
         self.pages = self.pages + Pages(pages);
+    }
+
+    fn enter_from_line(&mut self, pages: u64) {
+        self.let_in += 1;
+        self.enter(pages);
     }
 
     fn leave(&mut self, pages: u64) {
@@ -83,6 +90,7 @@ impl AdmissionQueue {
         let runs = Arc::new(OwnLines(AtomicU64::new(0)));
         let Room { prices, cause, .. } = Room::UNLIMITED;
         let ledger = Ledger {
+            let_in: 0,
             pages: Pages(0),
             runs: Arc::clone(&runs),
             prices,
@@ -138,6 +146,7 @@ impl AdmissionQueue {
         self.wake.run.store(room.prices.run.0, Ordering::Relaxed);
         self.line.change(|ledger| {
             (ledger.cost_max, ledger.prices, ledger.cause) = (room.cost_max, room.prices, room.cause);
+            ledger.let_in = 0;
         });
     }
 

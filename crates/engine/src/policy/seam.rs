@@ -269,6 +269,9 @@ pub struct Flight {
     pub request_bytes: u64,
     /// A turn that has written its slice goes on to the end of the run that it is in, if no more than that is left.
     pub run_tail_bytes: u64,
+    /// A slice of so much or more ends in its file at a multiple of this; 0: wherever it does. Where a device writes
+    /// whole blocks of its own, slices that end with them cost no block twice.
+    pub slice_align_bytes: u64,
     /// What syncs may use of the device more than the rest before the two have their turns by cost. A sync pays
     /// twice for a run: there and back again. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
@@ -296,6 +299,7 @@ impl Flight {
         cost_max: Cost::MAX,
         request_bytes: u64::MAX,
         run_tail_bytes: 0,
+        slice_align_bytes: 0,
         sync_lead: Cost::MAX,
         bridge_bytes: 0,
         idle: None,

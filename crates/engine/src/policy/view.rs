@@ -125,6 +125,8 @@ pub struct PayerCounts {
     pub runs: u64,
     /// Pages that it is about to dirty, if it is asked about before that.
     pub wanted: u64,
+    /// The first of them in its file.
+    pub wanted_at: u64,
     /// Which snapshot of the call this is, from 0.
     pub pass: u32,
     /// Pages written by the payer itself in this call.

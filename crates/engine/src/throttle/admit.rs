@@ -9,6 +9,7 @@
 //! Invariants: no lock is held while the writer waits or writes. A device that keeps failing tells its writers.
 
 use std::future::poll_fn;
+use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
 
@@ -82,16 +83,16 @@ impl<P: Platform> Throttle<P> {
         Paying::new(file, client, self.base.devices.policy.needs().asked == Asked::Before)
     }
 
-    /// Charges pages that the writer is about to dirty.
+    /// Charges pages of the file that the writer is about to dirty.
     ///
     /// # Errors
     /// When it would have to wait for a device, or a file, that keeps failing.
-    pub(crate) async fn charge(&self, payer: &Paying<'_>, pages: u64) -> Result<Charge, Error> {
-        let file = payer.file;
+    pub(crate) async fn charge(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<Charge, Error> {
+        let (file, pages) = (payer.file, wanted.end - wanted.start);
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
             let enters = self.enters_unasked(payer, pages)
-                || match self.ask(payer, pages).await? {
+                || match self.ask(payer, wanted).await? {
                     Follows::Queues => false,
                     Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
                 };
@@ -122,7 +123,7 @@ impl<P: Platform> Throttle<P> {
                 payer.dirtied(dirtied.pages);
             }
             Asked::After if dirtied.pages > 0 && self.is_due(file, dirtied.pages) => {
-                self.ask(payer, 0).await?;
+                self.ask(payer, 0..0).await?;
             }
             _ => {}
         }
@@ -164,12 +165,13 @@ impl<P: Platform> Throttle<P> {
         Ok(Charge::granted(device, pages))
     }
 
-    /// Asks about the payer, that wants to dirty so many pages, until it may go on or has to queue.
-    async fn ask(&self, payer: &Paying<'_>, wanted: u64) -> Result<Follows, Error> {
+    /// Asks about the payer, that wants to dirty these pages, until it may go on or has to queue.
+    async fn ask(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<Follows, Error> {
         let file = payer.file;
         self.base.local().count(Counter::BalanceCalls, 1);
         let device = &file.device;
-        let mut so_far = PayerCounts { wanted, ..PayerCounts::default() };
+        let (wanted, wanted_at) = (wanted.end - wanted.start, wanted.start);
+        let mut so_far = PayerCounts { wanted, wanted_at, ..PayerCounts::default() };
         loop {
             (so_far.clients, so_far.client_payers) = payer.sharing();
             let (admission, pace) = self.ask_about(payer, &so_far);

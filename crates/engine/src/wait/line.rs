@@ -25,6 +25,11 @@ pub(crate) trait Gate {
     /// It went through.
     fn enter(&mut self, amount: u64);
 
+    /// It went through from the line, with others at the same moment.
+    fn enter_from_line(&mut self, amount: u64) {
+        self.enter(amount);
+    }
+
     /// It came back.
     fn leave(&mut self, amount: u64);
 
@@ -81,7 +86,7 @@ impl<G: Gate> LineState<G> {
             if !self.gate.fits(waiting.amount) {
                 break;
             }
-            self.gate.enter(waiting.amount);
+            self.gate.enter_from_line(waiting.amount);
             waiting.outcome = Some(Ok(()));
             woken.push(waiting.waker.clone());
         }

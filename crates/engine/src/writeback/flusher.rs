@@ -107,8 +107,9 @@ impl<P: Platform> Writeback<P> {
     async fn write_slice(self: &Arc<Self>, taken: &mut Taken) {
         let device = taken.state_of_device();
         let slice = self.base.ask(device, |policy, view, own, shared| policy.slice_bytes(view, own, shared));
-        let mut left = slice.max(PAGE_BYTES);
-        let mut tail = device.in_flight.allowed().run_tail_bytes;
+        let allowed = device.in_flight.allowed();
+        let mut left = taken.aligned_slice(slice.max(PAGE_BYTES), allowed.slice_align_bytes);
+        let mut tail = allowed.run_tail_bytes;
         if taken.pauses_now(self.base.now()) {
             return;
         }

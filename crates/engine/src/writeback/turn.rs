@@ -106,6 +106,13 @@ impl Taken {
         is_dirty(state.cursor) && (state.cursor + 1..=end).any(|page| !is_dirty(page))
     }
 
+    /// A slice of so many bytes from where the turn is, or fewer, so that it ends at a multiple of `align`.
+    pub(super) fn aligned_slice(&self, bytes: u64, align: u64) -> u64 {
+        let Some(file) = self.open.as_ref().filter(|_| (1..=bytes).contains(&align)) else { return bytes };
+        let from = lock(&file.state).cursor * PAGE_BYTES % align;
+        (from + bytes) / align * align - from
+    }
+
     pub(super) fn state_of_device(&self) -> &DeviceState {
         &self.device
     }

@@ -74,7 +74,7 @@ fn no_pause_is_longer_than_the_kernels_longest_whatever_the_machine_is_like() {
         let (law, mut random) = (law(name), Random::new(1));
         let longest = longest_ms(name) * MILLISECOND;
         assert_eq!(law.pause_ns_max(), longest, "{name} says so itself");
-        let mut memory = [law.new_payer(), law.new_device(), law.new_shared()];
+        let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
         let (mut now_ms, mut seen) = (0, 0);
         for _ in 0..2_000 {
             now_ms += random.below(400);
@@ -95,7 +95,7 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
         let (law, mut random, mut seen) = (law(name), Random::new(2), 0);
         for _ in 0..2_000 {
             // Before the first update of the estimates: a bandwidth of 25,600 pages/s.
-            let mut memory = [law.new_payer(), law.new_device(), law.new_shared()];
+            let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
             for (view, decision) in call(&*law, &mut memory, &mut || view(&mut random, 100)) {
                 let Admission::Pause(pause) = decision else { continue };
                 let device_dirty = view.device_reclaimable() + view.device_writeback();
@@ -112,7 +112,7 @@ fn since_position_control_a_device_with_little_dirty_has_short_pauses() {
 #[test]
 fn linux_2_6_32_doubles_its_waits_up_to_100_ms() {
     let law = law("linux-2.6.32");
-    let mut memory = [law.new_payer(), law.new_device(), law.new_shared()];
+    let mut memory = [law.new_payer(), law.new_device(&Default::default()), law.new_shared()];
     // All of it under writeback, and far over: there is nothing to write and nobody may leave.
     let mut views = || {
         let counts = DeviceCounts { writeback: 30_000, ..DeviceCounts::default() };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::counters::Counter;
+use simulator::catalogue::{DeviceChoice, make};
 use simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
 
 use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
@@ -261,4 +262,55 @@ fn a_disk_that_gets_ten_times_slower_works_off_what_it_owes_while_writers_go_on(
     for (done, before) in writers.iter().zip(before) {
         assert!(done.bytes() > before, "nobody starves");
     }
+}
+
+/// A disk of the catalogue under the policy, with these knobs.
+fn of_catalogue(name: &str, knobs: &[&str]) -> Lab {
+    let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
+    let setup = Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap();
+    let mut machine = Machine::new(&world, Memory::Stamped(2 << 30), setup).unwrap();
+    machine.add(name, make(&world, 0, &DeviceChoice::parse(name).unwrap().model(None).unwrap()));
+    let Machine { platform, engine, disks, devices, .. } = machine;
+    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
+}
+
+/// So many streams to it: bytes a second that it writes once it is known, and the most that was dirty.
+fn streams(lab: &Lab, count: usize, known_ns: u64, ns: u64) -> (u64, u64) {
+    let writers: Vec<_> = (0..count).map(|_| Writer::STREAM.begins(lab)).collect();
+    lab.passes(known_ns);
+    let before = lab.here.disks[0].figures().bytes.1;
+    let most = lab.most_dirty(ns);
+    let rate = (lab.here.disks[0].figures().bytes.1 - before) / (ns / SECOND);
+    writers.iter().for_each(|(_, done)| done.stop());
+    (rate, most)
+}
+
+#[test]
+fn many_writers_keep_a_disk_with_a_cache_busy_with_little_that_is_owed() {
+    let (rate, most) = streams(&of_catalogue("disk", &[]), 100, 8 * SECOND, 10 * SECOND);
+    // It writes 138 MB a second in one run.
+    assert!(rate > 138_000_000 / 100 * 85, "{rate} bytes a second");
+    assert!(most < 138_000_000 / 2 * 3, "{most} bytes were dirty");
+    let (evenly, _) = streams(&of_catalogue("disk", &["writer_portion_bytes=0"]), 100, 8 * SECOND, 10 * SECOND);
+    assert!(evenly < rate / 10 * 9, "{evenly} bytes a second where they enter evenly");
+}
+
+#[test]
+fn writers_to_a_stick_write_its_blocks_whole_and_the_knob_bounds_what_it_owes() {
+    for (knobs, seconds) in [(&[][..], 6), (&["budget_stretch_max=3"][..], 4)] {
+        let (rate, most) = streams(&of_catalogue("usb-stick", knobs), 4, 20 * SECOND, 30 * SECOND);
+        assert!(rate > 8_000_000, "{rate} bytes a second, of 12 million at most");
+        assert!(most < seconds * 12_000_000 * 9 / 8, "{most} bytes were dirty");
+    }
+}
+
+#[test]
+fn nobody_starves_where_writers_have_portions() {
+    let lab = of_catalogue("usb-stick", &[]);
+    let writers: Vec<_> = (0..8).map(|_| Writer::STREAM.begins(&lab).1).collect();
+    let (_, light) = Writer { piece: PAGE, apart_ns: SECOND, ..Writer::STREAM }.begins(&lab);
+    lab.passes(60 * SECOND);
+    let bytes: Vec<u64> = writers.iter().map(|done| done.bytes()).collect();
+    assert!(bytes.iter().all(|bytes| *bytes > 16 * MIB), "{bytes:?}");
+    assert!(light.bytes() > 5 * PAGE as u64, "the light one wrote {}", light.bytes());
 }

@@ -124,3 +124,26 @@ fn a_slice_ends_with_the_run_that_it_is_in() {
     // After the first slice of a run 9 pages are left.
     assert!(turns(8 * PAGE as u64) > whole);
 }
+
+#[test]
+fn slices_end_at_multiples_of_what_the_device_writes_whole() {
+    // Two files of 256 pages from page 40 on, in slices of 64 pages.
+    let turns = |slice_align_bytes| {
+        let terms = slow_terms();
+        let (slice_bytes, request_bytes) = (64 * PAGE as u64, 8 * PAGE as u64);
+        let flight = Flight { slice_align_bytes, run_tail_bytes: 0, request_bytes, ..terms.flight };
+        let terms = Terms { slice_bytes, flight, background_ns: SECOND, ..terms };
+        let (lab, _) = lab(slow(), terms, &["dirty_expire_centisecs=10"]);
+        let files = [lab.file(0, 0, 0), lab.file(0, 0, 0)];
+        lab.run(async {
+            for file in &files {
+                lab.here.write(file, 40 * PAGE as u64, 256 * PAGE, 1).await.unwrap();
+            }
+            assert!(lab.here.until(2 * SECOND, || files.iter().all(|file| file.file.is_clean())).await);
+        });
+        lab.count(Counter::FlusherTurns)
+    };
+    // The turns of 64 pages, or one to the next multiple first and the rest last.
+    let (anywhere, aligned) = (turns(0), turns(64 * PAGE as u64));
+    assert!((8..=10).contains(&anywhere) && aligned >= anywhere + 2, "{anywhere} turns, {aligned} aligned");
+}

@@ -38,6 +38,7 @@ impl Terms {
             cost_max: Cost(in_flight_ns),
             request_bytes: bytes_in(in_flight_ns / 4).clamp(64 << 10, 1 << 20),
             run_tail_bytes: bytes_in(in_flight_ns / 4),
+            slice_align_bytes: 0,
             sync_lead: Cost(SECOND / 4),
             ..Flight::BY_KNOBS
         };

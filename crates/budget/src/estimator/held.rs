@@ -1,0 +1,75 @@
+//! What a run costs where runs are short, held for a while where they are not.
+//!
+//! Long runs hide what a run costs: their bytes are most of it, and on flash that is written in whole blocks a run of
+//! whole blocks costs nothing. The price that explains the time there is right, and would have runs made short again.
+//! So what short runs left unexplained by the price of bytes is held, fading.
+//!
+//! Owns: the time, bytes and runs of windows in which runs began, on average; the price that follows.
+//! Does not own: the prices in force. Invariants: 0 until there was some seconds' work.
+
+use super::facts::Work;
+use crate::prices::Prices;
+use crate::{MILLISECOND, ONE};
+
+/// The part of a window in the average.
+const PART: u64 = 16;
+/// What is held fades in so much time of work.
+const FADES_NS: u64 = 30_000 * MILLISECOND;
+/// Work and windows before anything is held.
+const SETTLED_NS: u64 = 2000 * MILLISECOND;
+const SETTLED_WINDOWS: u32 = 8;
+/// Runs are counted in these parts, so that few are not lost in an average.
+const RUN: u64 = 1 << 16;
+
+/// The price of a run that is held.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    runs: u64,
+    bytes: u64,
+    ns: u64,
+    windows: u32,
+    worked_ns: u64,
+    run_ns: u64,
+}
+
+impl Held {
+    pub(super) fn run_ns(&self) -> u64 {
+        self.run_ns
+    }
+
+    /// Whether there was enough work for what runs cost to be known at all.
+    pub(super) fn is_settled(&self) -> bool {
+        self.windows >= SETTLED_WINDOWS && self.worked_ns >= SETTLED_NS
+    }
+
+    /// A window of this work was believed to take so long, with these prices learned by now. Less than so many
+    /// 1,024ths of the time unexplained by bytes is the error of their price.
+    pub(super) fn add(&mut self, work: Work, ns: u64, prices: &Prices, part: u64) {
+        self.windows = self.windows.saturating_add(1);
+        self.worked_ns = self.worked_ns.saturating_add(ns);
+        if work.runs > 0 {
+            let average = |of: u64, new: u64| of - of / PART + new / PART;
+            self.runs = average(self.runs, work.runs.min(1 << 32) * RUN);
+            self.bytes = average(self.bytes, work.bytes);
+            self.ns = average(self.ns, ns);
+        }
+        let faded_ns = u128::from(self.run_ns) * u128::from(ns.min(FADES_NS)) / u128::from(FADES_NS);
+        self.run_ns -= faded_ns as u64;
+        if self.is_settled() {
+            self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part));
+        }
+    }
+
+    /// What a run took that its bytes do not explain.
+    fn unexplained_ns(&self, prices: &Prices, part: u64) -> u64 {
+        let of_runs_ns = self.ns.saturating_sub(prices.cost_ns(0, self.bytes));
+        if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
+            return 0;
+        }
+        let run_ns = (u128::from(of_runs_ns) * u128::from(RUN)).checked_div(u128::from(self.runs)).unwrap_or(0);
+        run_ns.min(u128::from(u64::MAX)) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

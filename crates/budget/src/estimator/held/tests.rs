@@ -1,0 +1,41 @@
+use super::*;
+
+const PART: u64 = ONE / 2;
+const MIB: u64 = 1 << 20;
+const BYTES: Prices = Prices { run_ns: 1000, mib_ns: 80 * MILLISECOND };
+
+/// Windows of a device whose runs cost so much, with so many MiB each.
+fn windows(held: &mut Held, count: u32, run_ms: u64, mib: u64) {
+    for _ in 0..count {
+        let work = Work { runs: 1, bytes: mib * MIB };
+        held.add(work, (run_ms + 80 * mib) * MILLISECOND, &BYTES, PART);
+    }
+}
+
+#[test]
+fn nothing_is_held_before_some_seconds_of_work() {
+    let mut held = Held::default();
+    windows(&mut held, 4, 400, 1);
+    assert_eq!(held.run_ns(), 0);
+    windows(&mut held, 20, 400, 1);
+    assert!((380..=400).contains(&(held.run_ns() / MILLISECOND)), "{}", held.run_ns());
+}
+
+#[test]
+fn long_runs_that_cost_nothing_let_it_fade_in_half_a_minute() {
+    let mut held = Held::default();
+    windows(&mut held, 50, 400, 1);
+    let before = held.run_ns();
+    // Ten seconds, and a minute.
+    windows(&mut held, 16, 0, 8);
+    assert!((before / 2..before).contains(&held.run_ns()), "{before} became {}", held.run_ns());
+    windows(&mut held, 94, 0, 8);
+    assert!(held.run_ns() < before / 8, "{before} became {}", held.run_ns());
+}
+
+#[test]
+fn what_the_price_of_bytes_may_be_wrong_by_is_no_runs() {
+    let mut held = Held::default();
+    windows(&mut held, 100, 60, 1);
+    assert_eq!(held.run_ns(), 0, "60 of 140 ms");
+}

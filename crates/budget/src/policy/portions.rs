@@ -1,0 +1,170 @@
+//! Portions: where runs are dear and many wait, a payer dirties a long run at a time, and then waits for what it cost.
+//!
+//! A hundred writers that enter evenly own a hundredth of the band each, in runs so short that a disk seeks most of
+//! the time, and a flash stick copies a whole block for each. A band stretched for them makes runs longer, and a sync
+//! of everything as much later. A portion makes one payer's run long and leaves the others' for later: the device is
+//! at full speed with few runs dirty, each payer has the same share as before, and who writes little waits for little.
+//! Portions end in their file at multiples of their size, as flash blocks and file systems' extents do.
+//!
+//! Owns: when there are portions and how large they are; how much of those given out is not dirtied yet.
+//! Does not own: debts (`payer`), the queue (the engine's).
+//! Invariants: what is given out counts as backlog until it is dirtied or its time is over, so that the band bounds
+//! both. One at a time is let in from the queue.
+
+use std::collections::VecDeque;
+
+use crate::{Band, Cost, Knobs, MIB, MILLISECOND, Prices};
+
+/// A band holds so many portions, as far as it may be stretched.
+const IN_BAND: Cost = 8;
+/// A portion is the part of the band at most.
+const PART_MAX: Cost = 4;
+/// The smallest.
+const BYTES_MIN: u64 = MIB;
+/// A payer that has not dirtied its portion after so long gets a smaller one next.
+const LASTS_NS: u64 = 1000 * MILLISECOND;
+/// So often the next portion is halved.
+const HALVINGS_MAX: u32 = 7;
+/// What a portion may cost if its payer's runs are short, in portions.
+const COST_MAX: Cost = 2;
+/// One who is let in from the queue takes its portion within this.
+const TAKEN_NS: u64 = 100 * MILLISECOND;
+
+/// The band and the bytes of a portion, if there are portions, where `stretched` would be the band of so many who enter
+/// evenly.
+pub(super) fn terms(knobs: &Knobs, prices: &Prices, stretched: Band, payers: u64) -> Option<(Band, u64)> {
+    if knobs.portion_bytes == 0 || stretched.end_ns <= knobs.budget_ns {
+        return None;
+    }
+    let mut bytes = knobs.portion_bytes;
+    let wanted_ns = prices.cost_ns(1, bytes).saturating_mul(IN_BAND.min(payers + 1));
+    let end_ns = wanted_ns.clamp(knobs.budget_ns, stretched.end_ns);
+    while bytes / 2 >= BYTES_MIN && prices.cost_ns(0, bytes) > end_ns / PART_MAX {
+        bytes /= 2;
+    }
+    Some((Band { end_ns }, bytes))
+}
+
+/// What is given out of a device.
+#[derive(Debug, Default)]
+pub(super) struct Portions {
+    open: VecDeque<Open>,
+    given: u64,
+    /// Up to then somebody who was let in may take one.
+    awaited_until_ns: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    number: u64,
+    left_ns: Cost,
+    until_ns: u64,
+}
+
+/// A payer's.
+#[derive(Clone, Copy, Debug)]
+struct Portion {
+    number: u64,
+    left_pages: u64,
+    left_ns: Cost,
+}
+
+/// What is remembered of a payer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Share {
+    portion: Option<Portion>,
+    halvings: u32,
+    /// It was sent to the queue.
+    queued: bool,
+}
+
+impl Portions {
+    /// What is not dirtied yet.
+    pub(super) fn left_ns(&mut self, now_ns: u64) -> Cost {
+        self.open.retain(|open| open.until_ns > now_ns && open.left_ns > 0);
+        self.open.iter().map(|open| open.left_ns).sum()
+    }
+
+    /// Whether one more may be let in from the queue, who is awaited then.
+    pub(super) fn lets_one_in(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
+        let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
+        let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
+        let lets = has_room || backlog_ns <= band.free_ns();
+        if lets {
+            self.awaited_until_ns = now_ns.saturating_add(TAKEN_NS);
+        }
+        lets
+    }
+
+    fn give(&mut self, now_ns: u64, pages: u64, cost_ns: Cost) -> Portion {
+        self.given += 1;
+        self.open.push_back(Open { number: self.given, left_ns: cost_ns, until_ns: now_ns.saturating_add(LASTS_NS) });
+        Portion { number: self.given, left_pages: pages, left_ns: cost_ns.saturating_mul(COST_MAX) }
+    }
+}
+
+impl Share {
+    /// It dirtied pages of so much cost.
+    pub(super) fn dirtied(&mut self, portions: &mut Portions, pages: u64, cost_ns: Cost) {
+        let Some(portion) = self.portion.take() else { return };
+        let Some(open) = portions.open.iter_mut().find(|open| open.number == portion.number) else {
+            self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
+            return;
+        };
+        let (left_pages, left_ns) = (portion.left_pages.saturating_sub(pages), portion.left_ns.saturating_sub(cost_ns));
+        if left_pages == 0 || left_ns == 0 {
+            (open.left_ns, self.halvings) = (0, 0);
+        } else {
+            open.left_ns = open.left_ns.saturating_sub(cost_ns).max(1);
+            self.portion = Some(Portion { left_pages, left_ns, ..portion });
+        }
+    }
+
+    /// Pages that are left of its portion.
+    pub(super) fn left_pages(&self) -> Option<u64> {
+        self.portion.map(|portion| portion.left_pages)
+    }
+
+    /// What of the portions given out is its own.
+    pub(super) fn own_ns(&self, portions: &Portions) -> Cost {
+        let own = |portion: Portion| portions.open.iter().find(|open| open.number == portion.number);
+        self.portion.and_then(own).map_or(0, |open| open.left_ns)
+    }
+
+    /// It goes to the queue.
+    pub(super) fn queues(&mut self) {
+        (self.queued, self.portion) = (true, None);
+    }
+
+    /// Whether it was in the queue before.
+    pub(super) fn comes_from_queue(&mut self, portions: &mut Portions) -> bool {
+        let queued = std::mem::take(&mut self.queued);
+        if queued {
+            portions.awaited_until_ns = 0;
+        }
+        queued
+    }
+
+    /// The pages of a portion that it takes, up to a multiple of its size from the page where it writes; none if the
+    /// band has no room for it.
+    pub(super) fn takes(
+        &mut self,
+        portions: &mut Portions,
+        now_ns: u64,
+        (band, backlog_ns): (Band, Cost),
+        in_turn: bool,
+        (prices, bytes, at): (&Prices, u64, u64),
+    ) -> Option<u64> {
+        let pages = (bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / super::PAGE_BYTES;
+        let pages = pages - at % pages;
+        let cost_ns = prices.cost_ns(1, pages * super::PAGE_BYTES);
+        if !in_turn && backlog_ns > band.free_ns() && backlog_ns.saturating_add(cost_ns) > band.end_ns {
+            return None;
+        }
+        self.portion = Some(portions.give(now_ns, pages, cost_ns));
+        Some(pages)
+    }
+}
+
+#[cfg(test)]
+mod tests;

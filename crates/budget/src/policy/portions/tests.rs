@@ -1,0 +1,111 @@
+use super::*;
+use crate::policy::PAGE_BYTES;
+
+const SECOND: u64 = 1000 * MILLISECOND;
+const PAGES: u64 = 8 * MIB / PAGE_BYTES;
+const BAND: Band = Band { end_ns: SECOND };
+/// A portion takes 90 ms.
+const DISK: Prices = Prices { run_ns: 10 * MILLISECOND, mib_ns: 10 * MILLISECOND };
+
+fn knobs(portion_bytes: u64) -> Knobs {
+    Knobs {
+        budget_ns: SECOND,
+        in_flight_ns: 100 * MILLISECOND,
+        stretch_max: 5,
+        portion_bytes,
+        background_ns: None,
+        expire_ns: u64::MAX,
+        idle: true,
+    }
+}
+
+#[test]
+fn there_are_portions_where_the_budget_would_be_stretched() {
+    let terms = |portion_bytes, prices, stretched, payers| {
+        super::terms(&knobs(portion_bytes), &prices, Band { end_ns: stretched }, payers)
+    };
+    assert_eq!(terms(8 * MIB, DISK, SECOND, 100), None, "runs are long enough");
+    assert_eq!(terms(0, DISK, 5 * SECOND, 100), None, "not wanted");
+    // Eight of them take 0.7 s.
+    assert_eq!(terms(8 * MIB, DISK, 5 * SECOND, 100), Some((BAND, 8 * MIB)));
+    // Each takes 1.1 s: one for each of three payers and one more, or as many as the band may hold.
+    let stick = Prices { run_ns: 300 * MILLISECOND, mib_ns: 100 * MILLISECOND };
+    assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 3), Some((Band { end_ns: 4400 * MILLISECOND }, 8 * MIB)));
+    assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, 8 * MIB)));
+    // No more than a quarter of the band.
+    let slow = Prices { mib_ns: SECOND, ..stick };
+    assert_eq!(terms(8 * MIB, slow, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, MIB)));
+}
+
+fn takes(share: &mut Share, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
+    let with_given_ns = backlog_ns + portions.left_ns(now_ns);
+    share.takes(portions, now_ns, (BAND, with_given_ns), false, (&DISK, 8 * MIB, at))
+}
+
+#[test]
+fn portions_end_at_multiples_of_their_size() {
+    let mut portions = Portions::default();
+    for (at, pages) in [(0, PAGES), (PAGES * 7, PAGES), (PAGES + 500, PAGES - 500), (PAGES - 1, 1)] {
+        assert_eq!(takes(&mut Share::default(), &mut portions, 0, 0, at), Some(pages), "at {at}");
+    }
+}
+
+#[test]
+fn what_is_given_out_counts_and_never_passes_the_band() {
+    let (mut portions, mut taken) = (Portions::default(), 0);
+    while takes(&mut Share::default(), &mut portions, 0, 0, 0).is_some() {
+        taken += 1;
+    }
+    // 90 ms each in a second.
+    assert_eq!((taken, portions.left_ns(0)), (11, 990 * MILLISECOND));
+    assert_eq!(takes(&mut Share::default(), &mut portions, 0, 200 * MILLISECOND, 0), None);
+    assert_eq!(portions.left_ns(LASTS_NS), 0, "what nobody uses is given back");
+}
+
+#[test]
+fn a_portion_ends_with_its_pages_or_its_cost() {
+    let (mut portions, mut share) = (Portions::default(), Share::default());
+    takes(&mut share, &mut portions, 0, 0, 0);
+    share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(1, 4 * MIB));
+    assert_eq!((share.left_pages(), portions.left_ns(0)), (Some(PAGES / 2), 40 * MILLISECOND));
+    assert_eq!(share.own_ns(&portions), 40 * MILLISECOND);
+    share.dirtied(&mut portions, PAGES / 2, DISK.cost_ns(0, 4 * MIB));
+    assert_eq!((share.left_pages(), portions.left_ns(0)), (None, 0));
+    // Scattered pages: twice what a portion costs.
+    takes(&mut share, &mut portions, 0, 0, 0);
+    let runs = (1..).find(|_| {
+        share.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
+        share.left_pages().is_none()
+    });
+    assert_eq!(runs, Some(18));
+}
+
+#[test]
+fn who_does_not_use_a_portion_gets_smaller_ones_until_it_does() {
+    let (mut portions, mut share) = (Portions::default(), Share::default());
+    let mut now_ns = 0;
+    for halvings in 0..3 {
+        assert_eq!(takes(&mut share, &mut portions, now_ns, 0, 0), Some(PAGES >> halvings));
+        now_ns += LASTS_NS;
+        portions.left_ns(now_ns);
+        share.dirtied(&mut portions, 1, DISK.cost_ns(1, PAGE_BYTES));
+    }
+    let pages = takes(&mut share, &mut portions, now_ns, 0, 0).unwrap();
+    share.dirtied(&mut portions, pages, DISK.cost_ns(1, pages * PAGE_BYTES));
+    assert_eq!(takes(&mut share, &mut portions, now_ns, 0, 0), Some(PAGES));
+}
+
+#[test]
+fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
+    let (mut portions, mut share) = (Portions::default(), Share::default());
+    let portion_ns = DISK.cost_ns(1, 8 * MIB);
+    let full_ns = BAND.end_ns - portion_ns + 1;
+    assert!(!portions.lets_one_in(0, BAND, full_ns, portion_ns), "no room");
+    assert!(portions.lets_one_in(0, BAND, full_ns - 1, portion_ns));
+    assert!(!portions.lets_one_in(1, BAND, full_ns - 1, portion_ns), "it has not come yet");
+    share.queues();
+    assert!(share.comes_from_queue(&mut portions) && !share.comes_from_queue(&mut portions));
+    assert_eq!(share.takes(&mut portions, 1, (BAND, full_ns + 1), true, (&DISK, 8 * MIB, 0)), Some(PAGES));
+    assert!(!portions.lets_one_in(1, BAND, full_ns - 1, portion_ns), "it counts");
+    assert!(portions.lets_one_in(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
+}
