@@ -2,7 +2,7 @@
 //!
 //! What may be in flight is bounded in device time, and a device that works on many requests at once is faster than
 //! its prices say: so p requests may be in flight whatever they cost. A round is p completions. While requests are
-//! held back, p doubles with each round of a mean latency no more than a quarter above that of an unloaded device, or
+//! held back, p doubles with each round of a mean latency no more than a half above that of an unloaded device, or
 //! no more than what may be in flight anyway. A round that was slower takes an eighth of p away, and from then on p
 //! grows by an eighth.
 //!
@@ -259,7 +259,7 @@ impl Parallelism {
         let p = match self.unloaded() {
             _ if round.mean_ns() <= in_flight_ns => self.more(),
             None => self.by_gain(now_ns, round.bytes_per_s(now_ns)),
-            Some(Calls { ns, .. }) if round.mean_ns() <= ns.saturating_add(ns / 4) => self.more(),
+            Some(Calls { ns, .. }) if round.mean_ns() <= ns.saturating_add(ns / 2) => self.more(),
             Some(Calls { bytes, .. }) if round.mean_bytes() / 2 > bytes => {
                 // Larger calls may be slower by nature.
                 self.measure_at_ns = Some(now_ns);

@@ -2,7 +2,7 @@ use super::*;
 
 const L: Cost = 100 * MILLISECOND;
 const BOUND: Ended = Ended { latency_ns: 0, in_flight: 1000, held_back: true, is_large: false, bytes: 0 };
-/// The first, which shows that calls of 80 ms are the device's nature: from 101 ms on they are slow.
+/// The first, which shows that calls of 80 ms are the device's nature: from 121 ms on they are slow.
 const ALONE: Ended =
     Ended { latency_ns: 80 * MILLISECOND, in_flight: 1, held_back: false, is_large: true, bytes: 1 << 20 };
 
@@ -22,8 +22,8 @@ fn rounds_by_table() {
         (99, true, 16),
         (500, false, 16),
         (1, true, 32),
-        (101, true, 28),
-        (101, true, 24),
+        (121, true, 28),
+        (121, true, 24),
         (100, true, 27),
         (100, true, 30),
         (100, false, 30),
@@ -65,10 +65,10 @@ fn a_device_whose_requests_are_slow_by_nature_is_not_taken_for_loaded() {
     assert_eq!(device.unloaded_ns(), Some(800 * MILLISECOND));
     device.ended(0, L, &Ended { latency_ns: 1600 * MILLISECOND, ..alone });
     assert_eq!(device.unloaded_ns(), Some(900 * MILLISECOND));
-    // 5/4 of 900.
-    run(&mut device, 0, 4, Ended { latency_ns: 1125 * MILLISECOND, ..BOUND });
+    // 3/2 of 900.
+    run(&mut device, 0, 4, Ended { latency_ns: 1350 * MILLISECOND, ..BOUND });
     assert_eq!(device.requests(), 8);
-    run(&mut device, 0, 8, Ended { latency_ns: 1126 * MILLISECOND, ..BOUND });
+    run(&mut device, 0, 8, Ended { latency_ns: 1351 * MILLISECOND, ..BOUND });
     assert_eq!(device.requests(), 7);
 }
 
@@ -128,7 +128,7 @@ fn where_nothing_says_how_slow_calls_are_by_nature_p_doubles_while_that_brings_m
     assert_eq!((device.requests(), device.learned()), (25, 50));
     measured(&mut device, 280, 2 << 20);
     assert_eq!((device.requests(), device.unloaded_ns()), (50, Some(280 * MILLISECOND)));
-    measured(&mut device, 360, 4 << 20);
+    measured(&mut device, 421, 4 << 20);
     assert_eq!(device.requests(), 43, "and no larger: slow");
     // Larger again, but with half as many they take half as long: they wait for each other.
     measured(&mut device, 800, 8 << 20);
