@@ -41,6 +41,7 @@ pub use facts::{Completion, Facts, Side};
 pub use kept::{KnownPrices, RememberedPrices, Snapshot};
 
 use crate::prices::Prices;
+use crate::wide::mul_div;
 use crate::{Cost, MIB, MILLISECOND, ONE};
 use facts::{Passed, Work};
 use held::Held;
@@ -198,9 +199,8 @@ impl Estimator {
         let is_cold = windows < COLD_WINDOWS;
         if is_cold || !is_cached && done.bytes < CACHE_BYTES_MAX {
             let least = (4 * MIB).max(preferred_bytes.saturating_mul(8));
-            let proven = u128::from(least) + 2 * u128::from(done.bytes);
-            let mib_ns = u128::from(budget_ns) * u128::from(MIB) / proven;
-            let mib_ns = mib_ns.max(1).min(u128::from(u64::MAX)) as u64;
+            let proven = least.saturating_add(done.bytes.saturating_mul(2));
+            let mib_ns = mul_div(budget_ns, MIB, proven).max(1);
             prices.mib_ns = if is_cold { mib_ns } else { prices.mib_ns.max(mib_ns) };
         }
         if done.runs < COLD_RUNS {
@@ -369,7 +369,7 @@ impl Known {
         self.raws[usize::from(runs > 0)] = raws;
         let ratio = if self.windows < COLD_WINDOWS { raw } else { believed(raws) };
         self.windows = self.windows.saturating_add(1);
-        let believed_ns = (u128::from(self.modelled_ns()) * u128::from(ratio) / u128::from(ONE)) as u64;
+        let believed_ns = mul_div(self.modelled_ns(), ratio, ONE);
         self.prices.learn(runs, bytes, ratio, damping.unwrap_or(self.damping(ratio)));
         let part = if self.is_cached { UNEXPLAINED_CACHED } else { UNEXPLAINED };
         self.held.add(self.window.work, believed_ns, &self.prices, part);

@@ -8,10 +8,10 @@
 //!
 //! The latency of an unloaded device is measured every 10 s: a round with half as many in flight, or one. If that is
 //! much less than before, the device was loaded, and half of p is enough. Before the first measurement it is an average
-//! of large requests that had a quarter of p in flight at most when they were submitted, no more than 4, or were alone. Where there was
-//! none of these either, p doubles as long as that brings an eighth more bytes a second, and then it is measured: a
-//! store to which each call is long must not be taken for one that has too much to do. It is measured, too, where calls
-//! became slower and much larger.
+//! of large requests that had a quarter of p in flight at most when they were submitted, no more than 4, or were alone.
+//! Where there was none of these either, p doubles as long as that brings an eighth more bytes a second, and then it is
+//! measured: a store to which each call is long must not be taken for one that has too much to do. It is measured, too,
+//! where calls became slower and much larger.
 //!
 //! The shortest latency of late says how long a call takes at least. What is in flight must last longer than that, or
 //! the device is idle meanwhile: then its bytes look dear, so that less is sent, and they look dearer still.
@@ -21,6 +21,7 @@
 //! Invariants: 1 to the device's depth; always 1 for a device that takes one request at a time. Where nothing is held
 //! back p stays as it is.
 
+use crate::wide::mul_div;
 use crate::{Cost, MILLISECOND};
 
 /// p of a device of which nothing is known.
@@ -75,9 +76,7 @@ impl Round {
     }
 
     fn bytes_per_s(&self, now_ns: u64) -> u64 {
-        let rate =
-            u128::from(self.bytes) * u128::from(SECOND_NS) / u128::from(now_ns.saturating_sub(self.began_ns).max(1));
-        rate.min(u128::from(u64::MAX)) as u64
+        mul_div(self.bytes, SECOND_NS, now_ns.saturating_sub(self.began_ns).max(1))
     }
 
     fn mean_ns(&self) -> u64 {

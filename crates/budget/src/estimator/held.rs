@@ -9,6 +9,7 @@
 
 use super::facts::Work;
 use crate::prices::Prices;
+use crate::wide::mul_div;
 use crate::{MILLISECOND, ONE};
 
 /// The part of a window in the average.
@@ -53,8 +54,7 @@ impl Held {
             self.bytes = average(self.bytes, work.bytes);
             self.ns = average(self.ns, ns);
         }
-        let faded_ns = u128::from(self.run_ns) * u128::from(ns.min(FADES_NS)) / u128::from(FADES_NS);
-        self.run_ns -= faded_ns as u64;
+        self.run_ns -= mul_div(self.run_ns, ns.min(FADES_NS), FADES_NS);
         if self.is_settled() {
             self.run_ns = self.run_ns.max(self.unexplained_ns(prices, part));
         }
@@ -66,8 +66,7 @@ impl Held {
         if u128::from(of_runs_ns) * u128::from(ONE) < u128::from(self.ns) * u128::from(part) {
             return 0;
         }
-        let run_ns = (u128::from(of_runs_ns) * u128::from(RUN)).checked_div(u128::from(self.runs)).unwrap_or(0);
-        run_ns.min(u128::from(u64::MAX)) as u64
+        if self.runs == 0 { 0 } else { mul_div(of_runs_ns, RUN, self.runs) }
     }
 }
 

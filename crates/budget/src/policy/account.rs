@@ -3,6 +3,8 @@
 //! Owns: since when it was last decided about, the pause that it is in. Does not own: its debt (`payer`).
 //! Invariants: time that it slept for its debt is not idle time.
 
+use engine::policy::Admission;
+
 use super::Standing;
 use super::portions::Share;
 use crate::Payer;
@@ -45,6 +47,12 @@ impl PayerMemory {
     pub(super) fn is_light(&self, standing: &Standing) -> bool {
         let most = standing.band.credit_ns_max(standing.payers) as i64;
         self.payer.debt_ns() < -(most / 2)
+    }
+
+    /// It waits in the queue until it is let in.
+    pub(super) fn queues(&mut self) -> Admission {
+        self.share.queues();
+        Admission::Wait
     }
 
     pub(super) fn pauses(&mut self, pausing: Pausing) {

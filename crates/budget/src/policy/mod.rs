@@ -26,6 +26,7 @@ use self::account::Pausing;
 pub use self::account::PayerMemory;
 pub use self::device::DeviceMemory;
 pub use self::explain::FIGURES;
+use self::portions::Portions;
 use crate::payer::PAUSE_NS_MAX;
 use crate::wide::mul_div;
 use crate::{
@@ -141,6 +142,27 @@ impl Standing {
         Some(if lets { self.backlog_ns.saturating_add(first_ns) } else { 0 })
     }
 
+    /// A payer that may go on takes a portion, where there are portions and it does not write little. One without room
+    /// for it queues.
+    fn goes_on(
+        &self,
+        view: &View,
+        payer: &mut PayerMemory,
+        portions: &mut Portions,
+        in_turn: bool,
+        pace: &mut Pace,
+    ) -> Admission {
+        let Some(bytes) = self.portion_bytes.filter(|_| !payer.is_light(self)) else { return Admission::Enter };
+        let taken = (&self.rates.prices, bytes, view.payer.wanted_at);
+        match payer.share.takes(portions, view.now.0, (self.band, self.backlog_ns), in_turn, taken) {
+            Some(pages) => {
+                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
+                Admission::Enter
+            }
+            None => payer.queues(),
+        }
+    }
+
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
     /// the knob in bytes.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
@@ -251,24 +273,8 @@ impl DevicePolicy for Budget {
         let in_turn = from_queue && standing.portion_bytes.is_some() && backlog_ns < band.end_ns;
         let verdict = if in_turn { Verdict::Continue } else { payer.payer.verdict(band, backlog_ns, payers) };
         match verdict {
-            Verdict::Continue => {
-                let Some(bytes) = standing.portion_bytes.filter(|_| !payer.is_light(&standing)) else {
-                    return Admission::Enter;
-                };
-                let taken = (&standing.rates.prices, bytes, view.payer.wanted_at);
-                let Some(pages) =
-                    payer.share.takes(&mut device.portions, view.now.0, (band, backlog_ns), in_turn, taken)
-                else {
-                    payer.share.queues();
-                    return Admission::Wait;
-                };
-                pace.payer_pages = pages.min(PORTION_PIECE_PAGES);
-                Admission::Enter
-            }
-            Verdict::Queue => {
-                payer.share.queues();
-                Admission::Wait
-            }
+            Verdict::Continue => standing.goes_on(view, payer, &mut device.portions, in_turn, pace),
+            Verdict::Queue => payer.queues(),
             Verdict::Pause { ns, of_ns } => {
                 payer.pauses(Pausing { ns, of_ns });
                 let cause = PauseCause::DeviceTime;
