@@ -145,6 +145,10 @@ pub(crate) struct Serve {
     /// equal-parts, by shares of the dirty limit in bytes [default: afflux]
     #[arg(long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
+    /// What is read ahead of readers: afflux, by what each device's reads cost, or linux, as Linux 6.1 does it
+    /// [default: afflux]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) readahead: Option<String>,
     /// How disks are read and written: auto, uring or syscalls [default: auto]
     #[arg(long, value_name = "HOW")]
     pub(crate) io: Option<String>,
@@ -250,6 +254,9 @@ pub(crate) struct Simulate {
     /// [default: afflux]
     #[arg(long = "policy", value_name = "NAME")]
     pub(crate) policies: Vec<String>,
+    /// What is read ahead of readers: afflux or linux [default: linux under a kernel's policy, else afflux]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) readahead: Option<String>,
     /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: String,

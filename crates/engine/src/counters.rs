@@ -65,6 +65,7 @@ counters! {
     AllocStall "allocstall" "events" "Allocations that found no free frame and reclaimed or waited.";
     AllocFail "nr_alloc_fail" "events" "Readahead allocations that failed, cheaply.";
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
+    ReadaheadWaste "readahead_waste" "pages" "Of these, pages that left the cache before anybody asked for them.";
     ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
     BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";

@@ -21,6 +21,7 @@ use crate::error::{DeviceError, Error};
 use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
 use crate::rare::Rare;
+use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Reading};
 use crate::reclaim::Reclaim;
 use crate::request::Backing;
@@ -110,6 +111,8 @@ pub struct Policies {
     pub policy: Arc<dyn AnyPolicy>,
     /// Who does background writeback.
     pub driver: Driver,
+    /// Who decides what is read ahead.
+    pub readahead: Readahead,
 }
 
 impl Policies {
@@ -122,7 +125,8 @@ impl Policies {
 impl Default for Policies {
     /// Each device has an equal part of the dirty limit, and a flusher.
     fn default() -> Self {
-        Self { policy: Arc::new(EqualParts), driver: Driver::default() }
+        let (driver, readahead) = (Driver::default(), Readahead::default());
+        Self { policy: Arc::new(EqualParts), driver, readahead }
     }
 }
 
@@ -165,7 +169,8 @@ impl<P: Platform> Engine<P> {
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
         assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
         let cache = Arc::new(Cache::new(frames));
-        let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, InForce::new(policies.policy)));
+        let in_force = InForce::new(policies.policy);
+        let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
         let reclaim = Reclaim::new(base.clone());
         let writeback = Writeback::new(base.clone(), policies.driver);
@@ -228,6 +233,12 @@ impl<P: Platform> Engine<P> {
     /// is too small to hold the range at once: read it then.
     pub async fn read_pinned(&self, file: &File, offset: u64, len: usize) -> Result<Option<PinnedPages>, Error> {
         self.reading.read_pinned(&file.0, offset, len).await
+    }
+
+    /// What the caller knows of how a range of the file, or all of it, will be read. Waits for nothing and promises
+    /// nothing: a wish that has no room is dropped.
+    pub fn advise(&self, file: &File, range: Range<u64>, advice: Advice) {
+        self.reading.advise(&file.0, range, advice);
     }
 
     /// Overwrites bytes if all of them are in pages that are dirty already, and says so; if not, it

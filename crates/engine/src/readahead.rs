@@ -1,177 +1,201 @@
-//! Readahead: how far beyond what was asked a sequential reader's file is read.
+//! Readahead: what is read of a file before anybody asks for it. The seam between those who decide and `reading`.
 //!
-//! Owns: the window of one file: whether its reads are a stream, how far that has come, how much is
-//! ahead.
-//! Does not own: frames and requests (`read`).
-//! Invariants: pure arithmetic on pages. A window opens when a read starts exactly where the last one
-//! ended, or where a stream is already known to go on; it grows by sequential use alone and never
-//! passes the knob. Reads elsewhere are read exactly, and close it when there are many.
-//!
-//! Reads at random succeed each other by chance, in a small file often. So a stream must earn trust:
-//! each read that carries it on adds to it, each read elsewhere takes more from it. Below [`PROVEN`]
-//! what is read ahead stays a small part of the file, so that chance costs little in files of any size.
-//! From there on reads need not come in order: a client with many calls in flight does not send them
-//! quite so. Reads at random cannot keep that trust, because a stream only moves towards the end of
-//! its file: soon they are all behind it.
+//! Owns: what a policy is told of a file's readers and of its device, what it may answer, which policies there are.
+//! Does not own: the policies' rules (`afflux`, `linux`); frames and requests (`reading`); hits, which pass the
+//! *trigger* of their file and are told of only beyond it.
+//! Invariants: pure arithmetic on pages. What is answered is a wish: pages that are there, frames or requests that
+//! cannot be had at once, are left out, and the policy is told how far it came.
+
+mod afflux;
+pub(crate) mod law;
+mod linux;
+pub(crate) mod prices;
+mod strides;
 
 use std::ops::Range;
 
-/// The first window.
-const START_PAGES: u64 = 16;
-/// How many reads may overtake another: a client has 8 to 16 under way.
-const OVERTAKEN_MAX: u64 = 16;
-/// The trust from which on there is a stream.
-const PROVEN: u8 = 3;
-/// The trust before the first read: a file is expected to be read from its start.
-const TRUST_START: u8 = PROVEN;
-/// The most trust.
-const TRUST_MAX: u8 = 16;
-/// What a read that comes late takes from it.
-const LATE_COST: u8 = 1;
-/// What a read elsewhere takes from it.
-const ELSEWHERE_COST: u8 = 4;
-/// The same before a file's start was read, if that read may only have been overtaken.
-const FIRST_COST: u8 = 1;
-/// Below [`PROVEN`] at most this part of the file is read ahead. A read follows another by chance once
-/// in as many reads as the file has places for one, and starts a file as often: this times twice that
-/// chance is 1/16 of what was asked.
-const UNPROVEN_PART: u64 = 32;
+use law::Law;
 
-/// What a window may take.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Bounds {
-    /// Most pages ahead.
-    pub(crate) size_max: u64,
-    /// Pages of the file.
-    pub(crate) file_pages: u64,
+use crate::units::PAGE_BYTES;
+
+/// Who decides what is read ahead.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Readahead {
+    /// Windows in the device's own time, and no more than the reader has used.
+    #[default]
+    Afflux,
+    /// As Linux 6.1: windows of up to `read_ahead_kb`, doubled as a file is read on.
+    Linux,
 }
 
-/// One file's window.
-#[derive(Clone, Debug)]
-pub(crate) struct Window {
-    /// The page after the furthest one that the stream asked for.
-    next: u64,
-    /// How many pages to keep ahead.
-    size: u64,
-    /// The page after the last one read, or being read, ahead.
-    end: u64,
-    trust: u8,
-    /// The last read that missed, of the stream or not.
-    last: Range<u64>,
-}
+impl Readahead {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Afflux, Self::Linux];
 
-impl Default for Window {
-    /// Of a file that nobody has read.
-    fn default() -> Self {
-        Self { next: 0, size: 0, end: 0, trust: TRUST_START, last: 0..0 }
+    /// What it is called.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Afflux => "afflux",
+            Self::Linux => "linux",
+        }
+    }
+
+    /// The one called so.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|policy| policy.name() == name)
     }
 }
 
-/// How a read that missed stands to the stream.
-enum Place {
-    /// The rest of the read before: that one was served in parts.
-    SameRead,
-    /// Where the stream was expected to go on, or back at the start of the file.
-    Next,
-    /// Ahead of that, as if it had overtaken others.
-    Overtaking,
-    /// Behind that, as if others had overtaken it.
-    Late,
-    /// Right after the last read that missed, which was not of the stream.
-    NewStream,
-    Elsewhere,
+/// What somebody who opened a file says of how it will be read, as `posix_fadvise` has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Advice {
+    /// Nothing is known: what was said before is taken back.
+    #[default]
+    Normal,
+    /// In order: windows are large at once, wherever a read begins.
+    Sequential,
+    /// Nothing is read ahead.
+    Random,
+    /// The range will be read: it is read ahead now, as far as there is room.
+    WillNeed,
+    /// The range will not be read: its clean pages leave the cache.
+    DontNeed,
+    /// What is read will not be read again: pages leave the cache once a stream has passed them.
+    NoReuse,
+}
+
+/// What may be read ahead at this moment.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    /// Pages of the file.
+    pub(crate) file_pages: u64,
+    /// Most pages of a window, by the knob; 0 is none at all.
+    pub(crate) most: u64,
+    /// The same for the policy that goes by `read_ahead_kb`.
+    pub(crate) linux_most: u64,
+    /// Most pages of a request of the device.
+    pub(crate) request_pages: u64,
+    /// Windows that suit the device.
+    pub(crate) law: Law,
+    /// How many pages more may be in the cache that nobody has asked for. Asked by those alone who read ahead: it is
+    /// a look at many lines.
+    pub(crate) left: &'a dyn Fn() -> u64,
+}
+
+/// Which pages of a file are in the cache, or on their way into it.
+pub(crate) trait Cached {
+    /// How many there are that end right before a page, up to `most`.
+    fn before(&self, page: u64, most: u64) -> u64;
+
+    /// The first that is absent, from a page on, among so many.
+    fn first_absent(&self, from: u64, most: u64) -> Option<u64>;
+}
+
+/// Pages to read ahead: a range, and the same again so many times, each so many pages further on or back.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ahead {
+    pub(crate) first: Range<u64>,
+    pub(crate) step: i64,
+    pub(crate) count: u64,
+}
+
+impl Ahead {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self { first: 0..0, step: 0, count: 0 };
+
+    /// One range.
+    pub(crate) fn one(pages: Range<u64>) -> Self {
+        Self { count: u64::from(!pages.is_empty()), first: pages, step: 0 }
+    }
+
+    /// The ranges, as far as they are in a file at all.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let (first, step) = (self.first.clone(), self.step);
+        (0..self.count).map_while(move |number| {
+            let by = step.checked_mul(number as i64)?;
+            Some(first.start.checked_add_signed(by)?..first.end.checked_add_signed(by)?)
+        })
+    }
+
+    /// Where a range ends that begins at this page; there otherwise.
+    pub(crate) fn end_from(&self, page: u64) -> u64 {
+        if self.count == 1 && self.first.start == page { self.first.end } else { page }
+    }
+}
+
+/// How far readahead came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Came {
+    /// All of it is read, or there.
+    Through,
+    /// No request was left from this page on.
+    NoRequest(u64),
+    /// No frame was.
+    NoFrame(u64),
+}
+
+/// What is known of one file's readers.
+#[derive(Clone, Debug)]
+pub(crate) enum Window {
+    Afflux(afflux::Window),
+    Linux(linux::Window),
+}
+
+/// Asks the policy that the file has.
+macro_rules! ask {
+    ($window:ident, $one:ident => $answer:expr) => {
+        match $window {
+            Window::Afflux($one) => $answer,
+            Window::Linux($one) => $answer,
+        }
+    };
 }
 
 impl Window {
-    /// A read of `pages` missed its first page. Returns the pages to read ahead, after `pages`.
-    pub(crate) fn missed(&mut self, pages: &Range<u64>, bounds: Bounds) -> Range<u64> {
-        let asked = pages.end - pages.start;
-        let place = self.place(pages, bounds.file_pages);
-        self.last = pages.clone();
-        match place {
-            Place::SameRead if pages.end == self.next => {}
-            Place::SameRead => return pages.end..pages.end,
-            Place::Next | Place::NewStream => {
-                if matches!(place, Place::NewStream) {
-                    (self.trust, self.size) = (0, 0);
-                }
-                self.trust = (self.trust + 1).min(TRUST_MAX);
-                self.grow(asked, bounds);
-                (self.next, self.end) = (pages.end, pages.end + self.size);
-            }
-            Place::Overtaking => {
-                self.trust = (self.trust + 1).min(TRUST_MAX);
-                self.grow(asked, bounds);
-                self.next = self.next.max(pages.end);
-                self.end = self.end.max(pages.end + self.size);
-            }
-            Place::Late => self.doubt(LATE_COST),
-            Place::Elsewhere => {
-                let first = self.next == 0 && pages.start <= OVERTAKEN_MAX * asked;
-                self.doubt(if first { FIRST_COST } else { ELSEWHERE_COST });
-                return pages.end..pages.end;
-            }
+    /// Of a file that nobody has read.
+    pub(crate) fn new(policy: Readahead) -> Self {
+        match policy {
+            Readahead::Afflux => Self::Afflux(afflux::Window::default()),
+            Readahead::Linux => Self::Linux(linux::Window::default()),
         }
-        let end = if self.size > 0 { self.end.max(pages.end) } else { pages.end };
-        pages.end..end
     }
 
-    /// A read of `pages` found them all and used up half of what was ahead. Returns what to read now.
-    pub(crate) fn used(&mut self, pages: &Range<u64>, bounds: Bounds) -> Range<u64> {
-        if self.size == 0 {
-            return 0..0;
-        }
-        let late = OVERTAKEN_MAX * (pages.end - pages.start);
-        if pages.start > self.end + late {
-            self.doubt(ELSEWHERE_COST);
-            return 0..0;
-        }
-        self.trust = (self.trust + 1).min(TRUST_MAX);
-        self.grow(0, bounds);
-        self.next = self.next.max(pages.end);
-        let from = self.end.max(self.next);
-        self.end = (self.next + self.size).max(from);
-        from..self.end
+    /// A read of `pages` missed its first page. Returns what to read beside.
+    pub(crate) fn missed(&mut self, pages: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
+        ask!(self, window => window.missed(pages, terms, cached))
     }
 
-    /// The page that, once passed by a read, calls for more; nothing when there is no window.
+    /// A read of these bytes that ends beyond the trigger has them all. Returns what to read now.
+    pub(crate) fn used(&mut self, bytes: &Range<u64>, terms: &Terms, cached: &dyn Cached) -> Ahead {
+        let pages = bytes.start / PAGE_BYTES..bytes.end.div_ceil(PAGE_BYTES);
+        match self {
+            Self::Afflux(window) => window.used(&pages, terms),
+            Self::Linux(window) => window.used(&pages, bytes.end / PAGE_BYTES, terms, cached),
+        }
+    }
+
+    /// What was answered last is on its way.
+    pub(crate) fn issued(&mut self, came: Came) {
+        match self {
+            Self::Afflux(window) => window.issued(came),
+            // The kernel does not look, either.
+            Self::Linux(_) => {}
+        }
+    }
+
+    /// A request of several pages failed.
+    pub(crate) fn failed(&mut self) {
+        ask!(self, window => window.failed());
+    }
+
+    /// How the file will be read.
+    pub(crate) fn advise(&mut self, advice: Advice) {
+        ask!(self, window => window.advise(advice));
+    }
+
+    /// Reads that end beyond this page are told of; nothing if none are.
     pub(crate) fn trigger(&self) -> Option<u64> {
-        (self.size > 0).then(|| self.end.saturating_sub(self.size / 2))
-    }
-
-    fn place(&self, pages: &Range<u64>, file_pages: u64) -> Place {
-        let tolerance = OVERTAKEN_MAX * (pages.end - pages.start);
-        let start = pages.start;
-        // A file is read again from its start by somebody who has read all of it in order.
-        let read_through = self.end >= file_pages && self.trust > PROVEN;
-        let from_start = start == 0 && (self.next == 0 || read_through);
-        if pages.end == self.last.end && start > self.last.start {
-            Place::SameRead
-        } else if self.trust > 0 && (from_start || start == self.next || start == self.end) {
-            Place::Next
-        } else if self.trust >= PROVEN && (self.next..=self.end + tolerance).contains(&start) && self.size > 0 {
-            Place::Overtaking
-        } else if self.trust >= PROVEN && (self.next.saturating_sub(tolerance)..self.next).contains(&start) {
-            Place::Late
-        } else if start == self.last.end {
-            Place::NewStream
-        } else {
-            Place::Elsewhere
-        }
-    }
-
-    fn grow(&mut self, asked: u64, bounds: Bounds) {
-        let grown = if self.size == 0 { START_PAGES.max(2 * asked) } else { 2 * self.size };
-        let max = if self.trust < PROVEN { bounds.file_pages / UNPROVEN_PART } else { u64::MAX };
-        self.size = grown.min(max).min(bounds.size_max);
-    }
-
-    /// A read was not where the stream was expected.
-    fn doubt(&mut self, cost: u8) {
-        self.trust = self.trust.saturating_sub(cost);
-        if self.trust == 0 {
-            self.size = 0;
-        }
+        ask!(self, window => window.trigger())
     }
 }
 

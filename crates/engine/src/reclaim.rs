@@ -69,12 +69,13 @@ impl<P: Platform> Reclaim<P> {
             cache.memory_queue.wake_all();
         }
         local.count(Counter::PagesEvicted, evicted as u64);
+        local.count(Counter::ReadaheadWaste, cache.pages.unread.take_wasted());
         Evicted { pages: evicted, scanned: scan.scanned }
     }
 }
 
 /// Whether the page could be read back: not yet, where the device shows what was written after a flush only.
-fn may_go(file: &FileInner, page: u64) -> bool {
+pub(crate) fn may_go(file: &FileInner, page: u64) -> bool {
     file.device.limits().readable_before_flush || !file.pages.index.has_tag(&file.cache.nodes, page, Tag::Unflushed)
 }
 
@@ -97,6 +98,16 @@ pub(crate) struct Spare<'a> {
 impl<'a> Spare<'a> {
     pub(crate) fn none(cache: &'a Cache) -> Self {
         Self { cache, only: None, more: Vec::new() }
+    }
+
+    /// Takes over another's.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        if self.len() == 0 {
+            std::mem::swap(self, &mut other);
+        }
+        self.more.extend(self.only.take());
+        self.more.extend(other.only.take().into_iter().chain(other.more.drain(..)));
+        self.more.sort_unstable_by(|one, other| other.cmp(one));
     }
 
     pub(crate) fn take(&mut self) -> Option<FrameId> {

@@ -43,8 +43,10 @@ crate::knobs! {
         "Most write requests in flight; a device's own limit applies too.";
     RequestBatch "writeback_request_batch" 1 in 1..=1024 "requests" Device NextUse
         "Write requests that a flusher, or a writer that writes back itself, takes in a row once it had to wait for one, as far as there are no more than half as many again as writeback_depth. Linux: 32.";
-    ReadaheadBytes "readahead_bytes_max" 1048576 in 0..=16777216 "bytes" Device NextUse
-        "Most that is read ahead of a sequential reader. 0 turns readahead off.";
+    ReadaheadBytes "readahead_bytes_max" 134217728 in 0..=134217728 "bytes" Device NextUse
+        "Most that is read ahead of a reader at once. How much is follows from what the device's reads cost and what the reader has used; together it is at most a quarter of the cache. 0 turns readahead off.";
+    ReadAheadKb "read_ahead_kb" 128 in 0..=131072 "KiB" Device NextUse
+        "The largest window of --readahead linux, by the kernel's name; of no other.";
     RetryMinMs "write_retry_ms_min" 100 in 1..=60000 "milliseconds" Device NextUse
         "Pause before a failed write is tried again; doubles with each failure in a row.";
     RetryMaxMs "write_retry_ms_max" 30000 in 1..=3600000 "milliseconds" Device NextUse

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use engine::policy::{AnyPolicy, WokenBy};
 use engine::settings::{Knob, KnobError, KnobInfo, Settings, TableKnob};
-use engine::{Driver, Policies};
+use engine::{Driver, Policies, Readahead};
 
 use crate::balance::{Balance, Form, Part};
 use crate::control::{Control, Era};
@@ -117,8 +117,10 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
     let pool = |form| Policies {
         policy: Arc::new(balance(form)),
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
+        readahead: Readahead::Linux,
     };
-    let flushers = |policy: Arc<dyn AnyPolicy>| Policies { policy, driver: Driver::FlusherEach };
+    let flushers =
+        |policy: Arc<dyn AnyPolicy>| Policies { policy, driver: Driver::FlusherEach, readahead: Readahead::Linux };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let (base, ticks) = match name.split_once('@') {
         Some((base, hz)) => (base, Some(hz.parse().ok().and_then(TickRate::built).ok_or_else(unknown)?)),

@@ -42,6 +42,9 @@ pub(crate) use self::timers::Sleep;
 
 /// Tasks polled in one turn before sockets and files are looked at again.
 const POLLS_A_TURN: usize = 256;
+/// Owners told of completions in one turn. Whoever is woken by them mostly submits something: with more, a disk that
+/// completes many at once would have nothing to do until the last of them was told.
+const TOLD_A_TURN: usize = 8;
 
 type TaskFuture = Pin<Box<dyn Future<Output = ()>>>;
 
@@ -69,6 +72,8 @@ pub(crate) struct Reactor {
     running: Cell<&'static str>,
     /// When it last looked for completions.
     looked: Cell<Nanos>,
+    /// Since when those that it found may have been there; nothing if that was noticed at once.
+    there_since: Cell<Option<Nanos>>,
 }
 
 enum Driver {
@@ -121,6 +126,7 @@ impl Reactor {
             stopping: Cell::new(false),
             running: Cell::new(""),
             looked: Cell::new(clock::monotonic()),
+            there_since: Cell::new(None),
         });
         if stays {
             reactor.remote.make_doorbell()?;
@@ -264,7 +270,8 @@ impl Reactor {
         self.read_mail();
         self.fire_timers();
         self.poll_tasks();
-        let busy = !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
+        let told = self.reaped.borrow().is_empty();
+        let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
         if busy || !self.remote.fall_asleep() {
             self.drive(Some(Duration::ZERO));
         } else {
@@ -333,9 +340,34 @@ impl Reactor {
         }
     }
 
-    /// Submits, waits, and tells the owners of what has completed.
+    /// Submits, waits, and tells owners of what has completed. Some are left to the next turn if there are many: then
+    /// it only submits.
     fn drive(&self, wait: Option<Duration>) {
-        let came = if self.is_idle() { None } else { Some(clock::monotonic()) };
+        if self.reaped.borrow().is_empty() {
+            self.look(wait);
+        } else if let Some(driver) = self.driver().as_mut() {
+            driver.submit();
+        }
+        let _telling = if self.reaped.borrow().is_empty() {
+            None
+        } else {
+            let away_ns = self.there_since.get().map_or(0, |since| clock::monotonic().since(since));
+            // Those that are left were there at this look.
+            self.there_since.update(|since| since.or(Some(self.looked.get())));
+            Some(Telling::after(away_ns))
+        };
+        for _ in 0..TOLD_A_TURN {
+            let next = self.reaped.borrow_mut().pop_front();
+            let Some((token, result)) = next else { return };
+            let owner = self.operations.borrow_mut().remove(token as usize);
+            let Some(owner) = owner else { unreachable!("operation {token} was reported twice") };
+            owner.completed(result);
+        }
+    }
+
+    /// Submits, waits, and takes what has completed.
+    fn look(&self, wait: Option<Duration>) {
+        let is_idle = self.is_idle();
         let were_there = match self.driver().as_mut() {
             Some(driver) => driver.turn(&self.remote, wait, &mut self.reaped.borrow_mut()),
             None if wait == Some(Duration::ZERO) => false,
@@ -345,16 +377,9 @@ impl Reactor {
             }
         };
         self.remote.awake();
-        let _telling = came.map(|came| {
+        if !is_idle {
             let looked = self.looked.replace(clock::monotonic());
-            Telling::after(if were_there { came.since(looked) } else { 0 })
-        });
-        loop {
-            let next = self.reaped.borrow_mut().pop_front();
-            let Some((token, result)) = next else { return };
-            let owner = self.operations.borrow_mut().remove(token as usize);
-            let Some(owner) = owner else { unreachable!("operation {token} was reported twice") };
-            owner.completed(result);
+            self.there_since.set(were_there.then_some(looked));
         }
     }
 
@@ -405,6 +430,15 @@ impl Driver {
         match self {
             Self::Ring(ring) => ring.cancel(token),
             Self::Poller(poller) => poller.cancel(token),
+        }
+    }
+
+    /// Hands over what was started.
+    fn submit(&mut self) {
+        match self {
+            Self::Ring(ring) => ring.submit(),
+            // What it cannot do at once waits for its sockets.
+            Self::Poller(_) => {}
         }
     }
 

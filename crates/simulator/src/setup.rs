@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use budget::Budget;
-use engine::Policies;
 use engine::settings::{KnobError, KnobTable, Settings, Shares};
+use engine::{Policies, Readahead};
 use linux_policies::{Policy, WITH_TICKS};
 
 /// The name of our own policy, the flush budget: what runs if nothing is asked for.
@@ -84,6 +84,12 @@ impl Setup {
         let mut setup = Self { policies: policy.policies.clone(), ..Self::default() };
         policy.prepare(&mut setup.settings)?;
         Ok(setup)
+    }
+
+    /// Reads ahead by another policy than the one that comes along.
+    pub fn with_readahead(mut self, readahead: Option<Readahead>) -> Self {
+        self.policies.readahead = readahead.unwrap_or(self.policies.readahead);
+        self
     }
 
     /// Sets knobs, each as `KNOB=VALUE`.

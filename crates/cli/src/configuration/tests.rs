@@ -18,6 +18,7 @@ fn flags() -> Serve {
         config: None,
         io: None,
         policy: None,
+        readahead: None,
         prefault: None,
         state: None,
         subtree_check: false,
@@ -76,7 +77,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, policy, prefault, state, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, policy, prefault, readahead, state, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");

@@ -20,6 +20,7 @@ use workloads::{Job, Workload};
 
 use super::{built_in, disks, memory};
 use crate::args;
+use crate::configuration::readahead_named;
 use crate::failure::{Failure, Outcome};
 use crate::units;
 
@@ -45,6 +46,8 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.cpus = args.cpus;
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
     simulation.knobs.clone_from(&args.knobs);
+    let readahead = args.readahead.as_deref().map(readahead_named).transpose();
+    simulation.readahead = readahead.map_err(|why| Failure::wrong_use(format!("--readahead: {why}")))?;
     simulation.callers = Callers::AsMeasured;
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {

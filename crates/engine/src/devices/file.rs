@@ -22,7 +22,7 @@ use crate::cache::{Cache, FilePages};
 use crate::error::{DeviceError, Error};
 use crate::platform::Nanos;
 use crate::policy::Payer;
-use crate::readahead::Window;
+use crate::readahead::{Readahead, Window};
 use crate::request::Backing;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Permits, WaitQueue};
@@ -56,6 +56,8 @@ pub(crate) struct FileInner {
     reshapes: AtomicU32,
     /// A read that ends past this offset has used up what was read ahead.
     pub(crate) readahead_trigger: AtomicU64,
+    /// What a stream has passed leaves the cache.
+    pub(crate) no_reuse: AtomicBool,
     /// The file as a payer, where the policy asks about payers.
     pub(crate) payer: Payer,
     /// A page is dirty or being written: kept beside the lock for cheap questions.
@@ -117,6 +119,8 @@ pub(crate) struct FileState {
     pub(crate) retry_queued: bool,
     pub(crate) sync: SyncState,
     pub(crate) readahead: Window,
+    /// Pages of a read that failed: each is read by itself.
+    pub(crate) suspect: Range<u64>,
     pub(crate) discarded: bool,
 }
 
@@ -139,6 +143,7 @@ impl FileInner {
         (cache, table): (Arc<Cache>, Arc<FileTable>),
         device: Arc<DeviceState>,
         backing: Backing,
+        readahead: Readahead,
     ) -> Self {
         let state = FileState {
             host_size: pages.size(),
@@ -171,7 +176,8 @@ impl FileInner {
             retry_at: Nanos(0),
             retry_queued: false,
             sync: SyncState::default(),
-            readahead: Window::default(),
+            readahead: Window::new(readahead),
+            suspect: 0..0,
             discarded: false,
         };
         Self {
@@ -185,7 +191,8 @@ impl FileInner {
             queue: WaitQueue::new(),
             reshaping: Permits::new(1),
             reshapes: AtomicU32::new(0),
-            readahead_trigger: AtomicU64::new(u64::MAX),
+            readahead_trigger: AtomicU64::new(Window::new(readahead).trigger().unwrap_or(u64::MAX)),
+            no_reuse: AtomicBool::new(false),
             payer: Payer::default(),
             unclean: AtomicBool::new(false),
         }

@@ -35,6 +35,7 @@ use crate::policy::{
     AnyPolicy, Completed, DeviceCounts, GlobalCounts, InForce, KnobValues, POLICY_KNOBS_MAX, PolicyKnobs, Remembered,
     View,
 };
+use crate::readahead::Readahead;
 use crate::request::Backing;
 use crate::settings::{DeviceSettings, Knob, KnobId, Settings, WhichKnob};
 use crate::sync::OwnLines;
@@ -57,6 +58,8 @@ pub(crate) struct Devices {
     pub(crate) files: Arc<FileTable>,
     pub(crate) settings: Settings,
     pub(crate) policy: InForce,
+    /// Who decides what is read ahead.
+    readahead: Readahead,
     /// What all devices have dirty.
     pub(crate) totals: Arc<DirtyTotals>,
     /// Where the knobs of the policy in force lie.
@@ -81,7 +84,7 @@ pub(crate) struct Moment {
 impl Devices {
     /// # Panics
     /// When the policy brings more knobs than a view has room for.
-    pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: InForce) -> Self {
+    pub(crate) fn new(cache: Arc<Cache>, mut settings: Settings, policy: InForce, readahead: Readahead) -> Self {
         let table = policy.needs().knobs;
         table.into_iter().for_each(|table| settings.add(table));
         let policy_knobs = table.map_or_else(Vec::new, |table| settings.of(table));
@@ -92,6 +95,7 @@ impl Devices {
             files: Arc::default(),
             settings,
             policy,
+            readahead,
             totals: Arc::default(),
             policy_knobs,
             policy_knob_sums: Default::default(),
@@ -130,7 +134,8 @@ impl Devices {
     pub(crate) fn open(&self, device: Arc<DeviceState>, backing: Backing, size: u64) -> Arc<FileInner> {
         self.files.add(|slot| {
             let pages = FilePages::new(&self.cache, slot, size);
-            FileInner::new(pages, (Arc::clone(&self.cache), Arc::clone(&self.files)), device, backing)
+            let tables = (Arc::clone(&self.cache), Arc::clone(&self.files));
+            FileInner::new(pages, tables, device, backing, self.readahead)
         })
     }
 

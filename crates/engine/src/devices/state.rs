@@ -24,6 +24,7 @@ use crate::error::DeviceError;
 use crate::platform::{Device, Limits, Nanos};
 use crate::policy::pauses::PauseTally;
 use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, Figure, KnobValues, LimitPages, PauseStatus};
+use crate::readahead::law::SharedLaw;
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
 use crate::units::{PAGE_BYTES, Pages};
@@ -83,6 +84,8 @@ pub(crate) struct DeviceState {
     /// The room on top of the limit that was given for them (`dirty::failing`).
     failed_room: AtomicU64,
     usage: Mutex<Usage>,
+    /// How far to read ahead, by what reads cost.
+    pub(crate) read_law: SharedLaw,
 }
 
 /// What a flusher sees of its device.
@@ -151,6 +154,7 @@ impl DeviceState {
             files_failed: AtomicU64::new(0),
             failed_pages: AtomicU64::new(0),
             failed_room: AtomicU64::new(0),
+            read_law: SharedLaw::new(Usage::default().law()),
             usage: Mutex::default(),
         }
     }
@@ -593,9 +597,22 @@ impl DeviceState {
         hangs
     }
 
-    /// A read up to a place is about to be submitted; whether the device read what comes before `first` last.
-    pub(crate) fn reads_on(&self, first: u64, (file, end): Place) -> bool {
-        lock(&self.usage).reads_on(file, first, end)
+    /// A read from `first` up to a place is about to be submitted; of how many runs: none if the device read what comes
+    /// before last.
+    pub(crate) fn read_begins(&self, first: u64, end: Place, now: Nanos) -> u64 {
+        let runs = lock(&self.usage).read_begins(first, end, now);
+        self.silence.begins();
+        runs
+    }
+
+    /// A read of so many runs that was submitted at an instant has ended at another and moved so many bytes, none if it
+    /// failed.
+    pub(crate) fn read_ends(&self, runs: u64, bytes: u64, from_to: (Nanos, Nanos)) {
+        let law = lock(&self.usage).read_ends((runs, bytes), from_to);
+        if let Some(law) = law {
+            self.read_law.set(law);
+        }
+        self.silence.ends();
     }
 
     /// A write in idle time up to a place is about to be submitted; whether the one before ended at `first`.

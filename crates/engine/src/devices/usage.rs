@@ -7,6 +7,8 @@ use super::bandwidth::Bandwidth;
 use super::busy::Clocks;
 use crate::error::DeviceError;
 use crate::platform::Nanos;
+use crate::readahead::law::Law;
+use crate::readahead::prices::Learner;
 
 /// Files that failed one after the other, with no write in between that succeeded, after which all writers that
 /// wait for room are told instead of kept waiting.
@@ -40,6 +42,8 @@ pub(super) struct Usage {
     pub(super) written_bytes: u64,
     pub(super) read_bytes: u64,
     pub(super) bandwidth: Bandwidth,
+    /// What reads cost.
+    reading: Learner,
     /// Failed writes and flushes since the last that succeeded.
     failures_in_row: u32,
     pub(super) last_error: Option<DeviceError>,
@@ -54,9 +58,29 @@ impl Usage {
         }
     }
 
-    /// A read from `first` up to `end` of a file is submitted; whether the device reads on from where it was.
-    pub(super) fn reads_on(&mut self, file: u32, first: u64, end: u64) -> bool {
-        self.read_end.replace((file, end)) == Some((file, first))
+    /// A read from `first` up to `end` of a file is submitted; of how many runs: none if the device reads on from where
+    /// it was.
+    pub(super) fn read_begins(&mut self, first: u64, (file, end): Place, now: Nanos) -> u64 {
+        let clocks = &self.clocks;
+        self.reading.begins(clocks.reads_in_flight(), clocks.reads_in_flight() == clocks.in_flight());
+        self.clocks.begins(Kind::Read, now);
+        u64::from(self.read_end.replace((file, end)) != Some((file, first)))
+    }
+
+    /// A read of so many runs has ended that was submitted then; how far to read ahead, if that has changed.
+    pub(super) fn read_ends(&mut self, (runs, bytes): (u64, u64), (submitted, now): (Nanos, Nanos)) -> Option<Law> {
+        self.clocks.ends(Kind::Read, submitted, now);
+        self.waited_for_at = Some(now);
+        self.read_bytes += bytes;
+        let left = self.clocks.reads_in_flight();
+        let beside = (left, left == self.clocks.in_flight());
+        let reads_ns = self.clocks.times(now).reads_ns;
+        self.reading.ends((runs, bytes), beside, reads_ns).then(|| Law::of(self.reading.prices()))
+    }
+
+    /// How far to read ahead.
+    pub(super) fn law(&self) -> Law {
+        Law::of(self.reading.prices())
     }
 
     /// A write in idle time from `first` up to `end` of a file is submitted; whether the device goes on from where the
@@ -65,7 +89,7 @@ impl Usage {
         self.idle_end.replace((file, end)) == Some((file, first))
     }
 
-    /// A request that was submitted then has moved its bytes, or if it failed none.
+    /// A request other than a read that was submitted then has moved its bytes, or if it failed none.
     pub(super) fn ends(&mut self, kind: Kind, bytes: u64, moved: bool, (submitted, now): (Nanos, Nanos)) {
         self.clocks.ends(kind, submitted, now);
         let moved_bytes = if moved { bytes } else { 0 };
@@ -73,12 +97,11 @@ impl Usage {
             self.waited_for_at = Some(now);
         }
         match kind {
-            Kind::Read => self.read_bytes += moved_bytes,
             Kind::Write => {
                 self.write_bytes_in_flight -= bytes;
                 self.bandwidth.ends(now, moved_bytes);
             }
-            Kind::Other => {}
+            Kind::Read | Kind::Other => {}
         }
     }
 

@@ -11,6 +11,7 @@
 mod entry;
 mod sectors;
 mod table;
+mod unread;
 
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
 pub(crate) use table::{Identity, PageTable};

@@ -5,11 +5,14 @@
 
 use frames::FrameId;
 
+use super::unread::Unread;
 use super::{BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// Uses are counted to this in a record's `uses`.
 const USES: u8 = 3;
+/// In `uses`: the page was read before anybody asked for it, and nobody has yet.
+const AHEAD: u8 = 1 << 5;
 /// In `uses`: a flusher has looked at the page, which was dirty.
 const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
@@ -41,6 +44,8 @@ const _: () = assert!(size_of::<Record>() <= 40);
 /// All records.
 pub(crate) struct PageTable {
     records: Box<[Record]>,
+    /// Of these, how many hold pages that were read ahead and that nobody has asked for.
+    pub(crate) unread: Unread,
 }
 
 impl PageTable {
@@ -56,7 +61,7 @@ impl PageTable {
             prev: AtomicU32::new(0),
             next: AtomicU32::new(0),
         };
-        Self { records: (0..frames).map(|_| record()).collect() }
+        Self { records: (0..frames).map(|_| record()).collect(), unread: Unread::new() }
     }
 
     /// Bytes of all records.
@@ -146,19 +151,51 @@ impl PageTable {
 
     /// Takes the page out of its state: from now on it is only waiting for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
+        self.leave_unread(frame);
         self.change(frame, !(HOLDERS | WRITEBACK | BRIDGE | READING), DETACHED)
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
     pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
-        self.record(frame)
+        let idle = self
+            .record(frame)
             .word
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 let busy = super::DIRTY | WRITEBACK | READING | super::PRIOR;
                 let idle = Word(word).has(PRESENT) && !Word(word).any(busy) && !Word(word).held();
                 idle.then_some(DETACHED)
             })
-            .is_ok()
+            .is_ok();
+        if idle {
+            self.leave_unread(frame);
+        }
+        idle
+    }
+
+    /// The page, which has just been given its identity, is read before anybody asks for it.
+    pub(crate) fn note_unread(&self, frame: FrameId) {
+        self.record(frame).uses.store(AHEAD, Ordering::Relaxed);
+        self.unread.add(frame);
+    }
+
+    /// Whether it was read ahead, and nobody has asked for it.
+    pub(crate) fn is_unread(&self, frame: FrameId) -> bool {
+        self.record(frame).uses.load(Ordering::Relaxed) & AHEAD != 0
+    }
+
+    /// Somebody asks for it the first time. Of several at once one is the first.
+    #[cold]
+    fn first_use(&self, frame: FrameId) {
+        if self.record(frame).uses.fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
+            self.unread.take(frame);
+        }
+    }
+
+    /// It leaves the cache.
+    fn leave_unread(&self, frame: FrameId) {
+        if self.is_unread(frame) && self.record(frame).uses.fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
+            self.unread.waste(frame);
+        }
     }
 
     #[inline]
@@ -185,8 +222,11 @@ impl PageTable {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
         if seen & USES < 2 {
+            if seen & AHEAD != 0 {
+                self.first_use(frame);
+            }
             // Two uses at once may count as one.
-            uses.store(seen + 1, Ordering::Relaxed);
+            uses.store((seen & !AHEAD) + 1, Ordering::Relaxed);
         }
     }
 
@@ -196,7 +236,10 @@ impl PageTable {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
         if seen & (OVERWRITTEN | USES) < OVERWRITTEN | 2 {
-            uses.store((seen | OVERWRITTEN) + u8::from(seen & USES < 2), Ordering::Relaxed);
+            if seen & AHEAD != 0 {
+                self.first_use(frame);
+            }
+            uses.store((seen & !AHEAD | OVERWRITTEN) + u8::from(seen & USES < 2), Ordering::Relaxed);
         }
     }
 
@@ -205,13 +248,18 @@ impl PageTable {
     pub(crate) fn look(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
-        uses.store(seen & USES | LOOKED_AT, Ordering::Relaxed);
+        uses.store(seen & (USES | AHEAD) | LOOKED_AT, Ordering::Relaxed);
         seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
     }
 
     /// How often the page was used since this was last asked, two being many; forgets it.
     pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
-        self.record(frame).uses.swap(0, Ordering::Relaxed) & USES
+        self.record(frame).uses.fetch_and(AHEAD, Ordering::Relaxed) & USES
+    }
+
+    /// How often the page was used, two being many.
+    pub(crate) fn uses(&self, frame: FrameId) -> u8 {
+        self.record(frame).uses.load(Ordering::Relaxed) & USES
     }
 
     pub(crate) fn list(&self, frame: FrameId) -> u8 {

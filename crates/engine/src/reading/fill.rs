@@ -2,18 +2,19 @@
 //! request means for its pages.
 //!
 //! Owns: what is in flight of reads, the frames that they hold.
-//! Does not own: the loop from miss to hit (`reading`), how far ahead (`readahead`).
+//! Does not own: the loop from miss to hit (`reading`), what is read ahead (`ahead`).
 //! Invariants: a page being read is in the index. A failed read takes its pages out again and is told to the reader
-//! that asked for it. What is read ahead waits for nothing: what cannot be had now is not read.
+//! that asked for it; if it was of several pages, each is asked for by itself first. Nothing is submitted with the
+//! file's lock held.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use frames::{Effort, FRAME_BYTES, FrameId};
 
-use super::{Obstacle, Reading, set_trigger};
+use super::{Obstacle, Reading};
+use crate::cache::Cache;
 use crate::counters::Counter;
-use crate::devices::Kind;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
@@ -23,158 +24,242 @@ use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{Completed, Direction};
 use crate::rare::Rare;
+use crate::readahead::{Ahead, Came};
 use crate::reclaim::Spare;
 use crate::request::{Completion, Operation, Request};
 use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Changed, lock};
 
-/// A reader that waits for pages of a request.
-struct Demand<'a> {
-    answer: &'a Arc<Answer<Result<(), DeviceError>>>,
-    /// Pages from here on nobody has asked for.
-    end: u64,
+/// What a read request needs, as far as it was had; what is not used goes back.
+pub(super) struct Hand<'a> {
+    pub(super) device: &'a Arc<DeviceState>,
+    pub(super) spare: Spare<'a>,
+    room: Option<ReadRoom>,
+    has_slot: bool,
+}
+
+impl<'a> Hand<'a> {
+    pub(super) fn empty(cache: &'a Cache, device: &'a Arc<DeviceState>) -> Self {
+        Self { device, spare: Spare::none(cache), room: None, has_slot: false }
+    }
+
+    pub(super) fn frames(&self) -> u64 {
+        self.spare.len() as u64
+    }
+
+    /// Room for frames at the device, if it is there now.
+    pub(super) fn try_room(&mut self, pages: u64) -> bool {
+        let more = pages - self.room.as_ref().map_or(0, |room| room.pages);
+        let taken = self.device.reading.try_take(more);
+        if taken {
+            self.has_room(pages);
+        }
+        taken
+    }
+
+    fn has_room(&mut self, pages: u64) {
+        match &mut self.room {
+            Some(room) => room.pages = pages,
+            None => self.room = Some(ReadRoom { device: Arc::clone(self.device), pages }),
+        }
+    }
+
+    /// A request, if there are more than so many.
+    pub(super) fn try_slot(&mut self, left: u64) -> bool {
+        self.has_slot = self.device.slots.try_take_leaving(1, left);
+        self.has_slot
+    }
+}
+
+impl Drop for Hand<'_> {
+    fn drop(&mut self) {
+        if self.has_slot {
+            self.device.slots.give_back(1);
+        }
+    }
+}
+
+/// What is to be read because a page is absent that somebody waits for.
+pub(super) struct Miss {
+    /// What is asked for.
+    pages: Range<u64>,
+    /// What to read beside.
+    ahead: Ahead,
+    /// How many pages from the first on are absent, as far as a request may go.
+    absent: u64,
+    /// How many frames the reader waits for; of the others it takes what is there.
+    demanded: u64,
+    /// Underway already.
+    sending: Option<Sending>,
+}
+
+/// A request that is to be submitted once the file's lock is free.
+pub(super) struct Sending {
+    first: u64,
+    pieces: Pieces,
+    ends: Box<dyn Completion>,
+    at: Nanos,
+    answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
+}
+
+impl Sending {
+    fn pages(&self) -> Range<u64> {
+        self.first..self.first + self.pieces.len() as u64
+    }
 }
 
 impl<P: Platform> Reading<P> {
-    /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
-    pub(super) async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
-        let bounds = self.readahead_bounds(file);
-        let request_pages = file.device.request_pages();
-        let (ahead, tried, count) = {
-            let mut state = lock(&file.state);
-            let ahead = state.readahead.missed(&pages, bounds);
-            set_trigger(file, &state);
-            let tried = (ahead.end.min(bounds.file_pages).max(pages.end) - pages.start).min(request_pages);
-            // Others are not read, so that there is no use in frames for them.
-            let absent = self.absent_run(file, pages.start..pages.start + tried);
-            (ahead, tried, (absent.end - pages.start).clamp(1, tried))
-        };
-        let demanded = (pages.end - pages.start).min(count).min((self.base.cache.total_pages() / 16).max(1));
-        file.device.reading.take(demanded).await;
-        let mut room = ReadRoom { device: Arc::clone(&file.device), pages: demanded };
-        let mut spare = self.reclaim.take_frames(demanded as usize).await;
-        if count > demanded && file.device.reading.try_take(count - demanded) {
-            room.pages = count;
-            spare.grow(count as usize, Effort::NoRetry);
+    /// A read misses the first of these pages. Asks what to read beside, and begins with what can be had at once.
+    pub(super) fn miss<'a>(
+        self: &Arc<Self>,
+        file: &'a Arc<FileInner>,
+        state: &mut FileState,
+        pages: &Range<u64>,
+        hand: &mut Hand<'a>,
+    ) -> Miss {
+        let suspect = state.suspect.contains(&pages.start);
+        let pages = pages.start..if suspect { pages.start + 1 } else { pages.end };
+        let ahead = if suspect { Ahead::NONE } else { self.missed(file, state, &pages) };
+        let end = ahead.end_from(pages.end).min(file.size().div_ceil(PAGE_BYTES)).max(pages.end);
+        let end = end.min(pages.start + file.device.request_pages());
+        // Others are not read, so that there is no use in frames for them.
+        let single = end - pages.start == 1;
+        let absent =
+            if single { 1 } else { self.absent_run(file, pages.start..end).end.max(pages.start + 1) - pages.start };
+        let most = (self.base.cache.total_pages() / 16).max(1);
+        let demanded = (pages.end - pages.start).min(absent).min(most);
+        let mut miss = Miss { pages, ahead, absent, demanded, sending: None };
+        let strikes = self.base.cache.rare.strikes(Rare::Yield);
+        if !strikes && self.has_all_at_once(&miss, hand) {
+            miss.sending = self.begin_miss(file, state, hand, &miss);
+        }
+        miss
+    }
+
+    /// Takes what the miss needs, if all of that is there now.
+    fn has_all_at_once(&self, miss: &Miss, hand: &mut Hand<'_>) -> bool {
+        if !hand.try_room(miss.demanded) {
+            return false;
+        }
+        hand.spare.grow(miss.demanded as usize, Effort::Normal);
+        hand.frames() >= miss.demanded && hand.try_slot(0)
+    }
+
+    /// Waits for what is not there yet of what the miss needs.
+    async fn take_all<'a>(&'a self, demanded: u64, hand: &mut Hand<'a>) {
+        if hand.room.is_none() {
+            hand.device.reading.take(demanded).await;
+            hand.has_room(demanded);
+        }
+        if hand.frames() < demanded {
+            let missing = (demanded - hand.frames()) as usize;
+            let spare = self.reclaim.take_frames(missing).await;
+            hand.spare.join(spare);
         }
         self.base.rare_yield().await;
-        file.device.slots.take(1).await;
-        let answer = Answer::new();
-        let filled = pages.start..pages.start + spare.len() as u64;
-        if !self.start_fill(file, filled.clone(), &mut spare, room, Some(Demand { answer: &answer, end: pages.end })) {
-            file.device.slots.give_back(1);
-            return Ok(());
-        }
-        drop(spare);
-        // A device that has answered already is as fast as memory; what it would read ahead now might
-        // push out the very page that the reader has yet to see.
-        if answer.taken().is_none() {
-            let from = if filled.end == pages.start + count { pages.start + tried } else { filled.end };
-            self.fill_ahead(file, from..ahead.end);
-        }
-        answer.wait().await.map_err(Error::Device)
-    }
-
-    /// Reads absent pages of a range without waiting for anything: what cannot be had now is not read.
-    pub(super) fn fill_ahead(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) {
-        let request_pages = file.device.request_pages();
-        let in_file = file.size().div_ceil(PAGE_BYTES);
-        let mut from = pages.start;
-        while from < pages.end.min(in_file) {
-            let end = (from + request_pages).min(pages.end).min(in_file);
-            let absent = {
-                let _state = lock(&file.state);
-                self.absent_run(file, from..end)
-            };
-            let count = absent.end - absent.start;
-            if count == 0 {
-                from = end;
-                continue;
-            }
-            if !file.device.reading.try_take(count) {
-                return;
-            }
-            let room = ReadRoom { device: Arc::clone(&file.device), pages: count };
-            let mut spare = Spare::none(&self.base.cache);
-            spare.grow(count as usize, Effort::NoRetry);
-            if spare.len() == 0 {
-                self.reclaim.evict(count as usize);
-                spare.grow(count as usize, Effort::NoRetry);
-            }
-            if spare.len() == 0 {
-                self.base.local().count(Counter::AllocFail, 1);
-                return;
-            }
-            let had = spare.len() as u64;
-            if self.base.cache.rare.strikes(Rare::SlotTaken) || !file.device.slots.try_take(1) {
-                return;
-            }
-            self.base.local().count(Counter::ReadaheadPages, had);
-            if !self.start_fill(file, absent.start..absent.start + had, &mut spare, room, None) {
-                file.device.slots.give_back(1);
-            }
-            // Of what it looked at, one run is read, unless frames ended before the run did.
-            from = if had == count { end } else { absent.start + had };
+        if !hand.has_slot {
+            hand.device.slots.take(1).await;
+            hand.has_slot = true;
         }
     }
 
-    /// The first absent pages of the range that follow each other, with the file's lock held.
-    fn absent_run(&self, file: &FileInner, pages: Range<u64>) -> Range<u64> {
-        let absent = |page: &u64| self.base.cache.frame_at(&file.pages, *page).is_none();
-        let start = pages.clone().find(absent).unwrap_or(pages.end);
-        start..(start..pages.end).find(|page| !absent(page)).unwrap_or(pages.end)
-    }
-
-    /// Puts absent pages in the index as being read, and submits one request for them: the first
-    /// contiguous ones of the range. Pages past the device's end are zeros at once. False if there
-    /// was nothing to submit.
-    fn start_fill(
+    /// Begins the request for what is absent from the first page on.
+    fn begin_miss(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
-        pages: Range<u64>,
-        spare: &mut Spare<'_>,
-        mut room: ReadRoom,
-        demand: Option<Demand<'_>>,
-    ) -> bool {
-        let demanded_end = demand.as_ref().map_or(0, |demand| demand.end);
-        let (pieces, first, sent) = {
-            let mut state = lock(&file.state);
-            let found = self.occupy_absent(&mut state, file, (pages, demanded_end), spare);
-            if found.0.is_empty() {
-                return false;
+        state: &mut FileState,
+        hand: &mut Hand<'_>,
+        miss: &Miss,
+    ) -> Option<Sending> {
+        if miss.absent > miss.demanded && hand.try_room(miss.absent) {
+            hand.spare.grow(miss.absent as usize, Effort::NoRetry);
+        }
+        self.begin(file, state, hand, miss.pages.start..miss.pages.start + hand.frames(), miss.pages.end)
+    }
+
+    /// Reads what a miss asks for, and further pages ahead; waits for the first request.
+    pub(super) async fn fill<'a>(
+        self: &'a Arc<Self>,
+        file: &'a Arc<FileInner>,
+        mut miss: Miss,
+        mut hand: Hand<'a>,
+    ) -> Result<(), Error> {
+        if miss.sending.is_none() {
+            self.take_all(miss.demanded, &mut hand).await;
+            miss.sending = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
+        }
+        drop(hand);
+        let Some(sending) = miss.sending.take() else {
+            if miss.ahead.count > 0 {
+                self.tell_came(file, Came::NoRequest(miss.pages.start));
             }
-            state.reads_in_flight += 1;
-            let sent = Sent::now(file, found.1, found.0.len(), self.base.now());
-            (found.0, found.1, sent)
+            return Ok(());
         };
+        let (answer, request) = (sending.answer.clone(), sending.pages());
+        self.send(file, sending);
+        let Some(answer) = answer else { return Ok(()) };
+        if miss.ahead.count > 0 {
+            // A device that has answered already is as fast as memory; what it would read ahead now might
+            // push out the very page that the reader has yet to see.
+            if answer.is_given() {
+                self.tell_came(file, Came::NoRequest(request.end));
+            } else {
+                let goes_on = miss.ahead.end_from(miss.pages.end) > miss.pages.end;
+                self.fill_ranges(file, &miss.ahead, if goes_on { request.end } else { 0 });
+            }
+        }
+        let result = answer.wait().await;
+        if result.is_err() && request.end - request.start > 1 {
+            // One bad sector is not to keep its neighbours from being read: each page is asked for by itself.
+            let mut state = lock(&file.state);
+            state.suspect = request;
+            state.readahead.failed();
+            return Ok(());
+        }
+        result.map_err(Error::Device)
+    }
+
+    /// Puts absent pages in the index as being read: the first of the range that follow each other. Those before
+    /// `demanded_end` somebody waits for. Pages past the device's end are zeros at once. Nothing if there is nothing
+    /// to read.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        state: &mut FileState,
+        hand: &mut Hand<'_>,
+        pages: Range<u64>,
+        demanded_end: u64,
+    ) -> Option<Sending> {
+        let (pieces, first) = self.occupy_absent(state, file, (pages, demanded_end), &mut hand.spare);
+        if pieces.is_empty() {
+            return None;
+        }
+        let mut room = hand.room.take()?;
+        hand.has_slot = false;
+        state.reads_in_flight += 1;
         room.keep(pieces.len() as u64);
-        let len = (pieces.len() * FRAME_BYTES) as u32;
-        let operation = Operation::Read { offset: first * PAGE_BYTES, len };
+        let end = first + pieces.len() as u64;
+        self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
+        let sent = Sent::now(file, first, pieces.len(), self.base.now());
+        let answer = (demanded_end > 0).then(Answer::new);
         let ends = FillEnds {
             reading: Arc::clone(self),
             file: Arc::clone(file),
-            answer: demand.map(|demand| Arc::clone(demand.answer)),
+            answer: answer.clone(),
             demanded_end,
             sent,
             _room: room,
         };
-        self.submit_read(file, Box::new(ends), sent.at, operation, pieces);
-        true
+        Some(Sending { first, pieces, ends: Box::new(ends), at: sent.at, answer })
     }
 
-    fn submit_read(
-        &self,
-        file: &Arc<FileInner>,
-        ends: Box<dyn Completion>,
-        at: Nanos,
-        operation: Operation,
-        pieces: Pieces,
-    ) {
+    pub(super) fn send(&self, file: &Arc<FileInner>, sending: Sending) {
+        let Sending { first, pieces, ends, at, .. } = sending;
+        let bytes = pieces.len() * FRAME_BYTES;
         self.base.local().count(Counter::ReadRequests, 1);
-        let len = pieces.len() * FRAME_BYTES;
-        file.device.request_begins(Kind::Read, len as u64, at);
-        self.base.local().count(Counter::PageIn, len as u64);
+        self.base.local().count(Counter::PageIn, bytes as u64);
+        let operation = Operation::Read { offset: first * PAGE_BYTES, len: bytes as u32 };
         let memory = FrameMemory::new(Arc::clone(&self.base.cache.frames), pieces);
         self.base.trace_file(at, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
@@ -205,12 +290,12 @@ impl<P: Platform> Reading<P> {
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
                 file.pages.index.insert(&cache.nodes, page, frame);
-                let why = if page < demanded_end { Admitted::Demand } else { Admitted::Ahead };
-                cache.admit(&file.pages, page, frame, why);
+                cache.admit(&file.pages, page, frame, self.note_why(page, demanded_end, frame));
                 if pieces.is_empty() { continue } else { break }
             }
             cache.pages.set_valid(frame, Sectors::NONE);
             cache.pages.occupy(frame, identity, PRESENT | READING);
+            self.note_why(page, demanded_end, frame);
             file.pages.index.insert(&cache.nodes, page, frame);
             if pieces.is_empty() {
                 first = page;
@@ -218,6 +303,15 @@ impl<P: Platform> Reading<P> {
             pieces.push(Piece { frame, start: 0, len: FRAME_BYTES as u16 });
         }
         (pieces, first)
+    }
+
+    /// Why a page comes into the cache; one that nobody waits for counts as unread from now on.
+    fn note_why(&self, page: u64, demanded_end: u64, frame: FrameId) -> Admitted {
+        if page < demanded_end {
+            return Admitted::Demand;
+        }
+        self.base.cache.pages.note_unread(frame);
+        Admitted::Ahead
     }
 
     /// Reads what a page lacks into a side frame, merges it, and waits for that.
@@ -252,9 +346,9 @@ impl<P: Platform> Reading<P> {
             sent,
             _room: room,
         };
-        let operation = Operation::Read { offset: page * PAGE_BYTES, len: FRAME_BYTES as u32 };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
-        self.submit_read(file, Box::new(ends), sent.at, operation, Pieces::One(piece));
+        let (pieces, ends) = (Pieces::One(piece), Box::new(ends));
+        self.send(file, Sending { first: page, pieces, ends, at: sent.at, answer: None });
         answer.wait().await.map_err(Error::Device)
     }
 
@@ -263,7 +357,7 @@ impl<P: Platform> Reading<P> {
             self.base.local().count(Counter::ReadErrors, 1);
         }
         let (bytes, now) = (sent.pages * PAGE_BYTES, self.base.now());
-        file.device.transfer_ends(Kind::Read, bytes, result.is_ok(), (sent.at, now));
+        file.device.read_ends(sent.runs, if result.is_ok() { bytes } else { 0 }, (sent.at, now));
         let ns = now.since(sent.at);
         self.base.trace_file(now, file, None, || Event::Completed { operation, ns, error: result.err() });
         if self.base.devices.policy.needs().reads {
@@ -292,8 +386,8 @@ impl Sent {
     /// A request for so many pages from the first on, submitted now.
     fn now(file: &FileInner, first: u64, count: usize, now: Nanos) -> Self {
         let pages = count as u64;
-        let reads_on = file.device.reads_on(first, (file.pages.slot, first + pages));
-        Self { runs: u64::from(!reads_on), pages, at: now }
+        let runs = file.device.read_begins(first, (file.pages.slot, first + pages), now);
+        Self { runs, pages, at: now }
     }
 
     fn ended(self, moved: bool, now: Nanos, unwatched_ns: u64) -> Completed {

@@ -1,10 +1,12 @@
 //! Reading: hits at once, misses by bringing pages in.
 //!
 //! Owns: the loop from miss to hit.
-//! Does not own: the copy (`cache::hit`), read requests (`fill`), frames (`reclaim`), how far ahead (`readahead`).
+//! Does not own: the copy (`cache::hit`), read requests (`fill`), what is read before it is asked for (`ahead`), frames
+//! (`reclaim`).
 //! Invariants: a page being read is in the index, so that one request serves all who want it. When a read fails, the
 //! reader that asked for it is told; others ask anew. Nobody waits for a read that nobody has submitted.
 
+mod ahead;
 mod fill;
 
 use std::ops::Range;
@@ -13,6 +15,7 @@ use std::sync::atomic::Ordering;
 
 use frames::{FRAME_BYTES, FrameId};
 
+use self::fill::Hand;
 use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::PinnedPages;
@@ -22,7 +25,6 @@ use crate::devices::file::{FileInner, FileState};
 use crate::error::Error;
 use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
-use crate::readahead::Bounds;
 use crate::reclaim::Reclaim;
 use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
@@ -174,50 +176,35 @@ impl<P: Platform> Reading<P> {
         }
     }
 
-    /// A read of these bytes used up what was read ahead.
-    #[cold]
-    pub(crate) fn read_ahead(self: &Arc<Self>, file: &Arc<FileInner>, read: Range<u64>) {
-        let bounds = self.readahead_bounds(file);
-        let ahead = {
-            let mut state = lock(&file.state);
-            let ahead = state.readahead.used(&FileInner::pages_of(&read), bounds);
-            set_trigger(file, &state);
-            ahead
-        };
-        self.fill_ahead(file, ahead);
-    }
-
-    /// What is read ahead is at most an eighth of the cache: more would push out what was read just
-    /// now, before its reader has seen it.
-    fn readahead_bounds(&self, file: &FileInner) -> Bounds {
-        let knob = file.device.knob(self.base.settings(), Knob::ReadaheadBytes) / PAGE_BYTES;
-        let size_max = knob.min(self.base.cache.total_pages() / 8);
-        Bounds { size_max, file_pages: file.size().div_ceil(PAGE_BYTES) }
-    }
-
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
     pub(crate) async fn bring(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
         self.base.local().count(Counter::ReadMissPages, 1);
-        let obstacle = {
-            let state = lock(&file.state);
+        let mut hand = Hand::empty(&self.base.cache, &file.device);
+        let found = {
+            let mut state = lock(&file.state);
             if state.discarded {
                 return Err(Error::Discarded);
             }
-            self.obstacle(&state, file, pages.start)
+            match self.obstacle(&state, file, pages.start) {
+                // Mostly all that a miss needs is there: then one look at the file is enough.
+                Obstacle::Absent => Ok(self.miss(file, &mut state, &pages, &mut hand)),
+                obstacle => Err(obstacle),
+            }
         };
-        match obstacle {
-            Obstacle::None => Ok(()),
-            Obstacle::Held => {
-                file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await;
-                Ok(())
-            }
-            Obstacle::InFlight(frame) => {
-                self.wait_for_page(file, pages.start, frame).await;
-                Ok(())
-            }
-            Obstacle::Partial(_) => self.merge(file, pages.start).await,
-            Obstacle::Absent => self.fill(file, pages).await,
+        match found {
+            Ok(miss) => self.fill(file, miss, hand).await,
+            Err(obstacle) => self.overcome(file, pages.start, obstacle).await,
         }
+    }
+
+    async fn overcome(self: &Arc<Self>, file: &Arc<FileInner>, page: u64, obstacle: Obstacle) -> Result<(), Error> {
+        match obstacle {
+            Obstacle::None | Obstacle::Absent => {}
+            Obstacle::Held => file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await,
+            Obstacle::InFlight(frame) => self.wait_for_page(file, page, frame).await,
+            Obstacle::Partial(_) => self.merge(file, page).await?,
+        }
+        Ok(())
     }
 
     fn obstacle(&self, state: &FileState, file: &FileInner, page: u64) -> Obstacle {
@@ -257,9 +244,4 @@ fn check_range(offset: u64, len: usize) -> Result<(), Error> {
         Some(end) if end <= FILE_BYTES_MAX => Ok(()),
         _ => Err(Error::OutOfRange { offset, len: len as u64, max: FILE_BYTES_MAX }),
     }
-}
-
-fn set_trigger(file: &FileInner, state: &FileState) {
-    let trigger = state.readahead.trigger().map_or(u64::MAX, |page| page.saturating_mul(PAGE_BYTES));
-    file.readahead_trigger.store(trigger, Ordering::Relaxed);
 }

@@ -1,12 +1,11 @@
 //! A line before a gate: what there is only so much of, granted in order of asking.
 //!
-//! Owns: the line, its order, the waiting; the plainest gate, that of countable permits.
+//! Owns: the line, its order, the waiting.
 //! Does not own: what a gate counts and when something fits (`dirty` has one in cost units).
 //! Invariants: nobody passes while somebody waits. Who leaves the line gives back what was granted to it and was
 //! not yet taken, and those behind move up.
 
 use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -253,67 +252,5 @@ impl<G: Gate> Drop for Take<'_, G> {
             state.grant()
         };
         wake(woken);
-    }
-}
-
-/// A number of things that are alike, such as a device's requests: nobody is ever refused.
-pub(crate) struct Permits(Line<Count>);
-
-struct Count {
-    used: u64,
-    limit: u64,
-}
-
-impl Gate for Count {
-    type Refusal = Infallible;
-
-    /// More than the limit is let through alone.
-    fn fits(&self, amount: u64) -> bool {
-        self.used == 0 || self.used + amount <= self.limit
-    }
-
-    fn enter(&mut self, amount: u64) {
-        self.used += amount;
-    }
-
-    fn leave(&mut self, amount: u64) {
-        debug_assert!(self.used >= amount, "gave back more than was taken");
-        self.used = self.used.saturating_sub(amount);
-    }
-}
-
-impl Permits {
-    pub(crate) fn new(limit: u64) -> Self {
-        Self(Line::before(Count { used: 0, limit }))
-    }
-
-    /// Takes `amount` if it is there and nobody waits for it.
-    pub(crate) fn try_take(&self, amount: u64) -> bool {
-        self.0.try_take(amount)
-    }
-
-    /// Waits for `amount` in turn.
-    pub(crate) async fn take(&self, amount: u64) {
-        match self.0.take(amount).await {
-            Ok(()) => {}
-        }
-    }
-
-    pub(crate) fn give_back(&self, amount: u64) {
-        self.0.give_back(amount);
-    }
-
-    pub(crate) fn set_limit(&self, limit: u64) {
-        self.0.change(|count| count.limit = limit);
-    }
-
-    #[cfg(test)]
-    pub(crate) fn used(&self) -> u64 {
-        self.0.look(|count| count.used)
-    }
-
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.0.waiting()
     }
 }

@@ -1,12 +1,13 @@
 //! Waiting: the few shapes of it that the engine has.
 //!
-//! Owns: queues of wakers, single answers, lines in which those who come first are served first (`line`).
+//! Owns: queues of wakers, single answers, lines in which those who come first are served first (`line`, `permits`).
 //! Does not own: conditions; whoever waits says what for, whoever changes it wakes.
 //! Invariants: a waiter that is dropped strands nobody: a permit granted to it goes to the next one. It
 //! leaves nothing behind: what waits is bounded by who waits, however long nothing happens.
 //! No lock of this module is held while a waker runs.
 
 mod line;
+mod permits;
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -15,7 +16,8 @@ use std::task::{Context, Poll, Waker};
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{self, Mutex};
-pub(crate) use line::{Gate, Line, Permits, Take};
+pub(crate) use line::{Gate, Line, Take};
+pub(crate) use permits::Permits;
 
 /// Locks one of the engine's ordinary mutexes.
 pub(crate) fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -175,7 +177,10 @@ impl Drop for Waiter<'_> {
 }
 
 /// A value that arrives once and can be read by many.
-pub(crate) struct Answer<T>(Mutex<AnswerState<T>>);
+pub(crate) struct Answer<T> {
+    state: Mutex<AnswerState<T>>,
+    given: AtomicBool,
+}
 
 struct AnswerState<T> {
     value: Option<T>,
@@ -184,26 +189,29 @@ struct AnswerState<T> {
 
 impl<T: Clone> Answer<T> {
     pub(crate) fn new() -> Arc<Self> {
-        Arc::new(Self(Mutex::new(AnswerState { value: None, wakers: Wakers::default() })))
+        let state = Mutex::new(AnswerState { value: None, wakers: Wakers::default() });
+        Arc::new(Self { state, given: AtomicBool::new(false) })
     }
 
     pub(crate) fn give(&self, value: T) {
         let woken = {
-            let mut state = sync::lock(&self.0);
+            let mut state = sync::lock(&self.state);
             state.value.get_or_insert(value);
+            self.given.store(true, Ordering::Relaxed);
             state.wakers.take()
         };
         woken.for_each(|place| place.waker.wake());
     }
 
-    pub(crate) fn taken(&self) -> Option<T> {
-        sync::lock(&self.0).value.clone()
+    /// Whether it has come, as far as this thread knows. Takes no lock.
+    pub(crate) fn is_given(&self) -> bool {
+        self.given.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn wait(&self) -> T {
         let mut asker = Asker { answer: self, ticket: None };
         poll_fn(|cx| {
-            let mut state = sync::lock(&self.0);
+            let mut state = sync::lock(&self.state);
             match &state.value {
                 Some(value) => Poll::Ready(value.clone()),
                 None => {
@@ -225,7 +233,7 @@ struct Asker<'a, T> {
 impl<T> Drop for Asker<'_, T> {
     fn drop(&mut self) {
         let Some(ticket) = self.ticket else { return };
-        let place = sync::lock(&self.answer.0).wakers.remove(ticket);
+        let place = sync::lock(&self.answer.state).wakers.remove(ticket);
         drop(place);
     }
 }

@@ -121,7 +121,7 @@ fn who_stops_waiting_leaves_nothing_behind() {
     }
     assert_eq!(sync::lock(&queue.wakers).len(), 0);
     assert_eq!(queue.waiting.load(Ordering::Relaxed), 0);
-    assert_eq!(sync::lock(&answer.0).wakers.len(), 0);
+    assert_eq!(sync::lock(&answer.state).wakers.len(), 0);
 }
 
 #[test]

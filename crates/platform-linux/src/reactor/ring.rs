@@ -2,7 +2,7 @@
 //!
 //! Owns: the ring, submissions that found it full, the read that hears the doorbell.
 //! Does not own: the memory of operations (their owners), what a completion leads to.
-//! Invariants: one system call a turn submits and waits; every operation started is reported once;
+//! Invariants: one system call a turn submits and, if nothing else is to be done, waits; every operation started is reported once;
 //! the ring is closed only after the doorbell's read has ended.
 
 use std::collections::VecDeque;
@@ -146,6 +146,14 @@ impl Ring {
                 continue;
             }
             self.backlog.pop_front();
+        }
+    }
+
+    /// Submits what is queued.
+    pub(super) fn submit(&mut self) {
+        self.push_backlog();
+        if !self.ring.submission().is_empty() {
+            self.enter(0, None);
         }
     }
 

@@ -21,6 +21,7 @@ mod lab;
 mod laws;
 mod policy_knobs;
 mod prices;
+mod readahead;
 mod reading;
 mod reading_ahead;
 mod reclaiming;

@@ -84,26 +84,27 @@ fn random_reads_read_little_more_than_was_asked() {
 
 #[test]
 fn streams_need_no_more_than_they_did() {
-    // Block, callers, how late calls are in ns, first page; most requests and ms: what they were when any read
-    // within 512 pages of the last one carried a stream on.
+    let mut wrong = Vec::new();
+    // Block, callers, how late calls are in ns, first page; most requests and ms. This disk serves what it has in
+    // an order of its own, so that a reader may wait for the last of a window's requests.
     for (block, callers, late_ns, first, requests_max, ms_max) in [
-        (1, 1, 0, 0, 97, 506),
-        (1, 1, 0, 3000, 98, 506),
+        (1, 1, 0, 0, 68, 528),
+        (1, 1, 0, 3000, 67, 525),
         (16, 1, 0, 0, 86, 504),
-        (32, 1, 0, 0, 76, 504),
-        (256, 1, 0, 0, 47, 486),
-        (1, 16, 20_000, 0, 1427, 500),
+        (32, 1, 0, 0, 63, 511),
+        (256, 1, 0, 0, 54, 505),
+        (1, 16, 20_000, 0, 82, 510),
         (16, 8, 50_000, 0, 116, 501),
         (16, 8, 50_000, 3000, 526, 501),
-        (16, 16, 50_000, 3000, 115, 501),
-        (256, 16, 500_000, 0, 46, 482),
+        (16, 16, 50_000, 3000, 71, 515),
+        (256, 16, 500_000, 0, 47, 482),
         (256, 16, 5_000_000, 3000, 46, 482),
     ] {
         let cost = stream(16_384, first / block as u64, 12_000 / block as u64, block, callers, late_ns);
-        let within = cost.requests <= requests_max && cost.ms * 100 <= ms_max * 101;
-        assert!(
-            within,
-            "{callers} callers reading {block} pages each, up to {late_ns} ns late, from {first}: {cost:?}"
-        );
+        if cost.requests > requests_max || cost.ms > ms_max {
+            let who = format!("{callers} callers reading {block} pages each, up to {late_ns} ns late, from {first}");
+            wrong.push(format!("{who}: {cost:?}"));
+        }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -1,0 +1,78 @@
+//! How large windows are on a device: in its own time.
+//!
+//! A window is worth reading ahead if the device spends most of its time on bytes and little on getting there, and
+//! if it is on its way long enough before the reader comes. So it is measured in what the device moves while it might
+//! have started somewhere else, and while an answer is under way.
+//!
+//! Owns: the law. Does not own: what the device's reads cost (`prices`), how a stream's window comes to be that large.
+//! Invariants: pure arithmetic.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::prices::ReadPrices;
+
+/// Of a device's time with streams on it, this part is theirs: one start in 50.
+const STARTS: u64 = 49;
+/// Most time that one start may be worth.
+const STARTS_NS_MAX: u64 = 64_000_000;
+/// What an answer takes beside the device: to be noticed, to be acted upon.
+const NOTICE_NS: u64 = 100_000;
+/// Windows are multiples of so many pages, and at least that.
+const STEP_PAGES: u64 = 32;
+/// Most pages of a window: 128 MiB.
+const MOST_PAGES: u64 = 32_768;
+const PAGES_A_MIB: u64 = 256;
+
+/// Windows on a device, in pages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Law {
+    /// The largest.
+    pub(crate) most: u64,
+    /// The first: what costs a quarter more than the miss costs anyway.
+    pub(crate) first: u64,
+    /// A gap that is cheaper to read than to leap over.
+    pub(crate) gap: u64,
+}
+
+impl Law {
+    /// Of a device whose reads cost this.
+    pub(crate) fn of(prices: &ReadPrices) -> Self {
+        let ReadPrices { run_ns, latency_ns, mib_ns } = *prices;
+        let pages = |ns: u64| ns.saturating_mul(PAGES_A_MIB) / mib_ns.max(1);
+        let time_ns = STARTS.saturating_mul(run_ns).min(STARTS_NS_MAX) + 2 * (latency_ns + NOTICE_NS);
+        Self {
+            most: (pages(time_ns) / STEP_PAGES * STEP_PAGES).clamp(STEP_PAGES, MOST_PAGES),
+            first: (pages(run_ns + latency_ns) / 4).clamp(4, 64),
+            gap: pages(run_ns),
+        }
+    }
+}
+
+/// A law that is changed by one thread while others read it.
+#[derive(Debug)]
+pub(crate) struct SharedLaw(AtomicU64);
+
+impl SharedLaw {
+    pub(crate) fn new(law: Law) -> Self {
+        Self(AtomicU64::new(law.packed()))
+    }
+
+    pub(crate) fn set(&self, law: Law) {
+        self.0.store(law.packed(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> Law {
+        let packed = self.0.load(Ordering::Relaxed);
+        Law { most: packed & 0xffff, first: packed >> 16 & 0xff, gap: packed >> 24 }
+    }
+}
+
+impl Law {
+    /// In one word: the largest window has 16 bits, the first 8.
+    fn packed(self) -> u64 {
+        self.most | self.first << 16 | self.gap.min(MOST_PAGES) << 24
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use super::*;
+
+/// A device that serves one read after the other, with this latency beside.
+struct Device {
+    run_ns: u64,
+    latency_ns: u64,
+    mib_ns: u64,
+    learner: Learner,
+    reads_ns: u64,
+}
+
+impl Device {
+    fn new(run_us: u64, latency_us: u64, bytes_per_s: u64) -> Self {
+        let mib_ns = (1 << 20) * 1_000_000_000 / bytes_per_s;
+        let (run_ns, latency_ns) = (run_us * 1000, latency_us * 1000);
+        Self { run_ns, latency_ns, mib_ns, learner: Learner::default(), reads_ns: 0 }
+    }
+
+    fn serves(&self, runs: u64, pages: u64) -> u64 {
+        runs * self.run_ns + pages * self.mib_ns / 256
+    }
+
+    /// Reads one at a time.
+    fn one_by_one(&mut self, count: u64, runs: u64, pages: u64) {
+        for _ in 0..count {
+            self.learner.begins(0, true);
+            self.reads_ns += self.latency_ns + self.serves(runs, pages);
+            self.learner.ends((runs, pages << 12), (0, true), self.reads_ns);
+        }
+    }
+
+    /// Reads with so many in flight at any time; a device that takes them at once needs its latency once.
+    fn queued(&mut self, count: u64, depth: u32, runs: u64, pages: u64) {
+        (0..depth).for_each(|before| self.learner.begins(before, true));
+        self.reads_ns += self.latency_ns;
+        for _ in 0..count {
+            self.reads_ns += self.serves(runs, pages);
+            self.learner.ends((runs, pages << 12), (depth - 1, true), self.reads_ns);
+            self.learner.begins(depth - 1, true);
+        }
+        for left in (0..depth).rev() {
+            self.reads_ns += self.serves(runs, pages);
+            self.learner.ends((runs, pages << 12), (left, true), self.reads_ns);
+        }
+    }
+
+    fn law(&self) -> super::super::law::Law {
+        super::super::law::Law::of(self.learner.prices())
+    }
+}
+
+/// Between half and twice.
+fn is_near(found: u64, expected: u64) -> bool {
+    found * 2 >= expected && found <= expected * 2
+}
+
+#[test]
+fn a_disk_is_told_by_a_few_reads() {
+    let mut disk = Device::new(8000, 0, 120_000_000);
+    disk.one_by_one(4, 1, 16);
+    disk.one_by_one(16, 0, 256);
+    let law = disk.law();
+    assert!(is_near(law.most, 1856) && is_near(law.first, 58) && is_near(law.gap, 234), "{law:?}");
+}
+
+#[test]
+fn a_stick_and_a_solid_state_disk() {
+    let mut stick = Device::new(1000, 0, 25_000_000);
+    stick.one_by_one(8, 1, 8);
+    stick.one_by_one(16, 0, 32);
+    // Short lone reads say little of bytes.
+    assert!((144..=1152).contains(&stick.law().most), "{:?}", stick.law());
+    let mut ssd = Device::new(0, 80, 500_000_000);
+    ssd.one_by_one(8, 1, 1);
+    ssd.queued(256, 16, 1, 1);
+    ssd.queued(256, 4, 0, 32);
+    assert!(ssd.law().most <= 64 && ssd.law().first <= 8, "{:?} {:?}", ssd.law(), ssd.learner);
+}
+
+#[test]
+fn an_object_store_answers_late_and_much() {
+    let mut store = Device::new(0, 80_000, 1_250_000_000);
+    store.one_by_one(8, 1, 64);
+    (0..12).for_each(|_| store.queued(64, 16, 0, 2048));
+    assert!(store.law().most >= 8192 && store.law().first == 64, "{:?}", store.law());
+}
+
+#[test]
+fn a_latency_is_not_taken_for_slow_bytes() {
+    let mut store = Device::new(0, 150_000, 1_250_000_000);
+    store.one_by_one(40, 0, 32);
+    assert!(store.law().most >= 1024, "{:?} {:?}", store.law(), store.learner.prices());
+    // What is slow is found slow as soon as requests are large.
+    let mut card = Device::new(0, 100, 5_000_000);
+    card.one_by_one(40, 0, 32);
+    card.one_by_one(80, 0, 256);
+    assert!(card.law().most <= 256, "{:?} {:?}", card.law(), card.learner.prices());
+}
+
+#[test]
+fn what_is_disturbed_or_fails_teaches_nothing() {
+    let mut disk = Device::new(8000, 0, 120_000_000);
+    disk.one_by_one(20, 1, 16);
+    let before = *disk.learner.prices();
+    disk.learner.begins(0, false);
+    assert!(!disk.learner.ends((1, 4096), (0, true), disk.reads_ns + 1_000_000_000));
+    disk.learner.begins(0, true);
+    assert!(!disk.learner.ends((1, 0), (0, true), disk.reads_ns + 2_000_000_000));
+    disk.reads_ns += 2_000_000_000;
+    assert_eq!(*disk.learner.prices(), before);
+}
+
+#[test]
+fn one_stall_moves_prices_little() {
+    let mut disk = Device::new(8000, 0, 120_000_000);
+    disk.one_by_one(40, 1, 16);
+    let before = disk.learner.prices().run_ns;
+    for _ in 0..READS {
+        disk.learner.begins(0, true);
+        disk.reads_ns += 1_000_000_000;
+        disk.learner.ends((1, 16 << 12), (0, true), disk.reads_ns);
+    }
+    assert!(disk.learner.prices().run_ns <= before * 7 / 4);
+}

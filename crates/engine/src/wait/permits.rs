@@ -1,0 +1,174 @@
+//! A number of things that are alike, such as a device's requests: taken and given back without a lock while nobody
+//! waits for them, and granted in order of asking while somebody does.
+//!
+//! Owns: the count, who waits. Does not own: what a permit is good for.
+//! Invariants: nobody passes while somebody waits: the mark in the count that says so is set before one who waits
+//! looks the last time, and both the mark and the line change with the line's lock held. Who leaves the line gives
+//! back what was granted to it and was not yet taken. Nobody is ever refused.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{self, Mutex};
+
+/// In the count: somebody waits who was not granted anything yet.
+const WAITED: u64 = 1 << 63;
+
+/// The permits.
+pub(crate) struct Permits {
+    /// How many are taken, and the mark.
+    used: AtomicU64,
+    limit: AtomicU64,
+    line: Mutex<Waiters>,
+}
+
+#[derive(Default)]
+struct Waiters {
+    queue: VecDeque<Waiting>,
+    tickets: u64,
+}
+
+struct Waiting {
+    ticket: u64,
+    amount: u64,
+    waker: Waker,
+    granted: bool,
+}
+
+impl Permits {
+    pub(crate) fn new(limit: u64) -> Self {
+        Self { used: AtomicU64::new(0), limit: AtomicU64::new(limit), line: Mutex::default() }
+    }
+
+    /// Takes `amount` if it is there and nobody waits for it.
+    pub(crate) fn try_take(&self, amount: u64) -> bool {
+        self.try_take_leaving(amount, 0)
+    }
+
+    /// As [`Permits::try_take`], but leaves so many to others.
+    pub(crate) fn try_take_leaving(&self, amount: u64, left: u64) -> bool {
+        let limit = self.limit.load(Ordering::Relaxed).saturating_sub(left);
+        let taken = |used: u64| (used & WAITED == 0 && fits(used, amount, limit)).then_some(used + amount);
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_ok()
+    }
+
+    /// Waits for `amount` in turn.
+    pub(crate) fn take(&self, amount: u64) -> Taking<'_> {
+        Taking { permits: self, amount, ticket: None }
+    }
+
+    pub(crate) fn give_back(&self, amount: u64) {
+        let before = self.used.fetch_sub(amount, Ordering::AcqRel);
+        debug_assert!(before & !WAITED >= amount, "gave back more than was taken");
+        if before & WAITED != 0 {
+            self.grant();
+        }
+    }
+
+    pub(crate) fn set_limit(&self, limit: u64) {
+        self.limit.store(limit, Ordering::Relaxed);
+        self.grant();
+    }
+
+    /// Grants from the front as far as it goes.
+    fn grant(&self) {
+        let woken = self.grant_in(&mut sync::lock(&self.line));
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    fn grant_in(&self, line: &mut Waiters) -> Vec<Waker> {
+        let (mut woken, limit) = (Vec::new(), self.limit.load(Ordering::Relaxed));
+        for waiting in line.queue.iter_mut().filter(|waiting| !waiting.granted) {
+            let amount = waiting.amount;
+            let granted = |used: u64| fits(used & !WAITED, amount, limit).then_some(used + amount);
+            if self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, granted).is_err() {
+                return woken;
+            }
+            waiting.granted = true;
+            woken.push(waiting.waker.clone());
+        }
+        self.used.fetch_and(!WAITED, Ordering::AcqRel);
+        woken
+    }
+
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed) & !WAITED
+    }
+
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        sync::lock(&self.line).queue.len()
+    }
+}
+
+/// More than the limit is let through alone.
+fn fits(used: u64, amount: u64, limit: u64) -> bool {
+    used == 0 || used + amount <= limit
+}
+
+/// Waiting for permits.
+pub(crate) struct Taking<'a> {
+    permits: &'a Permits,
+    amount: u64,
+    ticket: Option<u64>,
+}
+
+impl Future for Taking<'_> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (permits, amount) = (self.permits, self.amount);
+        if self.ticket.is_none() && permits.try_take(amount) {
+            return Poll::Ready(());
+        }
+        let (woken, granted) = {
+            let mut line = sync::lock(&permits.line);
+            let ticket = *self.ticket.get_or_insert_with(|| {
+                line.tickets += 1;
+                let waiting = Waiting { ticket: line.tickets, amount, waker: cx.waker().clone(), granted: false };
+                line.queue.push_back(waiting);
+                line.tickets
+            });
+            let Some(at) = line.queue.iter().position(|waiting| waiting.ticket == ticket) else {
+                return Poll::Pending;
+            };
+            // From here on what is given back comes to the line, and what came back before is seen now.
+            let woken = if line.queue[at].granted {
+                Vec::new()
+            } else {
+                permits.used.fetch_or(WAITED, Ordering::AcqRel);
+                permits.grant_in(&mut line)
+            };
+            if line.queue[at].granted {
+                line.queue.remove(at);
+                self.ticket = None;
+                (woken, true)
+            } else {
+                line.queue[at].waker.clone_from(cx.waker());
+                (woken, false)
+            }
+        };
+        woken.into_iter().for_each(Waker::wake);
+        if granted { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        let Some(ticket) = self.ticket else { return };
+        let woken = {
+            let mut line = sync::lock(&self.permits.line);
+            let at = line.queue.iter().position(|waiting| waiting.ticket == ticket);
+            let left = at.and_then(|at| line.queue.remove(at));
+            if left.is_some_and(|waiting| waiting.granted) {
+                self.permits.used.fetch_sub(self.amount, Ordering::AcqRel);
+            }
+            self.permits.grant_in(&mut line)
+        };
+        woken.into_iter().for_each(Waker::wake);
+    }
+}

@@ -1,0 +1,23 @@
+//! The instructions of a miss.
+
+mod counted;
+
+use counted::{build, can_count, check, instructions};
+
+/// Instructions of a read of a page that is not there, its request, its eviction and the copy of 4 KiB included.
+const MISS: f64 = 4000.0;
+/// The clock is in it, and what is evicted in batches.
+const SLACK: f64 = 0.05;
+
+const FEW: u64 = 10_000;
+const MANY: u64 = 30_000;
+
+#[test]
+fn a_miss_takes_the_instructions_it_took() {
+    if !can_count() {
+        return;
+    }
+    let program = build("miss_instructions");
+    let of = |count: u64| instructions(&program, None, &[&count.to_string()]).0;
+    check("a miss", (of(MANY) - of(FEW)) as f64 / (MANY - FEW) as f64, MISS, SLACK);
+}
