@@ -28,6 +28,7 @@ pub use self::device::DeviceMemory;
 pub use self::explain::FIGURES;
 use self::portions::Portions;
 use crate::payer::PAUSE_NS_MAX;
+use crate::prices::Work;
 use crate::wide::mul_div;
 use crate::{
     Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, RememberedPrices, Verdict, guarded_backlog_ns, request_bytes,
@@ -223,8 +224,10 @@ impl DevicePolicy for Budget {
 
     fn room(&self, view: &View, device: &mut DeviceMemory) -> Room {
         let standing = Standing::of(view, device);
-        let done_ns = std::mem::take(&mut device.done_ns);
-        let most = device.trickle.completed(done_ns, standing.backlog_ns, standing.band.end_ns);
+        let (done, counts) = (std::mem::take(&mut device.done), view.device());
+        let dirty = Work { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
+        let Standing { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
+        let most = device.trickle.completed((done, dirty), prices, *backlog_ns, band.end_ns);
         let most = standing.lets_in(view, device).unwrap_or(most);
         Room {
             cost_max: Amount(most),

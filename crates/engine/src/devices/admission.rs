@@ -134,6 +134,12 @@ impl AdmissionQueue {
         self.line.give_back(pages.0);
     }
 
+    /// The same, of a write that has ended: those who wait are let in when the policy has said its room anew, since the
+    /// room of a moment ago was for what was owed then.
+    pub(crate) fn give_back_unserved(&self, pages: Pages) {
+        self.line.adjust(|ledger| ledger.leave(pages.0));
+    }
+
     /// Ends the waiting of everybody who waits now.
     pub(crate) fn fail(&self, error: DeviceError) {
         self.line.fail(error);

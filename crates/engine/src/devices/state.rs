@@ -236,6 +236,12 @@ impl DeviceState {
         self.admission.give_back(Pages(pages));
     }
 
+    /// Pages that were charged are given back; those who wait for them go on when the policy has said its room anew.
+    pub(crate) fn give_pages_back_unserved(&self, pages: u64) {
+        self.totals.let_go(self.id, pages);
+        self.admission.give_back_unserved(Pages(pages));
+    }
+
     pub(crate) fn note_dirtied_pages(&self, pages: u64) {
         self.dirtied_pages.fetch_add(pages, Ordering::Relaxed);
     }

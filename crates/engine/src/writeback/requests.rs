@@ -79,7 +79,7 @@ impl<P: Platform> Writeback<P> {
         device.request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission.add_runs(runs);
-        let ticket = device.in_flight.begin(pages, runs as u64, for_sync);
+        let ticket = device.in_flight.begin(file.pages.slot, pages, runs as u64, for_sync);
         let in_flight = device.writes_in_flight();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);
