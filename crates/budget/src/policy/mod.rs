@@ -165,10 +165,11 @@ impl Standing {
     }
 
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
-    /// the knob in bytes.
+    /// the knob in bytes. Never more than writers may dirty without a pause: they would wait for a flusher that waits
+    /// for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
-        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns);
+        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
         match view.knobs.device_background_bytes {
             0 => in_time_ns,
             bytes => in_time_ns.min(self.rates.prices.cost_ns(0, bytes)),

@@ -653,7 +653,7 @@ impl DeviceState {
             read_bytes: usage.read_bytes,
             busy: usage.clocks.times(now),
             oldest_in_flight: usage.clocks.oldest(),
-            payers_waiting: self.pauses.waiting(),
+            payers_waiting: self.waits.payers_waiting(),
         }
     }
 
