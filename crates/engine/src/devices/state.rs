@@ -604,6 +604,11 @@ impl DeviceState {
         lock(&self.usage).reads_on(file, first, end)
     }
 
+    /// A write up to a place is about to be submitted; whether the one submitted before ended at `first`.
+    pub(crate) fn writes_on(&self, first: u64, (file, end): Place) -> bool {
+        lock(&self.usage).writes_on(file, first, end)
+    }
+
     /// A write in idle time up to a place is about to be submitted; whether the one before ended at `first`.
     pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
         lock(&self.usage).idles_on(file, first, end)
