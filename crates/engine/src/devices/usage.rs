@@ -37,6 +37,8 @@ pub(super) struct Usage {
     read_end: Option<Place>,
     /// Where the request that was written in idle time last ends.
     idle_end: Option<Place>,
+    /// Where the request that was submitted last to write ends.
+    write_end: Option<Place>,
     /// When the last read or call ended.
     pub(super) waited_for_at: Option<Nanos>,
     pub(super) written_bytes: u64,
@@ -81,6 +83,11 @@ impl Usage {
     /// How far to read ahead.
     pub(super) fn law(&self) -> Law {
         Law::of(self.reading.prices())
+    }
+
+    /// A write from `first` up to `end` of a file is submitted; whether the one submitted before ended there.
+    pub(super) fn writes_on(&mut self, file: u32, first: u64, end: u64) -> bool {
+        self.write_end.replace((file, end)) == Some((file, first))
     }
 
     /// A write in idle time from `first` up to `end` of a file is submitted; whether the device goes on from where the
