@@ -15,6 +15,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use engine::eviction::EvictionKind;
 use engine::settings::{BackgroundShare, Shares};
 
 use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
@@ -29,7 +30,7 @@ use crate::output;
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] = &["listen", "cache", "control", "io", "policy", "prefault", "state"];
+const NAMES: &[&str] = &["listen", "cache", "control", "eviction", "io", "policy", "prefault", "state"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -70,6 +71,7 @@ pub(crate) struct Configuration {
     pub(crate) control: Option<PathBuf>,
     pub(crate) io: Io,
     pub(crate) policy: Policy,
+    pub(crate) eviction: EvictionKind,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
     /// Where is kept what outlives the server.
@@ -214,6 +216,7 @@ impl Layers {
             ("control", &args.control),
             ("io", &args.io),
             ("policy", &args.policy),
+            ("eviction", &args.eviction),
             ("prefault", &args.prefault),
             ("state", &args.state),
         ];
@@ -244,6 +247,7 @@ impl Layers {
         };
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
         let policy = self.values.get("policy").map_or(Ok(Policy::Budget), policy)?;
+        let eviction = self.values.get("eviction").map_or(Ok(EvictionKind::default()), eviction)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
@@ -256,7 +260,7 @@ impl Layers {
         }
         let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
-        Ok(Configuration { listen, cache_bytes, control, io, policy, prefault, state, knobs, warnings })
+        Ok(Configuration { listen, cache_bytes, control, io, policy, eviction, prefault, state, knobs, warnings })
     }
 }
 
@@ -316,6 +320,10 @@ fn io(Given { origin, text }: &Given) -> Outcome<Io> {
         "syscalls" => Ok(Io::Syscalls),
         _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is none of auto, uring, syscalls"))),
     }
+}
+
+fn eviction(Given { origin, text }: &Given) -> Outcome<EvictionKind> {
+    EvictionKind::from_name(text).map_err(|why| Failure::wrong_use(format!("{origin}: {why}")))
 }
 
 fn policy(Given { origin, text }: &Given) -> Outcome<Policy> {

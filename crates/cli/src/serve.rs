@@ -146,10 +146,11 @@ fn admission(any_peer: bool, notes: &mut Vec<String>) -> Admission {
     Admission::OwnUserAndRoot { uid: geteuid().as_raw() }
 }
 
-fn policies(policy: Policy) -> Policies {
-    match policy {
-        Policy::Budget => Policies { policy: Arc::new(Budget), ..Policies::default() },
-        Policy::EqualParts => Policies::default(),
+fn policies(configuration: &Configuration) -> Policies {
+    let eviction = configuration.eviction;
+    match configuration.policy {
+        Policy::Budget => Policies { policy: Arc::new(Budget), eviction, ..Policies::default() },
+        Policy::EqualParts => Policies { eviction, ..Policies::default() },
     }
 }
 
@@ -168,7 +169,7 @@ fn start(
     }
     let frames = Frames::new(configuration.cache_bytes)
         .map_err(|error| Failure::failed(format!("no memory for the cache: {error}; try a smaller --cache")))?;
-    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration.policy));
+    let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration));
     let (key, origin) = handle_key(state.key_path().as_deref());
     if let KeyOrigin::Unkept { reason } = origin {
         output::remark(format_args!(

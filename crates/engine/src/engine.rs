@@ -18,6 +18,7 @@ use crate::devices::state::{DeviceId, DeviceState, DeviceStatus};
 use crate::devices::waits::DeviceWaits;
 use crate::dirty;
 use crate::error::{DeviceError, Error};
+use crate::eviction::EvictionKind;
 use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
 use crate::rare::Rare;
@@ -110,6 +111,8 @@ pub struct Policies {
     pub policy: Arc<dyn AnyPolicy>,
     /// Who does background writeback.
     pub driver: Driver,
+    /// Which clean pages go when frames are needed.
+    pub eviction: EvictionKind,
 }
 
 impl Policies {
@@ -122,7 +125,7 @@ impl Policies {
 impl Default for Policies {
     /// Each device has an equal part of the dirty limit, and a flusher.
     fn default() -> Self {
-        Self { policy: Arc::new(EqualParts), driver: Driver::default() }
+        Self { policy: Arc::new(EqualParts), driver: Driver::default(), eviction: EvictionKind::default() }
     }
 }
 
@@ -164,7 +167,7 @@ impl<P: Platform> Engine<P> {
     /// As [`Engine::new`].
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
         assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
-        let cache = Arc::new(Cache::new(frames));
+        let cache = Arc::new(Cache::new(frames, policies.eviction));
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, InForce::new(policies.policy)));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
         let reclaim = Reclaim::new(base.clone());

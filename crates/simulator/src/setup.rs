@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use budget::Budget;
 use engine::Policies;
+use engine::eviction::EvictionKind;
 use engine::settings::{KnobError, KnobTable, Settings, Shares};
 use linux_policies::{Policy, WITH_TICKS};
 
@@ -84,6 +85,12 @@ impl Setup {
         let mut setup = Self { policies: policy.policies.clone(), ..Self::default() };
         policy.prepare(&mut setup.settings)?;
         Ok(setup)
+    }
+
+    /// Evicts by another policy than the one that comes along.
+    pub fn with_eviction(mut self, eviction: Option<EvictionKind>) -> Self {
+        self.policies.eviction = eviction.unwrap_or(self.policies.eviction);
+        self
     }
 
     /// Sets knobs, each as `KNOB=VALUE`.

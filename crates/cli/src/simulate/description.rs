@@ -13,6 +13,7 @@ mod tests;
 use std::path::Path;
 use std::{env, fs};
 
+use engine::eviction::EvictionKind;
 use simulator::{CostTable, FaultScript};
 use workloads::fio::{self, Surroundings};
 use workloads::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
@@ -45,6 +46,7 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.cpus = args.cpus;
     simulation.until_ns = args.until.as_deref().map(until).transpose()?;
     simulation.knobs.clone_from(&args.knobs);
+    simulation.eviction = args.eviction.as_deref().map(eviction).transpose()?;
     simulation.callers = Callers::AsMeasured;
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {
@@ -142,6 +144,10 @@ impl Surroundings for Host {
     fn variable(&mut self, name: &str) -> Option<String> {
         env::var(name).ok()
     }
+}
+
+fn eviction(name: &str) -> Outcome<EvictionKind> {
+    EvictionKind::from_name(name).map_err(|why| Failure::wrong_use(format!("--eviction: {why}")))
 }
 
 fn until(text: &str) -> Outcome<u64> {

@@ -17,7 +17,7 @@ use crate::devices::Kind;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
-use crate::eviction::Admitted;
+use crate::eviction::{Admitted, Arrival};
 use crate::memory::{FrameMemory, Piece, Pieces};
 use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
 use crate::platform::{Nanos, Platform};
@@ -204,8 +204,11 @@ impl<P: Platform> Reading<P> {
                 cache.zero(frame, 0..FRAME_BYTES);
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
-                file.pages.index.insert(&cache.nodes, page, frame);
                 let why = if page < demanded_end { Admitted::Demand } else { Admitted::Ahead };
+                if why == Admitted::Ahead {
+                    cache.pages.note_unread(frame);
+                }
+                file.pages.index.insert(&cache.nodes, page, frame);
                 cache.admit(&file.pages, page, frame, why);
                 if pieces.is_empty() { continue } else { break }
             }
@@ -335,6 +338,12 @@ struct FillEnds<P: Platform> {
     sent: Sent,
 }
 
+impl<P: Platform> FillEnds<P> {
+    fn why(&self, page: u64) -> Admitted {
+        if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead }
+    }
+}
+
 impl<P: Platform> Completion for FillEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let (reading, file) = (&self.reading, &self.file);
@@ -342,22 +351,27 @@ impl<P: Platform> Completion for FillEnds<P> {
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         {
             let mut state = lock(&file.state);
+            let mut arrivals = Vec::with_capacity(pieces.len());
             for piece in pieces {
                 let frame = piece.frame;
                 if !cache.pages.word(frame).has(PRESENT) {
                     cache.pages.change(frame, READING, 0);
                 } else if result.is_ok() {
                     cache.pages.set_valid(frame, Sectors::ALL);
-                    cache.pages.change(frame, READING, UPTODATE);
                     let page = cache.pages.identity(frame).index;
-                    let why = if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead };
-                    cache.admit(&file.pages, page, frame, why);
+                    let why = self.why(page);
+                    if why == Admitted::Ahead {
+                        cache.pages.note_unread(frame);
+                    }
+                    cache.pages.change(frame, READING, UPTODATE);
+                    arrivals.push(Arrival { frame, key: file.pages.key(page), why });
                 } else {
                     file.pages.index.remove(&cache.nodes, cache.pages.identity(frame).index);
                     cache.pages.detach(frame);
                     cache.pages.change(frame, READING, 0);
                 }
             }
+            cache.admit_all(&arrivals);
             state.reads_in_flight -= 1;
             // A turn of the flusher that found nothing may have left the file to the end of this.
             file.requeue(&mut state, reading.base.now());

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use engine::eviction::EvictionKind;
 use engine::settings::KnobError;
 use simulator::{CostTable, Disk, DiskOptions, FaultScript, OWN_POLICY, SetupError, World};
 
@@ -37,6 +38,8 @@ pub struct Simulation {
     pub memory_bytes: u64,
     /// Whose policies: [`OWN_POLICY`], or a name of `linux-policies`. [`policies`](super::policies) lists them.
     pub policy: String,
+    /// Which clean pages go when frames are needed; `None`: as comes along with the policy.
+    pub eviction: Option<EvictionKind>,
     /// Knobs of the engine, set after what the policy starts with, each as `KNOB=VALUE`.
     pub knobs: Vec<String>,
     /// Devices; at least one. A file is on the device with the longest directory above it.
@@ -135,6 +138,7 @@ impl Simulation {
             callers: Callers::default(),
             memory_bytes: 1 << 30,
             policy: OWN_POLICY.to_owned(),
+            eviction: None,
             knobs: Vec::new(),
             devices: vec![device],
             workloads: Vec::new(),
