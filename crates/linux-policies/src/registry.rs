@@ -120,11 +120,8 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
         eviction: EvictionKind::TwoList,
     };
-    let flushers = |policy: Arc<dyn AnyPolicy>| Policies {
-        policy,
-        driver: Driver::FlusherEach,
-        eviction: EvictionKind::TwoList,
-    };
+    let flushers =
+        |policy: Arc<dyn AnyPolicy>| Policies { policy, driver: Driver::FlusherEach, eviction: EvictionKind::TwoList };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let (base, ticks) = match name.split_once('@') {
         Some((base, hz)) => (base, Some(hz.parse().ok().and_then(TickRate::built).ok_or_else(unknown)?)),

@@ -43,7 +43,9 @@ impl EvictionKind {
             Self::TwoList => "inactive and active pages, as the kernel's two lists",
             Self::S3Fifo => "a small queue, a main one and a ghost, as published",
             Self::Sieve => "one queue and a hand that passes over pages used since, as published",
-            Self::S3Window => "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used",
+            Self::S3Window => {
+                "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used"
+            }
         }
     }
 

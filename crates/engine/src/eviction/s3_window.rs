@@ -84,11 +84,7 @@ struct Queues {
 impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
         let frames = u64::from(frames);
-        let queues = Queues {
-            fresh: Queue::new(FRESH),
-            probation: Queue::new(PROBATION),
-            main: Queue::new(MAIN),
-        };
+        let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
         Self { sizes: Sizes::of(frames), ghost: Ghost::new(frames / 2), queues: Mutex::new(queues) }
     }
 }

@@ -31,10 +31,10 @@ fn two_more_uses_take_a_page_to_main_and_one_does_not() {
     pages.touch(FrameId::new(1));
     pages.touch(FrameId::new(1));
     let scan = policy.victims(&pages, 2, 100);
-    assert_eq!(scan.victims.iter().map(|victim| (victim.frame.raw(), victim.remember)).collect::<Vec<_>>(), [
-        (0, true),
-        (2, true)
-    ]);
+    assert_eq!(
+        scan.victims.iter().map(|victim| (victim.frame.raw(), victim.remember)).collect::<Vec<_>>(),
+        [(0, true), (2, true)]
+    );
     assert_eq!((pages.list(FrameId::new(1)), pages.hits(FrameId::new(1))), (MAIN, 0));
 }
 
