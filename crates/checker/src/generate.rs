@@ -6,6 +6,7 @@
 //! Invariants: equal seeds give equal scenarios in one version of this file; a scenario that is to
 //! last is kept as text.
 
+use engine::eviction::EvictionKind;
 use engine::rare::Rare;
 use engine::settings::KnobInfo;
 use simulator::{EQUAL_PARTS_POLICY, Random, Setup, catalogue};
@@ -213,6 +214,12 @@ fn draw_policy(random: &mut Random) -> Option<String> {
     random.chance(500).then(|| name.to_owned())
 }
 
+/// The one that comes along in half of the runs; drawn apart, so that it moves nothing else.
+fn draw_eviction(seed: u64) -> Option<EvictionKind> {
+    let mut random = Random::new(seed).fork(0xe71c);
+    random.chance(500).then(|| random.pick(&EvictionKind::ALL))
+}
+
 /// Three tasks that meet at a cut, in some runs.
 fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
     if !random.chance(150) {
@@ -252,6 +259,7 @@ pub fn generate(seed: u64) -> Scenario {
     };
     scenario.cpus = draw_cpus(random);
     scenario.policy = draw_policy(random);
+    scenario.eviction = draw_eviction(seed);
     scenario.rare = draw_rare(random);
     if random.chance(50) {
         scenario.fail_allocation = random.between(1, 100);

@@ -54,7 +54,7 @@ pub(super) fn machine(world: &World, scenario: &Scenario) -> Result<Machine, Str
 
 fn setup(scenario: &Scenario, memory_bytes: u64) -> Result<Setup, String> {
     let policy = scenario.policy.as_deref().unwrap_or(OWN_POLICY);
-    let mut setup = Setup::of(policy).map_err(|error| error.to_string())?;
+    let mut setup = Setup::of(policy).map_err(|error| error.to_string())?.with_eviction(scenario.eviction);
     for (name, value) in &scenario.knobs {
         let knob = setup.settings.named(name).map_err(|error| error.to_string())?;
         let before = setup.settings.get(knob);

@@ -115,7 +115,8 @@ fn drop_operations(best: &mut Shrunk) {
 /// The machine first: what is found on plain disks, without CPUs and a kernel's policy is the easiest to
 /// look at, and the quickest to try.
 fn plain_world(best: &mut Shrunk) {
-    let changes: [fn(&mut Scenario); 2] = [|scenario| scenario.policy = None, |scenario| scenario.cpus = None];
+    let changes: [fn(&mut Scenario); 3] =
+        [|scenario| scenario.policy = None, |scenario| scenario.cpus = None, |scenario| scenario.eviction = None];
     for change in changes {
         let mut candidate = best.scenario.clone();
         change(&mut candidate);

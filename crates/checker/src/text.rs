@@ -8,6 +8,7 @@
 use std::fmt::Write as _;
 
 use engine::DeviceError;
+use engine::eviction::EvictionKind;
 use engine::rare::Rare;
 use simulator::{CPUS_MAX, FaultWhat, Setup, catalogue};
 
@@ -235,6 +236,8 @@ pub struct Scenario {
     pub cpus: Option<CpuSpec>,
     /// A kernel's policies, by name; without it the engine's own.
     pub policy: Option<String>,
+    /// Which pages are evicted; without it as comes along with the policy.
+    pub eviction: Option<EvictionKind>,
     /// Requests that fail.
     pub fail_requests: Vec<FailRequest>,
     /// Knobs set before the start.
@@ -261,6 +264,9 @@ impl Scenario {
         }
         if let Some(name) = &self.policy {
             let _ = writeln!(text, "policy {name}");
+        }
+        if let Some(kind) = self.eviction {
+            let _ = writeln!(text, "eviction {}", kind.name());
         }
         self.write_failures(&mut text);
         for (name, value) in &self.knobs {
@@ -352,6 +358,10 @@ impl Scenario {
                 let name = plain.first().ok_or("which policy?")?;
                 Setup::of(name).map_err(|error| error.to_string())?;
                 self.policy = Some((*name).to_owned());
+            }
+            "eviction" => {
+                let name = plain.first().ok_or("which eviction policy?")?;
+                self.eviction = Some(EvictionKind::from_name(name)?);
             }
             "crash_at" => self.crash_step = number("step")?,
             "fail_allocation" => self.fail_allocation = number("nth")?,

@@ -149,6 +149,9 @@ pub(crate) struct Serve {
     /// [default: afflux]
     #[arg(long, value_name = "NAME")]
     pub(crate) readahead: Option<String>,
+    /// Which clean pages are evicted when frames are needed: s3-window, s3-fifo, sieve or two-list [default: s3-window]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) eviction: Option<String>,
     /// How disks are read and written: auto, uring or syscalls [default: auto]
     #[arg(long, value_name = "HOW")]
     pub(crate) io: Option<String>,
@@ -257,6 +260,10 @@ pub(crate) struct Simulate {
     /// What is read ahead of readers: afflux or linux [default: linux under a kernel's policy, else afflux]
     #[arg(long, value_name = "NAME")]
     pub(crate) readahead: Option<String>,
+    /// Which clean pages are evicted: s3-window, s3-fifo, sieve or two-list [default: s3-window; two-list under a
+    /// kernel's policy]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) eviction: Option<String>,
     /// Memory for the cache, such as 512MiB or 2GiB; the simulation itself needs up to a thirtieth of it
     #[arg(long, value_name = "SIZE", default_value = "1GiB")]
     pub(crate) memory: String,

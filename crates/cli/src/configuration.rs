@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use engine::Readahead;
+use engine::eviction::EvictionKind;
 use engine::settings::{BackgroundShare, Shares};
 
 use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
@@ -30,7 +31,7 @@ use crate::output;
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] = &["listen", "cache", "control", "io", "policy", "prefault", "readahead", "state"];
+const NAMES: &[&str] = &["listen", "cache", "control", "eviction", "io", "policy", "prefault", "readahead", "state"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -72,6 +73,7 @@ pub(crate) struct Configuration {
     pub(crate) io: Io,
     pub(crate) policy: Policy,
     pub(crate) readahead: Readahead,
+    pub(crate) eviction: EvictionKind,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
     /// Where is kept what outlives the server.
@@ -217,6 +219,7 @@ impl Layers {
             ("io", &args.io),
             ("policy", &args.policy),
             ("readahead", &args.readahead),
+            ("eviction", &args.eviction),
             ("prefault", &args.prefault),
             ("state", &args.state),
         ];
@@ -248,6 +251,7 @@ impl Layers {
         let io = self.values.get("io").map_or(Ok(Io::Auto), io)?;
         let policy = self.values.get("policy").map_or(Ok(Policy::Budget), policy)?;
         let readahead = self.values.get("readahead").map_or(Ok(Readahead::default()), readahead)?;
+        let eviction = self.values.get("eviction").map_or(Ok(EvictionKind::default()), eviction)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
@@ -260,7 +264,19 @@ impl Layers {
         }
         let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
-        Ok(Configuration { listen, cache_bytes, control, io, policy, readahead, prefault, state, knobs, warnings })
+        Ok(Configuration {
+            listen,
+            cache_bytes,
+            control,
+            io,
+            policy,
+            eviction,
+            readahead,
+            prefault,
+            state,
+            knobs,
+            warnings,
+        })
     }
 }
 
@@ -330,6 +346,10 @@ fn readahead(Given { origin, text }: &Given) -> Outcome<Readahead> {
 pub(crate) fn readahead_named(name: &str) -> Result<Readahead, String> {
     let names = || Readahead::ALL.iter().map(|policy| policy.name()).collect::<Vec<_>>().join(" and ");
     Readahead::named(name).ok_or_else(|| format!("there is no such readahead; there are {}", names()))
+}
+
+fn eviction(Given { origin, text }: &Given) -> Outcome<EvictionKind> {
+    EvictionKind::from_name(text).map_err(|why| Failure::wrong_use(format!("{origin}: {why}")))
 }
 
 fn policy(Given { origin, text }: &Given) -> Outcome<Policy> {

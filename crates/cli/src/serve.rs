@@ -147,7 +147,8 @@ fn admission(any_peer: bool, notes: &mut Vec<String>) -> Admission {
 }
 
 fn policies(configuration: &Configuration) -> Policies {
-    let rest = Policies { readahead: configuration.readahead, ..Policies::default() };
+    let Configuration { readahead, eviction, .. } = *configuration;
+    let rest = Policies { readahead, eviction, ..Policies::default() };
     match configuration.policy {
         Policy::Budget => Policies { policy: Arc::new(Budget), ..rest },
         Policy::EqualParts => rest,

@@ -18,6 +18,7 @@ use crate::devices::state::{DeviceId, DeviceState, DeviceStatus};
 use crate::devices::waits::DeviceWaits;
 use crate::dirty;
 use crate::error::{DeviceError, Error};
+use crate::eviction::EvictionKind;
 use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
 use crate::rare::Rare;
@@ -113,6 +114,8 @@ pub struct Policies {
     pub driver: Driver,
     /// Who decides what is read ahead.
     pub readahead: Readahead,
+    /// Which clean pages go when frames are needed.
+    pub eviction: EvictionKind,
 }
 
 impl Policies {
@@ -125,8 +128,8 @@ impl Policies {
 impl Default for Policies {
     /// Each device has an equal part of the dirty limit, and a flusher.
     fn default() -> Self {
-        let (driver, readahead) = (Driver::default(), Readahead::default());
-        Self { policy: Arc::new(EqualParts), driver, readahead }
+        let (driver, readahead, eviction) = (Driver::default(), Readahead::default(), EvictionKind::default());
+        Self { policy: Arc::new(EqualParts), driver, readahead, eviction }
     }
 }
 
@@ -168,7 +171,7 @@ impl<P: Platform> Engine<P> {
     /// As [`Engine::new`].
     pub fn with_policies(platform: Arc<P>, settings: Settings, frames: Frames, policies: Policies) -> Arc<Self> {
         assert!(P::STAMPED_FRAMES || frames.kept_bytes() == frames::FRAME_BYTES, "this world needs whole frames");
-        let cache = Arc::new(Cache::new(frames));
+        let cache = Arc::new(Cache::new(frames, policies.eviction));
         let in_force = InForce::new(policies.policy);
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };

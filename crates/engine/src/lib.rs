@@ -15,7 +15,7 @@ mod dirty;
 mod durations;
 mod engine;
 pub mod error;
-mod eviction;
+pub mod eviction;
 mod memory;
 mod page;
 pub mod platform;

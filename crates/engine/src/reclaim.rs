@@ -59,6 +59,9 @@ impl<P: Platform> Reclaim<P> {
                     state.unflushed_evicted = true;
                 }
                 file.pages.index.remove(&cache.nodes, page);
+                if victim.remember {
+                    cache.eviction.remember(file.pages.key(page));
+                }
                 freed |= cache.release_silently(victim.frame);
                 evicted += 1;
             } else if !cache.pages.word(victim.frame).any(DIRTY) {

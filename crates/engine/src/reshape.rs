@@ -271,9 +271,7 @@ impl<P: Platform> Reshaping<P> {
         let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
         cache.pages.occupy(new, file.pages.identity(page), flags);
         file.pages.index.insert(&cache.nodes, page, new);
-        if flags & DIRTY == 0 {
-            cache.note_clean(new);
-        }
+        cache.eviction.replaced(&cache.pages, old, new);
         cache.let_go(old);
         cache.unguard(old);
         Some(new)

@@ -11,6 +11,7 @@
 mod budget_table;
 mod classes;
 mod contenders;
+mod eviction;
 mod experiment;
 pub mod hardware;
 mod host_load;
@@ -38,6 +39,7 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &writeback_real::WritebackReal,
     &classes::Classes,
     &budget_table::BudgetTable,
+    &eviction::Eviction,
 ];
 
 /// The experiment called `name`.

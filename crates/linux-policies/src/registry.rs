@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use engine::eviction::EvictionKind;
 use engine::policy::{AnyPolicy, WokenBy};
 use engine::settings::{Knob, KnobError, KnobInfo, Settings, TableKnob};
 use engine::{Driver, Policies, Readahead};
@@ -118,9 +119,14 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
         policy: Arc::new(balance(form)),
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
         readahead: Readahead::Linux,
+        eviction: EvictionKind::TwoList,
     };
-    let flushers =
-        |policy: Arc<dyn AnyPolicy>| Policies { policy, driver: Driver::FlusherEach, readahead: Readahead::Linux };
+    let flushers = |policy: Arc<dyn AnyPolicy>| Policies {
+        policy,
+        driver: Driver::FlusherEach,
+        readahead: Readahead::Linux,
+        eviction: EvictionKind::TwoList,
+    };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let (base, ticks) = match name.split_once('@') {
         Some((base, hz)) => (base, Some(hz.parse().ok().and_then(TickRate::built).ok_or_else(unknown)?)),

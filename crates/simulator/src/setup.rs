@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use budget::Budget;
+use engine::eviction::EvictionKind;
 use engine::settings::{KnobError, KnobTable, Settings, Shares};
 use engine::{Policies, Readahead};
 use linux_policies::{Policy, WITH_TICKS};
@@ -89,6 +90,12 @@ impl Setup {
     /// Reads ahead by another policy than the one that comes along.
     pub fn with_readahead(mut self, readahead: Option<Readahead>) -> Self {
         self.policies.readahead = readahead.unwrap_or(self.policies.readahead);
+        self
+    }
+
+    /// Evicts by another policy than the one that comes along.
+    pub fn with_eviction(mut self, eviction: Option<EvictionKind>) -> Self {
+        self.policies.eviction = eviction.unwrap_or(self.policies.eviction);
         self
     }
 

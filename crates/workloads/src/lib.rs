@@ -2,7 +2,7 @@
 //!
 //! Owns: the job file parser (`fio`), what a job is (`job`) and does (`plan`, `sequence`, `runner`), where it
 //! runs (`site`: a simulated machine in `simulated`, an engine of another world in `engine_run`), the client of
-//! the real NFS server (`nfs_client`), runs from a description to figures (`simulation`, `outcome`).
+//! the real NFS server (`nfs_client`), runs from a description to figures (`simulation`, `outcome`), touches of pages for studies of caches (`touches`).
 //! Does not own: the world, its disks and links (the crate `simulator`); what an engine may answer
 //! (`reference`); how figures are shown.
 //! Invariants: a description is plain data; running it depends on it and on the seed alone.
@@ -26,6 +26,7 @@ mod sequence;
 mod simulated;
 pub mod simulation;
 mod site;
+pub mod touches;
 mod workload;
 mod zipf;
 

@@ -16,11 +16,12 @@ use std::time::{Duration, Instant};
 
 use checker::sweep::{self, Sweep};
 use checker::{RunOptions, Scenario, generate, generate_on, kind, policies_and_models, run, run_with, scopes, shrink};
+use engine::eviction::EvictionKind;
 use simulator::Setup;
 
 const HELP: &str = "\
 cargo xtask soak [--seeds N] [--minutes M] [--first SEED] [--threads N] [--keep-going [--no-reduce]]
-                  [--out DIR] [--policy NAME]
+                  [--out DIR] [--policy NAME] [--eviction NAME]
 cargo xtask soak --scopes OPERATIONS [--keep-going]
 cargo xtask soak --sweeps
 cargo xtask soak --matrix SEEDS [--first SEED] [--keep-going [--no-reduce]]
@@ -34,6 +35,7 @@ cargo xtask soak --scenario FILE [--trace]
   --no-reduce    with it: do not reduce the first of each kind either
   --out DIR      where reduced scenarios go (target/soak)
   --policy NAME  all of them under this policy, instead of each under one of its own
+  --eviction NAME  the same of eviction policies
   --scopes N     instead: every scenario of up to N operations on 2 files of 2 pages on 2 devices, with
                  a power loss after each step; 1 to 4
   --scenario F   instead: one scenario from a file; with --trace its last events are printed
@@ -52,6 +54,7 @@ struct Arguments {
     reduce: bool,
     out: PathBuf,
     policy: Option<String>,
+    eviction: Option<EvictionKind>,
     scopes: Option<u32>,
     sweeps: bool,
     trace: bool,
@@ -70,6 +73,7 @@ fn arguments() -> Result<Arguments, String> {
         reduce: true,
         out: PathBuf::from("target/soak"),
         policy: None,
+        eviction: None,
         scopes: None,
         sweeps: false,
         trace: false,
@@ -96,6 +100,7 @@ fn arguments() -> Result<Arguments, String> {
                 Setup::of(&name).map_err(|error| error.to_string())?;
                 arguments.policy = Some(name);
             }
+            "--eviction" => arguments.eviction = Some(EvictionKind::from_name(&value()?)?),
             "--scopes" => arguments.scopes = Some(number(value()?, 1..=4)? as u32),
             "--trace" => arguments.trace = true,
             "--matrix" => arguments.matrix = Some(number(value()?, 1..=1_000_000)?),
@@ -223,6 +228,7 @@ impl Soak {
             if let Some(name) = &self.arguments.policy {
                 scenario.policy = Some(name.clone());
             }
+            scenario.eviction = self.arguments.eviction.or(scenario.eviction);
             self.runs.fetch_add(1, Ordering::Relaxed);
             if let Err(failure) = run(&scenario) {
                 self.failed(&scenario, &failure);

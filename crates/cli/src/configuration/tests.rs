@@ -1,5 +1,7 @@
 use std::path::Path;
 
+use engine::eviction::EvictionKind;
+
 use super::{Configuration, Io, Layers};
 use crate::args::Serve;
 use crate::cache_size::HostMemory;
@@ -19,6 +21,7 @@ fn flags() -> Serve {
         io: None,
         policy: None,
         readahead: None,
+        eviction: None,
         prefault: None,
         state: None,
         subtree_check: false,
@@ -49,6 +52,15 @@ fn nothing_given_is_the_defaults() {
     assert_eq!(found.listen.to_string(), "127.0.0.1:2049");
     assert_eq!((found.cache_bytes, found.io, found.control), (2 << 30, Io::Auto, None));
     assert!(found.knobs.is_empty());
+    assert_eq!(found.eviction, EvictionKind::S3Window);
+}
+
+#[test]
+fn eviction_goes_by_name() {
+    let found = layered("eviction = 'sieve'", &[], &flags()).unwrap();
+    assert_eq!(found.eviction, EvictionKind::Sieve);
+    let told = wrong("", &[("AFFLUX_EVICTION", "lru")], &flags());
+    assert!(told.contains("AFFLUX_EVICTION") && told.contains("two-list, s3-fifo, sieve, s3-window"), "{told}");
 }
 
 #[test]
@@ -77,7 +89,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, io, policy, prefault, readahead, state, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, eviction, io, policy, prefault, readahead, state, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");

@@ -13,6 +13,7 @@ mod tests;
 use std::path::Path;
 use std::{env, fs};
 
+use engine::eviction::EvictionKind;
 use simulator::{CostTable, FaultScript};
 use workloads::fio::{self, Surroundings};
 use workloads::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
@@ -48,6 +49,7 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     simulation.knobs.clone_from(&args.knobs);
     let readahead = args.readahead.as_deref().map(readahead_named).transpose();
     simulation.readahead = readahead.map_err(|why| Failure::wrong_use(format!("--readahead: {why}")))?;
+    simulation.eviction = args.eviction.as_deref().map(eviction).transpose()?;
     simulation.callers = Callers::AsMeasured;
     simulation.keep_trace = args.trace.is_some();
     if let Some(path) = &args.faults {
@@ -145,6 +147,10 @@ impl Surroundings for Host {
     fn variable(&mut self, name: &str) -> Option<String> {
         env::var(name).ok()
     }
+}
+
+fn eviction(name: &str) -> Outcome<EvictionKind> {
+    EvictionKind::from_name(name).map_err(|why| Failure::wrong_use(format!("--eviction: {why}")))
 }
 
 fn until(text: &str) -> Outcome<u64> {

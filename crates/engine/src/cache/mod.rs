@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use frames::{FrameId, Frames, Order};
 
-use crate::eviction::{Admitted, Eviction, TwoLists};
+use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::page::{GUARD, Identity, PageTable};
 use crate::rare::{Rare, Switches};
 use crate::sync::OwnLines;
@@ -49,13 +49,14 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(frames: Frames) -> Self {
+    pub(crate) fn new(frames: Frames, eviction: EvictionKind) -> Self {
+        let eviction = eviction.make(frames.total());
         let pages = PageTable::new(frames.total());
         Self {
             frames: Arc::new(frames),
             pages,
             nodes: Nodes::new(),
-            eviction: Box::new(TwoLists::new()),
+            eviction,
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
             memory_queue: OwnLines(WaitQueue::new()),
             pinned_pages: OwnLines(AtomicU64::new(0)),
@@ -96,7 +97,12 @@ impl Cache {
 
     /// Tells the eviction policy of a page that has come.
     pub(crate) fn admit(&self, file: &FilePages, page: u64, frame: FrameId, why: Admitted) {
-        self.eviction.admitted(&self.pages, frame, file.key(page), why);
+        self.eviction.admitted(&self.pages, &[Arrival { frame, key: file.key(page), why }]);
+    }
+
+    /// Tells the eviction policy of pages that have come.
+    pub(crate) fn admit_all(&self, arrivals: &[Arrival]) {
+        self.eviction.admitted(&self.pages, arrivals);
     }
 
     /// Tells the eviction policy of a page that may be clean now.
@@ -177,6 +183,6 @@ impl Cache {
 
     /// Bytes that describe the cache rather than being it.
     pub(crate) fn metadata_bytes(&self) -> u64 {
-        self.pages.bytes() + self.nodes.bytes()
+        self.pages.bytes() + self.nodes.bytes() + self.eviction.bytes()
     }
 }

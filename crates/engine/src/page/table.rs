@@ -9,10 +9,14 @@ use super::unread::Unread;
 use super::{BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-/// Uses are counted to this in a record's `uses`.
-const USES: u8 = 3;
-/// In `uses`: the page was read before anybody asked for it, and nobody has yet.
-const AHEAD: u8 = 1 << 5;
+/// In `uses`: the page was used.
+const USED: u8 = 1 << 2;
+/// In `uses`: how often it was used after that, three being many.
+const HITS: u8 = 3;
+/// In `uses`: what a use changes, all of it set once nothing more is counted.
+const COUNTED: u8 = USED | HITS;
+/// In `uses`: the page came before anybody asked for it, and nobody has used it yet.
+const UNREAD: u8 = 1 << 3;
 /// In `uses`: a flusher has looked at the page, which was dirty.
 const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
@@ -157,6 +161,8 @@ impl PageTable {
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
     pub(crate) fn detach_idle(&self, frame: FrameId) -> bool {
+        // Before it is detached: whoever holds it last may free the frame at once.
+        let unread = self.end_unread(frame);
         let idle = self
             .record(frame)
             .word
@@ -166,34 +172,35 @@ impl PageTable {
                 idle.then_some(DETACHED)
             })
             .is_ok();
-        if idle {
-            self.leave_unread(frame);
+        match (unread, idle) {
+            (true, true) => self.unread.waste(frame),
+            // One that is held after all is in use.
+            (true, false) => self.unread.take(frame),
+            (false, _) => {}
         }
         idle
     }
 
-    /// The page, which has just been given its identity, is read before anybody asks for it.
+    /// The page comes before anybody asked for it. Told before anybody can use it.
     pub(crate) fn note_unread(&self, frame: FrameId) {
-        self.record(frame).uses.store(AHEAD, Ordering::Relaxed);
-        self.unread.add(frame);
-    }
-
-    /// Whether it was read ahead, and nobody has asked for it.
-    pub(crate) fn is_unread(&self, frame: FrameId) -> bool {
-        self.record(frame).uses.load(Ordering::Relaxed) & AHEAD != 0
-    }
-
-    /// Somebody asks for it the first time. Of several at once one is the first.
-    #[cold]
-    fn first_use(&self, frame: FrameId) {
-        if self.record(frame).uses.fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
-            self.unread.take(frame);
+        if self.record(frame).uses.fetch_or(UNREAD, Ordering::Relaxed) & UNREAD == 0 {
+            self.unread.add(frame);
         }
+    }
+
+    /// Whether the page came before anybody asked for it, and nobody has used it yet.
+    pub(crate) fn is_unread(&self, frame: FrameId) -> bool {
+        self.record(frame).uses.load(Ordering::Relaxed) & UNREAD != 0
+    }
+
+    /// It is not unread any more; whether it was.
+    fn end_unread(&self, frame: FrameId) -> bool {
+        self.is_unread(frame) && self.record(frame).uses.fetch_and(!UNREAD, Ordering::Relaxed) & UNREAD != 0
     }
 
     /// It leaves the cache.
     fn leave_unread(&self, frame: FrameId) {
-        if self.is_unread(frame) && self.record(frame).uses.fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
+        if self.end_unread(frame) {
             self.unread.waste(frame);
         }
     }
@@ -216,30 +223,37 @@ impl PageTable {
         self.record(frame).dirty.store(sectors.0, Ordering::Release);
     }
 
-    /// Notes a use. Counts to two, so that a hot page's line is not written for it.
+    /// Notes a use. Counts to four, the use that the page was brought in for and three more, so that a hot page's line
+    /// is not written for it.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
-        let uses = &self.record(frame).uses;
-        let seen = uses.load(Ordering::Relaxed);
-        if seen & USES < 2 {
-            if seen & AHEAD != 0 {
-                self.first_use(frame);
-            }
-            // Two uses at once may count as one.
-            uses.store((seen & !AHEAD) + 1, Ordering::Relaxed);
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        if seen & COUNTED < COUNTED {
+            self.count_use(frame, seen, 0);
         }
     }
 
     /// Notes a use that overwrote what was dirty.
     #[inline]
     pub(crate) fn touch_overwritten(&self, frame: FrameId) {
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        if seen & (OVERWRITTEN | COUNTED) < OVERWRITTEN | COUNTED {
+            self.count_use(frame, seen, OVERWRITTEN);
+        }
+    }
+
+    /// Two uses at once may count as one.
+    #[cold]
+    fn count_use(&self, frame: FrameId, seen: u8, with: u8) {
         let uses = &self.record(frame).uses;
-        let seen = uses.load(Ordering::Relaxed);
-        if seen & (OVERWRITTEN | USES) < OVERWRITTEN | 2 {
-            if seen & AHEAD != 0 {
-                self.first_use(frame);
-            }
-            uses.store((seen & !AHEAD | OVERWRITTEN) + u8::from(seen & USES < 2), Ordering::Relaxed);
+        if seen & USED != 0 {
+            uses.store((seen | with) + u8::from(seen & COUNTED < COUNTED), Ordering::Relaxed);
+        } else if uses
+            .compare_exchange(seen, seen & !UNREAD | USED | with, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
+            && seen & UNREAD != 0
+        {
+            self.unread.take(frame);
         }
     }
 
@@ -248,18 +262,48 @@ impl PageTable {
     pub(crate) fn look(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
-        uses.store(seen & (USES | AHEAD) | LOOKED_AT, Ordering::Relaxed);
+        uses.store(seen & (COUNTED | UNREAD) | LOOKED_AT, Ordering::Relaxed);
         seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
     }
 
     /// How often the page was used since this was last asked, two being many; forgets it.
     pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
-        self.record(frame).uses.fetch_and(AHEAD, Ordering::Relaxed) & USES
+        let seen = self.record(frame).uses.fetch_and(UNREAD, Ordering::Relaxed);
+        u8::from(seen & USED != 0) + (seen & HITS)
     }
 
-    /// How often the page was used, two being many.
+    /// How often the page was used besides the use that it was brought in for, three being many.
+    pub(crate) fn hits(&self, frame: FrameId) -> u8 {
+        self.record(frame).uses.load(Ordering::Relaxed) & HITS
+    }
+
+    /// [`PageTable::hits`], which are forgotten.
+    pub(crate) fn take_hits(&self, frame: FrameId) -> u8 {
+        self.record(frame).uses.fetch_and(!HITS, Ordering::Relaxed) & HITS
+    }
+
+    /// Forgets one hit, if there is one. Returns whether there was.
+    pub(crate) fn drop_hit(&self, frame: FrameId) -> bool {
+        let uses = &self.record(frame).uses;
+        let less = |seen: u8| (seen & HITS > 0).then(|| seen - 1);
+        uses.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).is_ok()
+    }
+
+    /// The use that the page was brought in for has been: what brought it was that use.
+    pub(crate) fn note_used(&self, frame: FrameId) {
+        self.record(frame).uses.fetch_or(USED, Ordering::Relaxed);
+    }
+
+    /// A page goes on in another frame, with the uses that it had.
+    pub(crate) fn copy_hits(&self, from: FrameId, to: FrameId) {
+        let kept = self.record(from).uses.load(Ordering::Relaxed) & COUNTED;
+        self.record(to).uses.fetch_or(kept, Ordering::Relaxed);
+    }
+
+    /// How often the page was used, four being many.
     pub(crate) fn uses(&self, frame: FrameId) -> u8 {
-        self.record(frame).uses.load(Ordering::Relaxed) & USES
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        u8::from(seen & USED != 0) + (seen & HITS)
     }
 
     pub(crate) fn list(&self, frame: FrameId) -> u8 {

@@ -18,7 +18,7 @@ use crate::counters::Counter;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
-use crate::eviction::Admitted;
+use crate::eviction::{Admitted, Arrival};
 use crate::memory::{FrameMemory, Piece, Pieces};
 use crate::page::{DIRTY, PRESENT, READING, SECTOR_BYTES, Sectors, UPTODATE};
 use crate::platform::{Nanos, Platform};
@@ -289,8 +289,9 @@ impl<P: Platform> Reading<P> {
                 cache.zero(frame, 0..FRAME_BYTES);
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
+                let why = self.note_why(page, demanded_end, frame);
                 file.pages.index.insert(&cache.nodes, page, frame);
-                cache.admit(&file.pages, page, frame, self.note_why(page, demanded_end, frame));
+                cache.admit(&file.pages, page, frame, why);
                 if pieces.is_empty() { continue } else { break }
             }
             cache.pages.set_valid(frame, Sectors::NONE);
@@ -429,6 +430,12 @@ struct FillEnds<P: Platform> {
     sent: Sent,
 }
 
+impl<P: Platform> FillEnds<P> {
+    fn why(&self, page: u64) -> Admitted {
+        if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead }
+    }
+}
+
 impl<P: Platform> Completion for FillEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let (reading, file) = (&self.reading, &self.file);
@@ -436,22 +443,24 @@ impl<P: Platform> Completion for FillEnds<P> {
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         {
             let mut state = lock(&file.state);
+            let mut arrivals = Vec::with_capacity(pieces.len());
             for piece in pieces {
                 let frame = piece.frame;
                 if !cache.pages.word(frame).has(PRESENT) {
                     cache.pages.change(frame, READING, 0);
                 } else if result.is_ok() {
                     cache.pages.set_valid(frame, Sectors::ALL);
-                    cache.pages.change(frame, READING, UPTODATE);
                     let page = cache.pages.identity(frame).index;
-                    let why = if page < self.demanded_end { Admitted::Demand } else { Admitted::Ahead };
-                    cache.admit(&file.pages, page, frame, why);
+                    let why = self.why(page);
+                    cache.pages.change(frame, READING, UPTODATE);
+                    arrivals.push(Arrival { frame, key: file.pages.key(page), why });
                 } else {
                     file.pages.index.remove(&cache.nodes, cache.pages.identity(frame).index);
                     cache.pages.detach(frame);
                     cache.pages.change(frame, READING, 0);
                 }
             }
+            cache.admit_all(&arrivals);
             state.reads_in_flight -= 1;
             // A turn of the flusher that found nothing may have left the file to the end of this.
             file.requeue(&mut state, reading.base.now());

@@ -142,6 +142,7 @@ impl<P: Platform> Writing<P> {
         cache.fill_bytes(frame, range.start, write.bytes);
         cache.pages.set_dirty(frame, write.touched);
         let runs = self.occupy_dirty(state, write, frame, (write.settled.union(write.touched), 0));
+        cache.admit(&write.file.pages, write.at.page, frame, Admitted::Written);
         means.charge.spend(runs);
         self.note_dirtied(write.file, state, false);
         Ok(())
@@ -210,6 +211,7 @@ impl<P: Platform> Writing<P> {
         cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
         let runs = self.occupy_dirty(state, write, new, (valid.union(write.settled).union(write.touched), prior));
+        cache.eviction.replaced(&cache.pages, old, new);
         state.failed_pages -= u64::from(word.has(FAILED));
         if word.any(DIRTY) {
             // It takes over the old one's place in the accounts.
@@ -238,9 +240,7 @@ impl<P: Platform> Writing<P> {
         let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
         cache.pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
         write.file.pages.index.insert(&cache.nodes, page, frame);
-        let runs = write.file.tag_dirty(state, page, true);
-        cache.admit(&write.file.pages, page, frame, Admitted::Written);
-        runs
+        write.file.tag_dirty(state, page, true)
     }
 
     /// Whether the page was written, and no flush has followed.

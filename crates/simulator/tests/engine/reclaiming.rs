@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use engine::Policies;
+use engine::eviction::EvictionKind;
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
@@ -9,7 +11,9 @@ use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
 #[test]
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
     let slow = DiskOptions { latency_ns: 100 * MILLISECOND, ..DiskOptions::default() };
-    let lab = Lab::new(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"]);
+    // The policy that lets go of every page that was used once: others keep some for good.
+    let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
+    let lab = Lab::with_policies(1, 64, &[slow, DiskOptions::default()], &["readahead_bytes_max=0"], policies);
     let (partial, other) = (lab.file(0, 8 * PAGE, 1), lab.file(1, 500 * PAGE, 1));
     lab.run(async {
         for page in 0..8 {

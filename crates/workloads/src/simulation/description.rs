@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use engine::Readahead;
+use engine::eviction::EvictionKind;
 use engine::settings::KnobError;
 use simulator::{CostTable, Disk, DiskOptions, FaultScript, OWN_POLICY, SetupError, World};
 
@@ -40,6 +41,8 @@ pub struct Simulation {
     pub policy: String,
     /// Who decides what is read ahead; `None`: as comes along with the policy.
     pub readahead: Option<Readahead>,
+    /// Which clean pages go when frames are needed; `None`: as comes along with the policy.
+    pub eviction: Option<EvictionKind>,
     /// Knobs of the engine, set after what the policy starts with, each as `KNOB=VALUE`.
     pub knobs: Vec<String>,
     /// Devices; at least one. A file is on the device with the longest directory above it.
@@ -139,6 +142,7 @@ impl Simulation {
             memory_bytes: 1 << 30,
             policy: OWN_POLICY.to_owned(),
             readahead: None,
+            eviction: None,
             knobs: Vec::new(),
             devices: vec![device],
             workloads: Vec::new(),

@@ -20,7 +20,8 @@ impl Simulation {
 
     /// What the engine starts with.
     pub(super) fn setup(&self) -> Result<Setup, SimulationError> {
-        let mut setup = Setup::of(&self.policy)?.with_readahead(self.readahead);
+        let setup = Setup::of(&self.policy)?;
+        let mut setup = setup.with_readahead(self.readahead).with_eviction(self.eviction);
         setup.settings.add(&frontend_nfs::KNOBS);
         let setup = setup.with_knobs(&self.knobs)?;
         setup.settings.background_is_below_limit(setup.shares(self.memory_bytes))?;

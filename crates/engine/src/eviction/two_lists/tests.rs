@@ -1,4 +1,5 @@
 use super::*;
+use crate::eviction::{Admitted, PageKey};
 use crate::page::{Identity, PIN, UPTODATE};
 
 fn clean(frames: u32) -> (TwoLists, PageTable) {
@@ -6,7 +7,8 @@ fn clean(frames: u32) -> (TwoLists, PageTable) {
     for number in 0..frames {
         let frame = FrameId::new(number);
         pages.occupy(frame, Identity { file: 0, index: u64::from(number) }, PRESENT | UPTODATE);
-        lru.admitted(&pages, frame, PageKey { file: 0, page: u64::from(number) }, Admitted::Demand);
+        let key = PageKey { file: 0, page: u64::from(number) };
+        lru.admitted(&pages, &[Arrival { frame, key, why: Admitted::Demand }]);
     }
     (lru, pages)
 }

@@ -1,0 +1,99 @@
+//! Pages that went not long ago, in four bytes each.
+//!
+//! Owns: the table: buckets of one cache line, in each 16 entries of a fingerprint and of when the page went.
+//! Does not own: which pages are worth remembering, what follows when one comes back.
+//! Invariants: takes no lock; its size is fixed when it is made. Time is counted in pages remembered. An entry is
+//! forgotten once somewhat more pages than the table has entries have come after it, or when its bucket is full and
+//! it is the oldest there. One page in some thousands is taken for another that went: nothing but its place in the
+//! cache depends on that.
+
+use super::PageKey;
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+const WAYS: usize = 16;
+/// Epochs in which as many pages are remembered as the table has entries.
+const EPOCHS: u64 = 1024;
+/// Epochs after which an entry is forgotten: pages spread over buckets unevenly, so some more than [`EPOCHS`].
+const STALE_EPOCHS: u64 = 1200;
+
+/// The table.
+pub(super) struct Ghost {
+    buckets: Box<[Bucket]>,
+    /// Pages remembered so far.
+    noted: AtomicU64,
+    /// Pages remembered in one epoch.
+    epoch_pages: u64,
+    stale_epochs: u64,
+}
+
+/// An entry is a fingerprint, never 0, above the epoch; 0 is none.
+#[repr(align(64))]
+struct Bucket([AtomicU32; WAYS]);
+
+/// Where a page's entry is, and what it looks like.
+struct Place<'a> {
+    bucket: &'a Bucket,
+    fingerprint: u32,
+}
+
+impl Ghost {
+    /// For so many pages.
+    pub(super) fn new(entries: u64) -> Self {
+        let entries = entries.max(1);
+        let bucket = || Bucket(std::array::from_fn(|_| AtomicU32::new(0)));
+        let epoch_pages = (entries / EPOCHS).max(1);
+        Self {
+            buckets: (0..entries.div_ceil(WAYS as u64)).map(|_| bucket()).collect(),
+            noted: AtomicU64::new(0),
+            epoch_pages,
+            stale_epochs: (entries * STALE_EPOCHS / EPOCHS / epoch_pages).max(1),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        size_of_val(&*self.buckets) as u64
+    }
+
+    /// Remembers a page, in place of the one in its bucket that went first if need be.
+    pub(super) fn note(&self, key: PageKey) {
+        let epoch = self.noted.fetch_add(1, Ordering::Relaxed) / self.epoch_pages;
+        let place = self.place(key);
+        let oldest = place.bucket.0.iter().max_by_key(|entry| age(epoch, entry.load(Ordering::Relaxed)));
+        let entry = place.fingerprint << 16 | epoch as u32 & 0xffff;
+        oldest.expect("a bucket has entries").store(entry, Ordering::Relaxed);
+    }
+
+    /// Whether the page is remembered; it is no longer.
+    pub(super) fn take(&self, key: PageKey) -> bool {
+        let epoch = self.noted.load(Ordering::Relaxed) / self.epoch_pages;
+        let place = self.place(key);
+        place.bucket.0.iter().any(|entry| {
+            let seen = entry.load(Ordering::Relaxed);
+            seen >> 16 == place.fingerprint
+                && age(epoch, seen) <= self.stale_epochs
+                && entry.compare_exchange(seen, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        })
+    }
+
+    fn place(&self, key: PageKey) -> Place<'_> {
+        let hash = mixed(key);
+        let bucket = ((hash >> 32) * self.buckets.len() as u64) >> 32;
+        Place { bucket: &self.buckets[bucket as usize], fingerprint: (hash as u32 & 0xffff).max(1) }
+    }
+}
+
+/// How many epochs ago the entry was made; longer than any if there is none.
+fn age(epoch: u64, entry: u32) -> u64 {
+    if entry == 0 { u64::MAX } else { (epoch as u32).wrapping_sub(entry) as u64 & 0xffff }
+}
+
+/// All bits of the key in each bit of the result (the finalizer of splitmix64).
+fn mixed(key: PageKey) -> u64 {
+    let mut bits = key.page ^ key.file.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ bits >> 31
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The eviction policies by name.
+//!
+//! Owns: the list. Does not own: the policies.
+//! Invariants: each engine has a policy of its own.
+
+use super::Eviction;
+use super::s3_fifo::S3Fifo;
+use super::s3_window::S3Window;
+use super::sieve::Sieve;
+use super::two_lists::TwoLists;
+
+/// Which pages are evicted.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub enum EvictionKind {
+    /// Inactive and active, as the kernel's.
+    TwoList,
+    /// S3-FIFO as published.
+    S3Fifo,
+    /// SIEVE as published.
+    Sieve,
+    /// S3-FIFO with a correlation window, unread pages' own budget, and dirty pages out of its queues.
+    #[default]
+    S3Window,
+}
+
+impl EvictionKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::TwoList, Self::S3Fifo, Self::Sieve, Self::S3Window];
+
+    /// The name, as `--eviction` takes it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::TwoList => "two-list",
+            Self::S3Fifo => "s3-fifo",
+            Self::Sieve => "sieve",
+            Self::S3Window => "s3-window",
+        }
+    }
+
+    /// What it is, in a line.
+    pub fn about(self) -> &'static str {
+        match self {
+            Self::TwoList => "inactive and active pages, as the kernel's two lists",
+            Self::S3Fifo => "a small queue, a main one and a ghost, as published",
+            Self::Sieve => "one queue and a hand that passes over pages used since, as published",
+            Self::S3Window => {
+                "s3-fifo that counts no burst after arrival, and spares pages read ahead and not yet used"
+            }
+        }
+    }
+
+    /// The policy of that name.
+    ///
+    /// # Errors
+    /// When there is none; the error lists the names.
+    pub fn from_name(name: &str) -> Result<Self, String> {
+        let unknown = || {
+            let names = Self::ALL.map(Self::name).join(", ");
+            format!("there is no eviction policy '{name}'; there are {names}")
+        };
+        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
+    }
+
+    /// One for a cache of so many frames.
+    pub(crate) fn make(self, frames: u32) -> Box<dyn Eviction> {
+        match self {
+            Self::TwoList => Box::new(TwoLists::new()),
+            Self::S3Fifo => Box::new(S3Fifo::new(frames)),
+            Self::Sieve => Box::new(Sieve::new()),
+            Self::S3Window => Box::new(S3Window::new(frames)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

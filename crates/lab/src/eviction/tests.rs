@@ -1,0 +1,94 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use super::*;
+use crate::eviction::ratios::Spread;
+
+#[derive(Default)]
+struct Rows(Vec<serde_json::Value>);
+
+impl Watch for Rows {
+    fn row(&mut self, row: &Row) {
+        self.0.push(serde_json::from_str(&row.to_string()).unwrap());
+    }
+    fn step(&mut self, _: &str, _: f64) {}
+}
+
+fn run(options: &[(&str, &str)]) -> Result<(Vec<serde_json::Value>, Findings), LabError> {
+    let given = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let mut rows = Rows::default();
+    let findings = Eviction.run(&Request { quick: true, given, ..Request::default() }, &mut rows)?;
+    Ok((rows.0, findings))
+}
+
+#[test]
+fn hit_ratios_are_those_of_the_first_study() {
+    // Of its cells those whose generator is the same one, in percent, at a quarter of its size.
+    let (rows, findings) =
+        run(&[("generators", "zipf-0.8,zipf-1.2"), ("pages", "65536"), ("touches", "400000"), ("devices", "none")])
+            .unwrap();
+    let ratio = |generator: &str, part: u64, policy: &str| {
+        let found = rows.iter().find(|row| {
+            row["params"]["generator"] == generator && row["params"]["cache_part"] == part && row["variant"] == policy
+        });
+        100.0 * found.unwrap()["metrics"]["hit_ratio"].as_f64().unwrap()
+    };
+    for (policy, expected) in [
+        ("lru", [24.0, 40.0, 64.0]),
+        ("arc", [34.0, 48.0, 67.0]),
+        ("sieve", [34.0, 48.0, 69.0]),
+        ("s3-fifo", [35.0, 49.0, 69.0]),
+        ("s3-window", [35.0, 50.0, 69.0]),
+        ("belady", [45.0, 62.0, 82.0]),
+    ] {
+        for (part, expected) in [64, 16, 4].into_iter().zip(expected) {
+            let found = ratio("zipf-0.8", part, policy);
+            assert!((found - expected).abs() <= 1.2, "{policy} at 1/{part}: {found}, {expected} expected");
+        }
+    }
+    assert!((ratio("zipf-1.2", 16, "s3-window") - 91.0).abs() <= 1.0);
+    assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
+    assert_eq!(findings.tables.len(), 2);
+    assert!(findings.says.iter().any(|said| said.contains("In 6 of 6 rows s3-window")), "{:?}", findings.says);
+}
+
+#[test]
+fn a_scan_costs_the_default_less_than_the_kernels_lists() {
+    let (rows, findings) = run(&[("generators", "scan-hot,small-reads"), ("devices", "none")]).unwrap();
+    assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
+    assert!(findings.says.iter().any(|said| said.contains("above two-list in 6 of 6 rows")), "{:?}", findings.says);
+}
+
+#[test]
+fn the_engine_on_a_device_is_told_by_its_costs() {
+    let options = [("generators", "zipf-1.0"), ("devices", "nvme-ssd"), ("device-pages", "2048"), ("pages", "1024")];
+    let (rows, findings) = run(&options).unwrap();
+    let on_devices: Vec<_> = rows.iter().filter(|row| row["params"]["device"] == "nvme-ssd").collect();
+    assert_eq!(on_devices.len(), 2 * ENGINES.len());
+    for row in on_devices {
+        let metric = |name: &str| row["metrics"][name].as_f64().unwrap();
+        assert!(metric("device_us") > 0.0 && metric("client_us") > 0.0, "{row}");
+        assert!((0.3..0.99).contains(&metric("hit_ratio")) && metric("written_per_dirtied") > 0.5, "{row}");
+    }
+    assert_eq!((findings.tables.len(), findings.figures.len()), (4, 2));
+    assert_eq!(run(&options).unwrap().0, rows, "the same again");
+}
+
+#[test]
+fn what_cannot_be_used_is_said_with_what_can() {
+    for (name, value, part) in [
+        ("generators", "lru", "zipf-0.8"),
+        ("devices", "floppy", "nvme-ssd"),
+        ("parts", "1", "2 to 1024"),
+        ("pages", "7", "1024"),
+    ] {
+        let error = run(&[(name, value)]).err().unwrap().to_string();
+        assert!(error.contains(&format!("--{name} {value}")) && error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn a_spread_has_its_percentiles() {
+    let spread = Spread::of((0..=100).map(|percent| f64::from(percent) / 100.0));
+    assert_eq!((spread.p10, spread.p90, spread.worst), (0.1, 0.9, 0.0));
+    assert!((spread.mean - 0.5).abs() < 1e-9);
+}
