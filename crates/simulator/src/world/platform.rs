@@ -82,6 +82,11 @@ impl SimPlatform {
         self.shared.running_task()
     }
 
+    /// The virtual CPU that runs the step.
+    pub fn cpu(&self) -> usize {
+        self.shared.clock.cpu()
+    }
+
     /// What the task whose step it is has had of the CPUs; all zero outside of a step, and in a world
     /// without [`WorldOptions::cpus`](super::WorldOptions::cpus).
     pub fn task_usage(&self) -> TaskUsage {
