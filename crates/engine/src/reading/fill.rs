@@ -97,13 +97,8 @@ impl<P: Platform> Reading<P> {
             }
             let room = ReadRoom { device: Arc::clone(&file.device), pages: count };
             let mut spare = Spare::none(&self.base.cache);
-            spare.grow(count as usize, Effort::NoRetry);
+            self.reclaim.grow_ahead(&mut spare, count as usize);
             if spare.len() == 0 {
-                self.reclaim.evict(count as usize);
-                spare.grow(count as usize, Effort::NoRetry);
-            }
-            if spare.len() == 0 {
-                self.base.local().count(Counter::AllocFail, 1);
                 return;
             }
             let had = spare.len() as u64;

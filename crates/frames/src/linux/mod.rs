@@ -305,6 +305,10 @@ impl<F: Form> Allocator for Zone<F> {
         listed + self.buddy_frames()
     }
 
+    fn shared_free_count(&self) -> u32 {
+        self.buddy_frames()
+    }
+
     fn watermarks(&self) -> Watermarks {
         self.watermarks
     }
