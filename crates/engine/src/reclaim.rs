@@ -141,6 +141,7 @@ impl<P: Platform> Reclaim<P> {
         self.base.local().count(Counter::AllocStall, 1);
         self.recycle(spare, count).await;
         let cache = &self.base.cache;
+        self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
         while spare.len() == 0 {
             for device in self.base.devices.all() {
                 device.press();

@@ -26,21 +26,27 @@ use linux_policies::reclaim::{Event, List, Mechanisms, Scanned, Scanner, Sizes};
 use simulator::SimPlatform;
 
 use lists::{Lists, Owner};
-pub(super) use run::{Load, Outcome, TaskAccount, run};
+pub(super) use run::{Delays, Ends, Load, Outcome, TaskAccount, run};
 
 /// What work costs, in nanoseconds of CPU time. The published runs give 15.7 to 16.1 µs a page in all, of a `dd` that
 /// reads in blocks of 512 bytes.
-mod cost {
+pub(super) mod cost {
+    use engine::Nanos;
+
     /// An allocation.
-    pub(super) const ALLOCATE_NS: u64 = 350;
+    pub(in crate::s3) const ALLOCATE_NS: u64 = 350;
     /// Making a hole's page: into the file and the list, and zeros.
-    pub(super) const ADD_NS: u64 = 1_200;
+    pub(in crate::s3) const ADD_NS: u64 = 1_200;
     /// Eight reads and writes of half a kilobyte each way.
-    pub(super) const COPY_NS: u64 = 12_200;
+    pub(in crate::s3) const COPY_NS: u64 = 12_200;
     /// Scanning and freeing one page.
-    pub(super) const RECLAIM_NS: u64 = 1_900;
+    pub(in crate::s3) const RECLAIM_NS: u64 = 1_900;
     /// A pass over the zones, and the other caches asked.
     pub(super) const PASS_NS: u64 = 60_000;
+    /// How often the interactive task has something to do.
+    pub(in crate::s3) const TICK_NS: u64 = 100 * Nanos::MILLISECOND;
+    /// And how much.
+    pub(in crate::s3) const TICK_WORK_NS: u64 = Nanos::MILLISECOND;
 }
 
 /// The free count of each CPU lags by up to this many frames. The kernel's own formula gives 48 for this machine; its
@@ -52,6 +58,12 @@ const CACHED_OBJECTS: u64 = 28;
 const OBJECTS_AT_A_TIME: u64 = 128;
 /// Of 100 frames of memory, those that pages can be in; the kernel, `dd`'s own memory and the rest have the others.
 const PAGES_PERCENT: u64 = 85;
+
+/// Frames that pages can be in, of so much memory.
+pub(super) fn page_frames(memory_bytes: u64) -> u32 {
+    let all = memory_bytes / frames::FRAME_BYTES as u64;
+    (all * PAGES_PERCENT / 100).min(u32::MAX.into()) as u32
+}
 
 /// The kernel's memory.
 pub(super) struct Kernel {
@@ -77,14 +89,14 @@ struct Sleeper {
     waker: Mutex<Option<Waker>>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Kernel {
     fn new(platform: Arc<SimPlatform>, load: &Load) -> Self {
         let all = (load.memory_bytes / frames::FRAME_BYTES as u64).min(u32::MAX.into());
-        let pages = (all * PAGES_PERCENT / 100) as u32;
+        let pages = page_frames(load.memory_bytes);
         let marks = Watermarks::linux_2009(all, all);
         let zone = Zone::with(pages, load.cpus, None, Some(marks)).with_drift(load.drift_frames);
         Self {

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use engine::{Nanos, Platform};
+use engine::{Nanos, Platform, WaitTimes};
 use linux_policies::reclaim::{Event, ReclaimPolicy, background};
-use simulator::{CostTable, CpuOptions, RunError, Slice, TaskUsage, World, WorldOptions};
+use simulator::{CostTable, CpuOptions, Slice, TaskUsage, World, WorldOptions};
 
 use super::{Kernel, Task, lock};
 
@@ -31,12 +31,44 @@ pub(in crate::s3) struct Load {
     pub(in crate::s3) drift_frames: u32,
 }
 
+impl Load {
+    /// When reader number `number` starts, counted from 0.
+    pub(in crate::s3) fn started_ns(&self, number: u32) -> u64 {
+        self.start_ns / self.readers.max(1) as u64 * u64::from(number)
+    }
+}
+
 /// What one reader had and waited for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(in crate::s3) struct TaskAccount {
     pub(in crate::s3) cpu: TaskUsage,
     pub(in crate::s3) reclaims: u64,
     pub(in crate::s3) reclaim_ns: u64,
+}
+
+/// How long direct reclaims took.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(in crate::s3) struct Delays {
+    pub(in crate::s3) count: u64,
+    pub(in crate::s3) ns: u64,
+    pub(in crate::s3) p99_ns: u64,
+    pub(in crate::s3) max_ns: u64,
+}
+
+impl Delays {
+    /// Of these, in any order.
+    fn of(mut each_ns: Vec<u64>) -> Self {
+        each_ns.sort_unstable();
+        let (count, ns) = (each_ns.len() as u64, each_ns.iter().sum());
+        let p99_ns = each_ns.get((each_ns.len() * 99).div_ceil(100).saturating_sub(1)).copied().unwrap_or(0);
+        Self { count, ns, p99_ns, max_ns: each_ns.last().copied().unwrap_or(0) }
+    }
+}
+
+impl From<WaitTimes> for Delays {
+    fn from(times: WaitTimes) -> Self {
+        Self { count: times.count, ns: times.ns, p99_ns: times.p99_ns, max_ns: times.max_ns }
+    }
 }
 
 /// What a run came to.
@@ -46,19 +78,18 @@ pub(in crate::s3) struct Outcome {
     pub(in crate::s3) counts: Vec<(&'static str, u64)>,
     /// Function calls that each CPU was interrupted for.
     pub(in crate::s3) interrupts: Vec<u64>,
-    /// How long each direct reclaim took, the shortest first.
-    pub(in crate::s3) delays_ns: Vec<u64>,
+    pub(in crate::s3) delays: Delays,
     pub(in crate::s3) tasks: Vec<TaskAccount>,
     pub(in crate::s3) start_ns: u64,
     pub(in crate::s3) total_ns: u64,
     /// How much longer than its work the interactive task took, the shortest first.
     pub(in crate::s3) interactive_ns: Vec<u64>,
-    /// How many times others took the CPU of a task.
+    /// How often a task lost its CPU with its slice used up.
     pub(in crate::s3) preemptions: u64,
 }
 
 /// What the tasks of a run leave behind.
-struct Ends {
+pub(in crate::s3) struct Ends {
     left: AtomicUsize,
     waker: Mutex<Option<Waker>>,
     usages: Mutex<Vec<(u32, TaskUsage)>>,
@@ -66,7 +97,12 @@ struct Ends {
 }
 
 impl Ends {
-    fn reader_ended(&self, number: u32, usage: TaskUsage) {
+    pub(in crate::s3) fn new(readers: usize) -> Self {
+        let (waker, usages, interactive_ns) = Default::default();
+        Self { left: AtomicUsize::new(readers), waker, usages, interactive_ns }
+    }
+
+    pub(in crate::s3) fn reader_ended(&self, number: u32, usage: TaskUsage) {
         lock(&self.usages).push((number, usage));
         if self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let waker = lock(&self.waker).take();
@@ -74,12 +110,34 @@ impl Ends {
         }
     }
 
-    async fn all(&self) {
+    pub(in crate::s3) fn is_over(&self) -> bool {
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
+    /// Waits until all readers have ended.
+    pub(in crate::s3) async fn all(&self) {
         poll_fn(|cx| {
             *lock(&self.waker) = Some(cx.waker().clone());
-            if self.left.load(Ordering::Relaxed) == 0 { Poll::Ready(()) } else { Poll::Pending }
+            if self.is_over() { Poll::Ready(()) } else { Poll::Pending }
         })
         .await;
+    }
+
+    /// The interactive task took so much longer than its work.
+    pub(in crate::s3) fn interacted(&self, ns: u64) {
+        lock(&self.interactive_ns).push(ns);
+    }
+
+    /// All of these, the shortest first.
+    pub(in crate::s3) fn interactive_ns(&self) -> Vec<u64> {
+        let mut all = lock(&self.interactive_ns).clone();
+        all.sort_unstable();
+        all
+    }
+
+    /// Tells what each reader had of the CPUs.
+    pub(in crate::s3) fn usages(&self, mut tell: impl FnMut(u32, TaskUsage)) {
+        lock(&self.usages).iter().for_each(|(number, usage)| tell(*number, *usage));
     }
 }
 
@@ -87,21 +145,16 @@ impl Ends {
 ///
 /// # Errors
 /// When the simulated world comes to no end.
-pub(in crate::s3) fn run(load: &Load, policy: &ReclaimPolicy) -> Result<Outcome, RunError> {
+pub(in crate::s3) fn run(load: &Load, policy: &ReclaimPolicy) -> Result<Outcome, String> {
     let slice = Slice::Exponential(load.slice_ns);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: CostTable::free() };
     let world = World::new(WorldOptions::machine(load.seed, cpus));
     let platform = Arc::clone(world.platform());
     let kernel = Arc::new(Kernel::new(Arc::clone(&platform), load));
-    let ends = Arc::new(Ends {
-        left: AtomicUsize::new(load.readers),
-        waker: Mutex::default(),
-        usages: Mutex::default(),
-        interactive_ns: Mutex::default(),
-    });
+    let ends = Arc::new(Ends::new(load.readers));
     spawn_others(&world, &kernel, &ends, load, *policy);
     let file_pages = (load.file_bytes / frames::FRAME_BYTES as u64).min(u32::MAX.into()) as u32;
-    let started_ns = world.run(async {
+    let ran = world.run(async {
         for number in 0..load.readers as u32 {
             let task = Task { kernel: Arc::clone(&kernel), number };
             let (ends, policy) = (Arc::clone(&ends), *policy);
@@ -109,12 +162,13 @@ pub(in crate::s3) fn run(load: &Load, policy: &ReclaimPolicy) -> Result<Outcome,
                 task.read_file(&policy, file_pages).await;
                 ends.reader_ended(number, task.kernel.platform.task_usage());
             });
-            platform.sleep_until(Nanos(load.start_ns / load.readers as u64 * u64::from(number + 1))).await;
+            platform.sleep_until(Nanos(load.started_ns(number + 1))).await;
         }
         let started_ns = platform.now().0;
         ends.all().await;
         started_ns
-    })?;
+    });
+    let started_ns = ran.map_err(|error| error.to_string())?;
     Ok(outcome(&world, &kernel, &ends, load, started_ns))
 }
 
@@ -124,36 +178,27 @@ fn spawn_others(world: &World, kernel: &Arc<Kernel>, ends: &Arc<Ends>, load: &Lo
     world.spawn("kswapd", async move { background(&task, pages).await });
     let task = Task { kernel: Arc::clone(kernel), number: load.readers as u32 };
     let ends = Arc::clone(ends);
-    world.spawn("interactive", async move {
-        let is_over = || ends.left.load(Ordering::Relaxed) == 0;
-        task.interact(&policy, is_over, |ns| lock(&ends.interactive_ns).push(ns)).await;
-    });
+    world.spawn("interactive", async move { task.interact(&policy, &ends).await });
 }
 
 fn outcome(world: &World, kernel: &Kernel, ends: &Ends, load: &Load, started_ns: u64) -> Outcome {
     let mut tasks = vec![TaskAccount::default(); load.readers];
-    for (number, usage) in lock(&ends.usages).iter() {
-        tasks[*number as usize].cpu = *usage;
-    }
-    let mut delays_ns = Vec::new();
-    for (number, ns) in lock(&kernel.delays).iter() {
-        delays_ns.push(*ns);
+    ends.usages(|number, usage| tasks[number as usize].cpu = usage);
+    let delays = std::mem::take(&mut *lock(&kernel.delays));
+    for (number, ns) in &delays {
         if let Some(task) = tasks.get_mut(*number as usize) {
             task.reclaims += 1;
             task.reclaim_ns += ns;
         }
     }
-    delays_ns.sort_unstable();
-    let mut interactive_ns = std::mem::take(&mut *lock(&ends.interactive_ns));
-    interactive_ns.sort_unstable();
     Outcome {
         counts: Event::ALL.iter().map(|event| (event.name(), kernel.counted(*event))).collect(),
         interrupts: kernel.interrupts.iter().map(|count| count.load(Ordering::Relaxed)).collect(),
-        delays_ns,
+        delays: Delays::of(delays.into_iter().map(|(_, ns)| ns).collect()),
         tasks,
         start_ns: started_ns,
         total_ns: kernel.platform.now().0,
-        interactive_ns,
+        interactive_ns: ends.interactive_ns(),
         preemptions: world.cpu_usage().preemptions,
     }
 }

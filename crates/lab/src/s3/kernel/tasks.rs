@@ -5,12 +5,12 @@
 //! Invariants: readahead never waits for more than its one direct reclaim and gives up at the first failure; what a
 //! reader then misses it reads itself.
 
-use engine::Nanos;
 use engine::Platform;
 use linux_policies::reclaim::{Mechanisms, MayRetry, ReclaimPolicy, allocate};
 
 use super::cost;
 use super::lists::Owner;
+use super::run::Ends;
 use super::Task;
 
 /// The largest window: 128 KiB.
@@ -19,10 +19,6 @@ const WINDOW_PAGES: u32 = 32;
 const WINDOW_START_PAGES: u32 = 4;
 /// Pages copied between two looks at the clock.
 const COPIED_AT_A_TIME: u32 = 8;
-
-/// How often the interactive task has something to do, and how much.
-const TICK_NS: u64 = 100 * Nanos::MILLISECOND;
-const TICK_WORK_NS: u64 = Nanos::MILLISECOND;
 
 /// A reader's window: as the kernel's on-demand readahead has it for a stream.
 struct Window {
@@ -91,18 +87,18 @@ impl Task {
         true
     }
 
-    /// Wakes ten times a second for a millisecond of work and one page, until `ends` says so; tells how much longer
-    /// than its work each time took.
-    pub(super) async fn interact(&self, policy: &ReclaimPolicy, ends: impl Fn() -> bool, mut waited: impl FnMut(u64)) {
+    /// Wakes ten times a second for a millisecond of work and one page, until all readers have ended; notes how much
+    /// longer than its work each time took.
+    pub(super) async fn interact(&self, policy: &ReclaimPolicy, ends: &Ends) {
         let mut page = 0;
-        while !ends() {
-            let due = self.now().after(TICK_NS);
+        while !ends.is_over() {
+            let due = self.now().after(cost::TICK_NS);
             self.kernel.platform.sleep_until(due).await;
-            self.kernel.platform.work(TICK_WORK_NS).await;
+            self.kernel.platform.work(cost::TICK_WORK_NS).await;
             self.read_page(policy, page, MayRetry::Yes).await;
             self.lists().was_read(self.owner(page));
             page += 1;
-            waited(self.now().since(due).saturating_sub(TICK_WORK_NS));
+            ends.interacted(self.now().since(due).saturating_sub(cost::TICK_WORK_NS));
         }
     }
 }
