@@ -6,8 +6,8 @@
 //! reader frees itself serves it for long.
 //!
 //! Owns: when it starts and ends. Does not own: which pages go (`eviction`), taking them out (`reclaim`).
-//! Invariants: one task at a time. It ends: each page is looked at twice at most. If it freed nothing, it does not
-//! start again at once.
+//! Invariants: one task at a time. It ends: it is given up where a thousand pages in a row could not go, and does not
+//! start again at once then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,14 +17,19 @@ use crate::platform::Platform;
 
 /// The smallest cache that has it: 16 MiB.
 const FRAMES_MIN: u32 = 4096;
+/// Pages looked at in a row of which none could go, after which it ends.
+const FRUITLESS_MAX: u64 = 1024;
 
 /// Whether it runs.
 pub(super) struct Background {
     is_on: bool,
     runs: AtomicBool,
-    /// Not to be started before: the last run freed nothing.
+    /// Not to be started before: the last run was given up.
     not_before_ns: AtomicU64,
 }
+
+/// A run of it.
+struct Run<P: Platform>(Arc<Reclaim<P>>);
 
 impl Background {
     pub(super) fn new(frames: u32) -> Self {
@@ -40,37 +45,43 @@ impl<P: Platform> Reclaim<P> {
 
     /// Starts it if too little is free. Costs two loads where there is enough.
     pub(super) fn look_ahead(self: &Arc<Self>) {
+        let Background { is_on, runs, not_before_ns } = &self.background;
         let frames = &self.base.cache.frames;
-        if !self.background.is_on || frames.shared_free_count() >= frames.low_watermark() {
+        let is_enough = || frames.shared_free_count() >= frames.low_watermark();
+        if !is_on || is_enough() || runs.load(Ordering::Relaxed) {
             return;
         }
-        let is_early = || self.base.now().0 < self.background.not_before_ns.load(Ordering::Relaxed);
-        if !self.background.runs.load(Ordering::Relaxed)
-            && !is_early()
-            && !self.background.runs.swap(true, Ordering::Relaxed)
-        {
-            let reclaim = Arc::clone(self);
-            self.base.platform.spawn_ahead("reclaim", async move { reclaim.fill_up().await });
+        let is_early = self.base.now().0 < not_before_ns.load(Ordering::Relaxed);
+        if !is_early && !runs.swap(true, Ordering::Relaxed) {
+            let run = Run(Arc::clone(self));
+            self.base.platform.spawn_ahead("reclaim", async move { run.fill_up().await });
         }
     }
+}
 
+impl<P: Platform> Run<P> {
     /// Frees frames up to the high mark.
     async fn fill_up(&self) {
-        let frames = &self.base.cache.frames;
+        let Self(reclaim) = self;
+        let frames = &reclaim.base.cache.frames;
         let high = frames.watermarks().high;
-        let (mut left, mut freed) = (2 * self.base.cache.total_pages(), 0);
-        while frames.shared_free_count() < high && left > 0 {
-            let evicted = self.evict(BATCH);
-            if evicted.scanned == 0 {
-                break;
+        let mut fruitless = 0;
+        while frames.shared_free_count() < high {
+            let evicted = reclaim.evict(BATCH);
+            fruitless = if evicted.pages > 0 { 0 } else { fruitless + evicted.scanned };
+            if evicted.scanned == 0 || fruitless >= FRUITLESS_MAX {
+                let again = reclaim.base.now().after(LOOK_AGAIN_NS);
+                reclaim.background.not_before_ns.store(again.0, Ordering::Relaxed);
+                return;
             }
-            left = left.saturating_sub(evicted.scanned);
-            freed += evicted.pages;
-            self.base.pass().await;
+            reclaim.base.pass().await;
         }
-        if freed == 0 {
-            self.background.not_before_ns.store(self.base.now().after(LOOK_AGAIN_NS).0, Ordering::Relaxed);
-        }
-        self.background.runs.store(false, Ordering::Relaxed);
+    }
+}
+
+impl<P: Platform> Drop for Run<P> {
+    /// Also where a world that stops drops its tasks.
+    fn drop(&mut self) {
+        self.0.background.runs.store(false, Ordering::Relaxed);
     }
 }

@@ -16,13 +16,13 @@ use engine::{Backing, Device, Engine, File, Limits, Nanos, Platform, Request};
 use frames::{FRAME_BYTES, Frames};
 use simulator::{Cost, CostOf, CostTable, CpuOptions, SimPlatform, Slice, World, WorldOptions};
 
-use super::kernel::{Ends, Load, Outcome, TaskAccount, cost, lock, page_frames};
+use super::kernel::{Ends, Load, Outcome, SLICE_NS, TaskAccount, cost, lock, page_frames};
 
 /// Pages that a reader asks for at a time: what it copies between two looks at the clock.
 const CALL_PAGES: u64 = 8;
 
 /// A device of holes: reads are done at once.
-struct Holes(Limits);
+pub(super) struct Holes(pub(super) Limits);
 
 impl Device for Holes {
     fn limits(&self) -> &Limits {
@@ -113,7 +113,7 @@ impl Machine {
 /// # Errors
 /// When the simulated world comes to no end, or a read fails.
 pub(super) fn run(load: &Load) -> Result<Outcome, String> {
-    let slice = Slice::Exponential(load.slice_ns);
+    let slice = Slice::Exponential(SLICE_NS);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: costs() };
     let world = World::new(WorldOptions::machine(load.seed, cpus));
     let machine = Machine::new(&world, load)?;

@@ -9,8 +9,6 @@
 mod lists;
 mod run;
 mod tasks;
-#[cfg(test)]
-mod tests;
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -25,8 +23,10 @@ use frames::{Mobility, Order};
 use linux_policies::reclaim::{Event, List, Mechanisms, Scanned, Scanner, Sizes};
 use simulator::SimPlatform;
 
-use lists::{Lists, Owner};
-pub(super) use run::{Delays, Ends, Load, Outcome, TaskAccount, run};
+use lists::Lists;
+#[cfg(test)]
+pub(super) use run::Delays;
+pub(super) use run::{Ends, Load, Outcome, TaskAccount, run};
 
 /// What work costs, in nanoseconds of CPU time. The published runs give 15.7 to 16.1 µs a page in all, of a `dd` that
 /// reads in blocks of 512 bytes.
@@ -49,6 +49,10 @@ pub(super) mod cost {
     pub(in crate::s3) const TICK_WORK_NS: u64 = Nanos::MILLISECOND;
 }
 
+/// The memory of the seed's machine.
+pub(super) const MEMORY_BYTES: u64 = 3 << 30;
+/// The mean of the slices of CPU time: the published tasks had 3.1 to 3.3 ms of CPU time each time they ran.
+pub(super) const SLICE_NS: u64 = 3_250_000;
 /// The free count of each CPU lags by up to this many frames. The kernel's own formula gives 48 for this machine; its
 /// threshold while kswapd is awake 55. Fitted: failures of `base` need about twice that.
 pub(super) const DRIFT_FRAMES: u32 = 100;

@@ -13,7 +13,7 @@ use engine::{Nanos, Platform, WaitTimes};
 use linux_policies::reclaim::{Event, ReclaimPolicy, background};
 use simulator::{CostTable, CpuOptions, Slice, TaskUsage, World, WorldOptions};
 
-use super::{Kernel, Task, lock};
+use super::{Kernel, SLICE_NS, Task, lock};
 
 /// What is run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,8 +23,6 @@ pub(in crate::s3) struct Load {
     pub(in crate::s3) file_bytes: u64,
     pub(in crate::s3) memory_bytes: u64,
     pub(in crate::s3) cpus: usize,
-    /// The mean of the slices of CPU time.
-    pub(in crate::s3) slice_ns: u64,
     /// From the start of the first reader until the start of the last.
     pub(in crate::s3) start_ns: u64,
     /// How far each CPU's part of the free count may lag.
@@ -146,7 +144,7 @@ impl Ends {
 /// # Errors
 /// When the simulated world comes to no end.
 pub(in crate::s3) fn run(load: &Load, policy: &ReclaimPolicy) -> Result<Outcome, String> {
-    let slice = Slice::Exponential(load.slice_ns);
+    let slice = Slice::Exponential(SLICE_NS);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: CostTable::free() };
     let world = World::new(WorldOptions::machine(load.seed, cpus));
     let platform = Arc::clone(world.platform());
