@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::{BATCH, LOOK_AGAIN_NS, Reclaim};
 use crate::platform::Platform;
 
-/// The smallest cache that has it: 16 MiB.
-const FRAMES_MIN: u32 = 4096;
+/// The smallest cache that has it: 4 MiB.
+const FRAMES_MIN: u32 = 1024;
 /// Pages looked at in a row of which none could go, after which it ends.
 const FRUITLESS_MAX: u64 = 1024;
 

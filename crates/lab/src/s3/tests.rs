@@ -158,15 +158,6 @@ fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
 }
 
 #[test]
-fn a_quarter_less_than_the_min_mark_saves_the_patched_forms() {
-    let fails = |dips| {
-        let cells = cells(&[("readers", "200"), ("cpus", "2"), ("memory", "768MiB"), ("file-size", "8MiB"), ("full", "yes"), ("variants", "time-limit-20ms"), ("dips", dips)]);
-        cells[0].count("nr_alloc_fail")
-    };
-    assert!(fails("yes") <= fails("no"));
-}
-
-#[test]
 fn bad_options_are_told_with_what_there_is() {
     for (pairs, told) in [
         (&[("readers", "0")][..], "1 to 10000"),
