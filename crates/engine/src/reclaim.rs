@@ -4,7 +4,7 @@
 //! Owns: the order of attempts, the wait, how long that took. Does not own: which page goes (`eviction`), readahead's refusal; dirty
 //! pages, which are never evicted, only written (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
-//! the flushers and waits; it ends when a frame comes back, whoever brings it. 
+//! the flushers and waits; it ends when a frame comes back, whoever brings it.
 mod background;
 mod spare;
 

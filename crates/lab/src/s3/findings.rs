@@ -112,7 +112,8 @@ fn bars(cells: &[Cell]) -> Vec<Bars> {
         ),
     ];
     let make = |(title, label, quantity, note, ours, printed): (&str, &str, Quantity, &str, Figure, Printed)| {
-        let has_published = cells.iter().any(|cell| published::of(cell.variant, &cell.load).and_then(printed).is_some());
+        let has_published =
+            cells.iter().any(|cell| published::of(cell.variant, &cell.load).and_then(printed).is_some());
         let series: Vec<&str> = if has_published { vec!["published", "simulated"] } else { vec!["simulated"] };
         let bars = Bars::new(title, label, quantity, series).note(note);
         cells.iter().fold(bars, |bars, cell| {
@@ -239,8 +240,13 @@ fn getdelays(cells: &[Cell]) -> Table {
             let part = cell.part;
             let (usage, reclaim) = (task.cpu, (task.reclaims * part, task.reclaim_ns * part));
             let cpu_count = usage.dispatches * part;
-            let delays =
-                Delays { cpu_count, cpu_ns: usage.cpu_ns * part, cpu_delay_ns: usage.wait_ns * part, io: (0, 0), reclaim };
+            let delays = Delays {
+                cpu_count,
+                cpu_ns: usage.cpu_ns * part,
+                cpu_delay_ns: usage.wait_ns * part,
+                io: (0, 0),
+                reclaim,
+            };
             add(cell.variant.to_owned(), delays);
         }
     }

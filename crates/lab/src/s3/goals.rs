@@ -83,8 +83,16 @@ fn own(cells: &[Cell]) -> Vec<Goal> {
     let Some(own) = find(cells, OWN) else { return Vec::new() };
     let waits = own.reclaim();
     let mut goals = vec![
-        goal("afflux: demand_alloc_fail 0", format!("{:.0}", own.count("demand_alloc_fail")), own.count("demand_alloc_fail") == 0.0),
-        goal("afflux: a reclaim takes at most 1 ms on average", format!("{:.3} ms", waits.mean_ms), waits.mean_ms <= 1.0),
+        goal(
+            "afflux: demand_alloc_fail 0",
+            format!("{:.0}", own.count("demand_alloc_fail")),
+            own.count("demand_alloc_fail") == 0.0,
+        ),
+        goal(
+            "afflux: a reclaim takes at most 1 ms on average",
+            format!("{:.3} ms", waits.mean_ms),
+            waits.mean_ms <= 1.0,
+        ),
         goal("afflux: 99 of 100 take at most 10 ms", format!("{:.3} ms", waits.p99_ms), waits.p99_ms <= 10.0),
         goal("afflux: no function-call interrupts", format!("{:.0}", own.ipis()), own.ipis() == 0.0),
     ];

@@ -26,16 +26,19 @@ const MEMORY: TypedOption<u64> = options::size(
     OptionInfo { name: "memory", value: "SIZE", default: "3GiB", doc: "memory of the machine" },
     64 << 20..=64 << 30,
 );
-const CPUS_OPTION: TypedOption<u64> = options::number(
-    OptionInfo { name: "cpus", value: "N", default: "8", doc: "CPUs of the machine" },
-    1..=32,
-);
+const CPUS_OPTION: TypedOption<u64> =
+    options::number(OptionInfo { name: "cpus", value: "N", default: "8", doc: "CPUs of the machine" }, 1..=32);
 const VARIANTS: TypedOption<Variant> = options::parsed(
     OptionInfo { name: "variants", value: "LIST", default: "all", doc: "forms of reclaim by name, and afflux" },
     Variant::read,
 );
 const FULL: TypedOption<bool> = options::choice(
-    OptionInfo { name: "full", value: "", default: "no", doc: "read all of each file [an eighth, and counts are scaled]" },
+    OptionInfo {
+        name: "full",
+        value: "",
+        default: "no",
+        doc: "read all of each file [an eighth, and counts are scaled]",
+    },
     &[("no", false), ("yes", true)],
     "yes or no",
 );
@@ -50,7 +53,12 @@ const DIPS: TypedOption<bool> = options::choice(
     "yes or no",
 );
 const DRIFT: TypedOption<u64> = options::number(
-    OptionInfo { name: "drift", value: "FRAMES", default: "100", doc: "how far the free count of each CPU may lag; fitted" },
+    OptionInfo {
+        name: "drift",
+        value: "FRAMES",
+        default: "100",
+        doc: "how far the free count of each CPU may lag; fitted",
+    },
     0..=125,
 );
 

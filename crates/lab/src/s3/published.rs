@@ -128,12 +128,7 @@ pub(super) const PUBLISHED: [Published; 7] = [
         tasks: &[delays([839, 2_750_581_848, 198_489_159_459], (1, 43_566_814), (95, 35_234_061_367))],
         ..NOTHING
     },
-    Published {
-        variant: "stop-above-high",
-        nr_alloc_fail: &[3_913],
-        allocstall: &[541_789],
-        ..NOTHING
-    },
+    Published { variant: "stop-above-high", nr_alloc_fail: &[3_913], allocstall: &[541_789], ..NOTHING },
 ];
 
 /// The follow-up's only figure of delays: 452 reclaims of a task, 76 ms each.
@@ -158,13 +153,15 @@ impl Published {
         if self.variant == "stop-above-high" {
             return Some(STOP_ABOVE_HIGH.1);
         }
-        let (count, ns) = self.tasks.iter().fold((0, 0), |(count, ns), task| (count + task.reclaim.0, ns + task.reclaim.1));
+        let (count, ns) =
+            self.tasks.iter().fold((0, 0), |(count, ns), task| (count + task.reclaim.0, ns + task.reclaim.1));
         (count > 0).then(|| ns as f64 / count as f64 / 1e6)
     }
 }
 
 /// What is printed of that form, on that machine under that load.
 pub(super) fn of(variant: &str, load: &Load) -> Option<&'static Published> {
-    let same = (load.readers, load.file_bytes, load.memory_bytes, load.cpus) == (READERS, FILE_BYTES, MEMORY_BYTES, CPUS);
+    let same =
+        (load.readers, load.file_bytes, load.memory_bytes, load.cpus) == (READERS, FILE_BYTES, MEMORY_BYTES, CPUS);
     PUBLISHED.iter().find(|published| same && published.variant == variant)
 }

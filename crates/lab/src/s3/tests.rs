@@ -47,7 +47,13 @@ fn larger_targets_make_fewer_and_longer_reclaims_and_no_interrupts() {
     let of = |variant: &str| find(&cells, variant).unwrap();
     let (base, min, high) = (of("base"), of("wmark-min"), of("wmark-high"));
     let stalls = |cell: &Cell| cell.count("allocstall");
-    assert!(stalls(base) > 5.0 * stalls(min) && stalls(min) > 1.3 * stalls(high), "{} {} {}", stalls(base), stalls(min), stalls(high));
+    assert!(
+        stalls(base) > 5.0 * stalls(min) && stalls(min) > 1.3 * stalls(high),
+        "{} {} {}",
+        stalls(base),
+        stalls(min),
+        stalls(high)
+    );
     let delay = |cell: &Cell| cell.reclaim().mean_ms;
     assert!(delay(high) > 5.0 * delay(base), "{} {}", delay(base), delay(high));
     assert!(delay(of("time-limit-100ms")) < 0.75 * delay(high), "{}", delay(of("time-limit-100ms")));
@@ -70,7 +76,13 @@ fn larger_targets_make_fewer_and_longer_reclaims_and_no_interrupts() {
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let once = || {
-        let cells = cells(&[("readers", "40"), ("file-size", "8MiB"), ("memory", "64MiB"), ("full", "yes"), ("variants", "base,afflux")]);
+        let cells = cells(&[
+            ("readers", "40"),
+            ("file-size", "8MiB"),
+            ("memory", "64MiB"),
+            ("full", "yes"),
+            ("variants", "base,afflux"),
+        ]);
         cells.iter().map(|cell| cell.row().to_string()).collect::<Vec<_>>()
     };
     assert_eq!(once(), once());
@@ -78,7 +90,17 @@ fn the_same_seed_gives_the_same_run() {
 
 #[test]
 fn a_part_of_each_file_gives_the_same_counts() {
-    let with = |size| cells(&[("readers", "100"), ("cpus", "4"), ("memory", "96MiB"), ("file-size", size), ("full", "yes"), ("variants", "base")]).remove(0);
+    let with = |size| {
+        cells(&[
+            ("readers", "100"),
+            ("cpus", "4"),
+            ("memory", "96MiB"),
+            ("file-size", size),
+            ("full", "yes"),
+            ("variants", "base"),
+        ])
+        .remove(0)
+    };
     let (whole, half) = (with("16MiB"), with("8MiB"));
     // The memory that is filled at first is a larger part of less.
     let filled = |cell: &Cell| 100.0 * cell.load.file_bytes as f64 / 4096.0 - f64::from(kernel::page_frames(96 << 20));
@@ -89,7 +111,8 @@ fn a_part_of_each_file_gives_the_same_counts() {
 #[test]
 fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
     let mut kept = Kept::default();
-    let small = [("readers", "20"), ("file-size", "64MiB"), ("memory", "64MiB"), ("variants", "base,time-limit-20ms,afflux")];
+    let small =
+        [("readers", "20"), ("file-size", "64MiB"), ("memory", "64MiB"), ("variants", "base,time-limit-20ms,afflux")];
     let findings = S3.run(&request(&small), &mut kept).unwrap();
     assert_eq!(kept.rows.len(), 3);
     for row in &kept.rows {

@@ -86,7 +86,16 @@ impl Task {
     fn new(shared: &Arc<Shared>, task: TaskRef, name: &'static str, future: Option<TaskFuture>) -> Self {
         let waker = Waker::from(Arc::new(TaskWaker { shared: Arc::clone(shared), task }));
         let future = future.map(|future| (future, waker.clone()));
-        Self { number: task.number, name, future, waker, queued: false, free_ns: 0, goes_ahead: false, usage: TaskUsage::default() }
+        Self {
+            number: task.number,
+            name,
+            future,
+            waker,
+            queued: false,
+            free_ns: 0,
+            goes_ahead: false,
+            usage: TaskUsage::default(),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use engine::Platform;
 use engine::counters::Counter;
 use simulator::{CpuOptions, DiskOptions, Machine, Memory, Setup, World, WorldOptions};
 
@@ -60,8 +61,9 @@ fn a_reader_does_not_sleep_while_there_are_pages_to_look_at() {
     });
 }
 
-/// Reads a file twice the size of the cache, page by page, from a disk that leaves time for others.
-fn stream_through(frames: u64) -> Lab {
+/// Reads a file twice the size of the cache, page by page, from a disk that leaves time for others; how often the reader
+/// found too few frames, and how many are free at the end.
+fn stream_through(frames: u64) -> (u64, u64) {
     let lab = Lab::new(1, frames, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
     let pages = 2 * frames as usize;
     let file = lab.file(0, pages * PAGE, 1);
@@ -70,19 +72,17 @@ fn stream_through(frames: u64) -> Lab {
             lab.here.read(&file, (page * PAGE) as u64, PAGE).await.unwrap();
         }
         lab.here.sleep(SECOND).await;
-    });
-    lab
+        (lab.count(Counter::AllocStall), lab.here.engine.status().free_bytes / PAGE as u64)
+    })
 }
 
 #[test]
 fn frames_are_freed_before_a_reader_needs_them_except_in_a_small_cache() {
-    let lab = stream_through(1024);
-    assert_eq!(lab.count(Counter::AllocStall), 0, "it never found too few");
-    let free = lab.here.engine.status().free_bytes / PAGE as u64;
+    let (stalls, free) = stream_through(1024);
+    assert_eq!(stalls, 0, "it never found too few");
     assert!((16..=24 + 32).contains(&free), "{free} are free, and the marks are 16 and 24");
-    let lab = stream_through(1023);
-    assert!(lab.count(Counter::AllocStall) > 0);
-    assert!(lab.here.engine.status().free_bytes < 16 * PAGE as u64);
+    let (stalls, free) = stream_through(1020);
+    assert!(stalls > 0 && free < 32, "{stalls} stalls, {free} free");
 }
 
 #[test]
@@ -140,14 +140,14 @@ fn readers_go_on_beside_a_dead_device_whose_pages_are_all_dirty() {
 
 #[test]
 fn more_readers_than_frames_all_get_on() {
-    let lab = Lab::new(1, 8, &[DiskOptions::default()], &[]);
-    let file = lab.file(0, 100 * PAGE, 1);
-    let readers: Vec<_> = (0..30_u64)
+    let lab = Lab::new(1, 64, &[DiskOptions::default()], &[]);
+    let file = lab.file(0, 300 * PAGE, 1);
+    let readers: Vec<_> = (0..200_u64)
         .map(|reader| {
             let (here, from) = (Arc::clone(&lab.here), file.clone());
             lab.beside(async move {
                 for turn in 0..20 {
-                    let at = (reader * 7 + turn * 13) % 100 * PAGE as u64;
+                    let at = (reader * 7 + turn * 13) % 300 * PAGE as u64;
                     assert_eq!(here.read(&from, at, PAGE).await.unwrap(), bytes(1, at, PAGE));
                 }
             })

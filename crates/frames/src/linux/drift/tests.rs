@@ -19,7 +19,9 @@ fn without_a_threshold_nothing_is_untold() {
 #[test]
 fn the_kernels_thresholds() {
     // CPUs, MiB, threshold: the table beside the formula in the kernel's vmstat.c.
-    for (cpus, mib, threshold) in [(1, 127, 2), (1, 128, 4), (2, 1024, 20), (4, 2048, 36), (8, 3072, 48), (64, 8192, 112)] {
+    for (cpus, mib, threshold) in
+        [(1, 127, 2), (1, 128, 4), (2, 1024, 20), (4, 2048, 36), (8, 3072, 48), (64, 8192, 112)]
+    {
         assert_eq!(drift_threshold(cpus, mib << 8), threshold, "{cpus} CPUs, {mib} MiB");
     }
     assert_eq!(drift_threshold(1024, u32::MAX), 125);

@@ -6,12 +6,12 @@
 //! reader then misses it reads itself.
 
 use engine::Platform;
-use linux_policies::reclaim::{Mechanisms, MayRetry, ReclaimPolicy, allocate};
+use linux_policies::reclaim::{MayRetry, Mechanisms, ReclaimPolicy, allocate};
 
+use super::Task;
 use super::cost;
 use super::lists::Owner;
 use super::run::Ends;
-use super::Task;
 
 /// The largest window: 128 KiB.
 const WINDOW_PAGES: u32 = 32;
