@@ -110,6 +110,13 @@ impl Asked {
                 *switch = true;
                 continue;
             }
+            if args.has_switch(name) {
+                if let Some(value) = given {
+                    return Err(Failure::wrong_use(format!("--{name} takes no value, and '{value}' was given")));
+                }
+                asked.given.push((name.to_owned(), lab::SWITCH_ON.to_owned()));
+                continue;
+            }
             let value = given.or_else(|| words.next().cloned());
             let value = value.ok_or_else(|| Failure::wrong_use(format!("--{name} needs a value")))?;
             match name {
@@ -127,6 +134,14 @@ impl Asked {
             "measured" => Some(&mut self.measured),
             _ => None,
         }
+    }
+}
+
+impl LabRun {
+    /// Whether the experiment has an option of that name that stands without a value.
+    fn has_switch(&self, name: &str) -> bool {
+        let options = lab::experiment(&self.name).map_or(&[][..], |experiment| experiment.options());
+        options.iter().any(|option| option.name == name && option.value.is_empty())
     }
 }
 
@@ -175,11 +190,11 @@ fn text(findings: &Findings, terminal: Terminal) -> String {
 
 fn write_page(path: &Path, experiment: &dyn Experiment, findings: Findings) -> Outcome {
     let mut page = Page::new(experiment.about(), &format!("afflux lab run {}", experiment.name()));
-    for table in &findings.tables {
-        page.table(table);
-    }
     for figure in findings.figures {
         page.figure(figure);
+    }
+    for table in &findings.tables {
+        page.table(table);
     }
     page.section("What this shows, and what it does not");
     for sentence in &findings.says {

@@ -62,7 +62,8 @@ counters! {
     ReadErrors "read_errors" "requests" "Read requests that failed.";
     PagesScanned "pgscan" "pages" "Pages looked at in search of one to evict.";
     PagesEvicted "pgsteal" "pages" "Clean pages evicted.";
-    AllocStall "allocstall" "events" "Allocations that found no free frame and reclaimed or waited.";
+    AllocStall "allocstall" "events" "Allocations that found fewer free frames than they wanted, and recycled clean pages or waited.";
+    DemandAllocFail "demand_alloc_fail" "events" "Of these, those that found no clean page to recycle either, and waited.";
     AllocFail "nr_alloc_fail" "events" "Readahead allocations that failed, cheaply.";
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
     ReadaheadWaste "readahead_waste" "pages" "Of these, pages that left the cache before anybody asked for them.";

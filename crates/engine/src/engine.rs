@@ -17,6 +17,7 @@ use crate::devices::file::FileInner;
 use crate::devices::state::{DeviceId, DeviceState, DeviceStatus};
 use crate::devices::waits::DeviceWaits;
 use crate::dirty;
+use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
 use crate::eviction::EvictionKind;
 use crate::platform::{Device, Nanos, Platform};
@@ -41,6 +42,7 @@ const DRAIN_TOGETHER: usize = 64;
 /// A page cache with writeback, in the world `P`.
 pub struct Engine<P: Platform> {
     base: Base<P>,
+    reclaim: Arc<Reclaim<P>>,
     writeback: Arc<Writeback<P>>,
     reading: Arc<Reading<P>>,
     writing: Arc<Writing<P>>,
@@ -178,9 +180,9 @@ impl<P: Platform> Engine<P> {
         let reclaim = Reclaim::new(base.clone());
         let writeback = Writeback::new(base.clone(), policies.driver);
         let reading = Reading::new(base.clone(), Arc::clone(&reclaim));
-        let writing = Writing::new(base.clone(), reclaim, Arc::clone(&reading), Arc::clone(&writeback));
+        let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));
         let reshaping = Reshaping::new(base.clone(), Arc::clone(&writeback), Arc::clone(&writing));
-        Arc::new(Self { base, writeback, reading, writing, reshaping })
+        Arc::new(Self { base, reclaim, writeback, reading, writing, reshaping })
     }
 
     /// The world.
@@ -476,6 +478,11 @@ impl<P: Platform> Engine<P> {
     /// Who waits for the device, and how long such waits take; nothing when the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
         self.device(device).map(|device| device.waits.told(self.base.now(), device.silence.is_stalled()))
+    }
+
+    /// How long those took who did not find the free frames that they wanted: to recycle some, or to wait for one.
+    pub fn reclaim_waits(&self) -> WaitTimes {
+        self.reclaim.wait_times()
     }
 
     /// Follows what the engine does from now on.

@@ -63,6 +63,10 @@ pub trait Platform: Send + Sync + Sized + 'static {
     /// Starts a task. It is polled on one of the world's own threads; never inside this call.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
 
+    /// Starts a task that others wait for and that does little at a time: where the world has an order among tasks that
+    /// are ready, it goes ahead of them.
+    fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
+
     /// Awaited in long loops with no lock held. Lets other tasks of this thread run.
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static;
 

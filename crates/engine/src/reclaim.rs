@@ -1,27 +1,35 @@
-//! Reclaim: clean pages give up their frames. Frames are taken: free ones, else those of clean pages, else the next
-//! that comes back.
+//! Reclaim: clean pages give up their frames. Frames are taken: free ones, which are freed ahead of need
+//! (`background`), else those of clean pages, else the next that comes back.
 //!
-//! Owns: the order of attempts and the wait. Does not own: which page goes (`eviction`), readahead's refusal; dirty
+//! Owns: the order of attempts, the wait, how long that took. Does not own: which page goes (`eviction`), readahead's refusal; dirty
 //! pages, which are never evicted, only written (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
 //! the flushers and waits; it ends when a frame comes back, whoever brings it.
+mod background;
+mod spare;
 
 use std::sync::Arc;
 
-use frames::{Effort, FrameId, Mobility, Order};
+use frames::Effort;
 
 use crate::base::Base;
-use crate::cache::Cache;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::file::FileInner;
+use crate::durations::{Durations, WaitTimes};
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::wait::{either, lock};
+use background::Background;
+pub(crate) use spare::Spare;
 
 /// Pages taken from the lists at a time.
 const BATCH: usize = 32;
+/// Pages that a reader or a writer recycles at a time.
+const RECYCLED: usize = 4;
+/// How long it does so, if it has one frame at least.
+const RECYCLE_NS: u64 = 20_000;
 /// Pages looked at for one batch.
 const SCAN_MAX: u64 = 256;
 /// How often one who waits for memory looks again by himself: a passing pin wakes nobody.
@@ -30,6 +38,8 @@ const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 /// The mechanism.
 pub(crate) struct Reclaim<P: Platform> {
     base: Base<P>,
+    background: Background,
+    waits: Durations,
 }
 
 impl<P: Platform> Reclaim<P> {
@@ -88,97 +98,40 @@ pub(crate) struct Evicted {
     scanned: u64,
 }
 
-/// Frames taken and not yet used; what is left goes back on drop. A single one costs no memory of its own. Of several
-/// the lowest is used first: what follows each other in memory then does so in the file, too, and a device reads or
-/// writes it as one piece. The cache is borrowed: its count of references is one word for all writers.
-pub(crate) struct Spare<'a> {
-    cache: &'a Cache,
-    only: Option<FrameId>,
-    /// The highest first.
-    more: Vec<FrameId>,
-}
-
-impl<'a> Spare<'a> {
-    pub(crate) fn none(cache: &'a Cache) -> Self {
-        Self { cache, only: None, more: Vec::new() }
-    }
-
-    /// Takes over another's.
-    pub(crate) fn join(&mut self, mut other: Self) {
-        if self.len() == 0 {
-            std::mem::swap(self, &mut other);
-        }
-        self.more.extend(self.only.take());
-        self.more.extend(other.only.take().into_iter().chain(other.more.drain(..)));
-        self.more.sort_unstable_by(|one, other| other.cmp(one));
-    }
-
-    pub(crate) fn take(&mut self) -> Option<FrameId> {
-        self.more.pop().or_else(|| self.only.take())
-    }
-
-    /// The next, if there is one, will be filled by a copy soon: its memory is asked for while something else is done.
-    pub(crate) fn expect_copy(&self) {
-        if let Some(frame) = self.more.last().copied().or(self.only) {
-            self.cache.expect_copy(frame);
-        }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        usize::from(self.only.is_some()) + self.more.len()
-    }
-
-    /// Adds what can be had at once, up to `count` in all.
-    pub(crate) fn grow(&mut self, count: usize, effort: Effort) {
-        let lacking = count.saturating_sub(self.len()) as u32;
-        let path = if matches!(effort, Effort::Normal) { Rare::NoFrame } else { Rare::NoFrameAhead };
-        if lacking == 0 || self.cache.rare.fails_allocation(path) {
-            return;
-        }
-        let Self { cache, only, more } = self;
-        if count > 1 {
-            more.reserve(count - more.len());
-            more.extend(only.take());
-        }
-        cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| {
-            if count > 1 { more.push(frame) } else { *only = Some(frame) }
-        });
-        more.sort_unstable_by(|one, other| other.cmp(one));
-    }
-}
-
-impl Drop for Spare<'_> {
-    fn drop(&mut self) {
-        if self.len() == 0 {
-            return;
-        }
-        for frame in self.only.take().into_iter().chain(self.more.drain(..)) {
-            self.cache.frames.free(frame, Order::SINGLE);
-        }
-        self.cache.memory_queue.wake_all();
-    }
-}
-
 impl<P: Platform> Reclaim<P> {
     pub(crate) fn new(base: Base<P>) -> Arc<Self> {
-        Arc::new(Self { base })
+        let background = Background::new(base.cache.frames.total());
+        Arc::new(Self { base, background, waits: Durations::default() })
     }
 
     /// Takes up to `count` frames, at least one: waits for that one if it must.
-    pub(crate) async fn take_frames(&self, count: usize) -> Spare<'_> {
+    pub(crate) async fn take_frames(self: &Arc<Self>, count: usize) -> Spare<'_> {
         let cache = &self.base.cache;
         if cache.rare.strikes(Rare::EvictNow) {
             self.evict(BATCH);
         }
         let mut spare = Spare::none(cache);
         spare.grow(count, Effort::Normal);
-        if spare.len() >= count {
-            return spare;
+        self.look_ahead();
+        if spare.len() < count {
+            let began = self.base.now();
+            self.find_more(&mut spare, count).await;
+            self.waits.note(self.base.now().since(began));
         }
-        self.evict_until(&mut spare, count).await;
-        if spare.len() == 0 {
-            self.base.local().count(Counter::AllocStall, 1);
-        }
+        spare
+    }
+
+    /// How long those took who did not find the frames that they wanted.
+    pub(crate) fn wait_times(&self) -> WaitTimes {
+        self.waits.times()
+    }
+
+    /// Recycles, and if there is still none waits for one.
+    async fn find_more(&self, spare: &mut Spare<'_>, count: usize) {
+        self.base.local().count(Counter::AllocStall, 1);
+        self.recycle(spare, count).await;
+        let cache = &self.base.cache;
+        self.base.local().count(Counter::DemandAllocFail, u64::from(spare.len() == 0));
         while spare.len() == 0 {
             for device in self.base.devices.all() {
                 device.press();
@@ -193,23 +146,28 @@ impl<P: Platform> Reclaim<P> {
             )
             .await;
             if spare.len() == 0 {
-                self.evict_until(&mut spare, count).await;
+                self.recycle(spare, count).await;
             }
         }
-        spare
     }
 
-    /// Evicts until `spare` has `count` frames, or at least one if that takes long.
-    async fn evict_until(&self, spare: &mut Spare<'_>, count: usize) {
-        let cache = &self.base.cache;
+    /// Evicts until `spare` has `count` frames, or at least one if that takes long. Where frames are freed in the
+    /// background too, a few at a time and for some microseconds only: what is lacking then is there soon.
+    async fn recycle(&self, spare: &mut Spare<'_>, count: usize) {
+        let began = self.base.now();
         // Each page at most twice: one that was used is passed over once.
-        let mut left = 2 * cache.total_pages();
+        let mut left = 2 * self.base.cache.total_pages();
         while spare.len() < count {
-            let before = spare.len();
-            let evicted = self.evict((count - before).max(BATCH));
+            let lacking = count - spare.len();
+            let evicted = self.evict(if self.has_background() { RECYCLED } else { lacking.max(BATCH) });
             spare.grow(count, Effort::Normal);
+            if self.has_background() {
+                // A simulated CPU may be lost here, as a real one may at any time.
+                self.base.platform.between_requests().await;
+            }
             left = left.saturating_sub(evicted.scanned);
-            let enough = spare.len() > 0 && evicted.pages == 0;
+            let late = self.has_background() && self.base.now().since(began) >= RECYCLE_NS;
+            let enough = spare.len() > 0 && (late || evicted.pages == 0);
             if enough || evicted.scanned == 0 || left == 0 {
                 return;
             }

@@ -27,6 +27,8 @@ pub trait Allocator: Send + Sync + Sized {
     fn free(&self, first: u32, order: Order) -> Result<(), BadFree>;
     /// How many frames are free. A hint while others allocate, exact otherwise.
     fn free_count(&self) -> u32;
+    /// How many of them nobody keeps aside for one thread: what efforts are compared with. One load.
+    fn shared_free_count(&self) -> u32;
     /// The marks that efforts stop at.
     fn watermarks(&self) -> Watermarks;
 }

@@ -10,6 +10,7 @@ use std::ptr::NonNull;
 
 use crate::allocator::Allocator;
 use crate::bad_free::BadFree;
+use crate::watermarks::Watermarks;
 use crate::{Arena, ArenaError, Effort, FRAME_BYTES, FrameId, Magazines, Mobility, Order, STAMP_BYTES};
 
 /// The arena and its free frames.
@@ -63,9 +64,20 @@ impl<A: Allocator> Frames<A> {
         self.allocator.free_count()
     }
 
+    /// How many of these no thread keeps aside: what the marks are compared with. Costs a load.
+    #[inline]
+    pub fn shared_free_count(&self) -> u32 {
+        self.allocator.shared_free_count()
+    }
+
     /// Free frames below which background reclaim should run.
     pub fn low_watermark(&self) -> u32 {
-        self.allocator.watermarks().low
+        self.watermarks().low
+    }
+
+    /// The marks on the number of free frames.
+    pub fn watermarks(&self) -> Watermarks {
+        self.allocator.watermarks()
     }
 
     /// How many bytes of each frame there is memory for: see [`Arena::kept_bytes`].

@@ -10,12 +10,16 @@ use report::{Figure, Row, Table};
 /// Most values in a list.
 const LIST_MAX: usize = 32;
 
+/// What a switch that was given reads as.
+pub const SWITCH_ON: &str = "yes";
+
 /// One option of an experiment.
 #[derive(Clone, Copy, Debug)]
 pub struct OptionInfo {
     /// Its name, as in `--NAME VALUE`.
     pub name: &'static str,
-    /// What the value is, for the help: `RATE`, `LIST`.
+    /// What the value is, for the help: `RATE`, `LIST`. Empty for a switch, which is given without one and reads as
+    /// [`SWITCH_ON`].
     pub value: &'static str,
     /// The value unless given, as text.
     pub default: &'static str,

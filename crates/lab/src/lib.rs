@@ -22,18 +22,20 @@ mod prose;
 mod s0;
 mod s1;
 mod s2;
+mod s3;
 mod s4;
 pub mod statistics;
 mod throttled;
 mod writeback_real;
 
-pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, SWITCH_ON, Watch};
 
 /// All experiments, in the order of the list.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &s0::S0,
     &s1::S1,
     &s2::S2,
+    &s3::S3,
     &s4::S4,
     &throttled::Throttled,
     &writeback_real::WritebackReal,

@@ -1,4 +1,4 @@
-//! What Linux kernels decide about dirty pages and writeback, as laws behind the engine's seams.
+//! What Linux kernels decide about dirty pages, writeback and reclaim, as laws behind seams.
 //!
 //! Owns: the laws and drivers by name, each in prose with its source above the code.
 //! Does not own: the mechanism (`engine`), experiments with it (`lab`).
@@ -14,6 +14,7 @@ mod limits;
 mod needs;
 mod pdflush;
 mod proportions;
+pub mod reclaim;
 mod registry;
 
 pub use balance::Part;

@@ -266,6 +266,11 @@ impl Platform for LinuxPlatform {
         drop(self.next_reactor().send(add));
     }
 
+    /// A reactor's tasks are polled in turns of all that are ready, so that none is far behind another.
+    fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(name, task);
+    }
+
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
         YieldOnce { yielded: false }
     }

@@ -151,8 +151,9 @@ impl<P: Platform> Reading<P> {
                     }
                     from = filled.end;
                 }
-                // Not with the lock held: pages of other files go.
-                Err(Came::NoFrame(_)) if !evicted => {
+                // Not with the lock held: pages of other files go. Where frames are freed in the background a reader that
+                // freed some for what nobody has asked for yet would be the slower.
+                Err(Came::NoFrame(_)) if !evicted && !self.reclaim.has_background() => {
                     evicted = true;
                     drop(hand);
                     self.reclaim.evict((absent.end - absent.start) as usize);
@@ -176,6 +177,7 @@ impl<P: Platform> Reading<P> {
             return Some(Came::NoRequest(0));
         }
         hand.spare.grow(count as usize, Effort::NoRetry);
+        self.reclaim.look_ahead();
         if hand.frames() == 0 {
             return Some(Came::NoFrame(0));
         }

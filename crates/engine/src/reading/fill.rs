@@ -143,6 +143,7 @@ impl<P: Platform> Reading<P> {
             return false;
         }
         hand.spare.grow(miss.demanded as usize, Effort::Normal);
+        self.reclaim.look_ahead();
         hand.frames() >= miss.demanded && hand.try_slot(0)
     }
 

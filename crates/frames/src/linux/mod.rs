@@ -11,6 +11,7 @@
 
 mod buddy;
 mod counters;
+mod drift;
 mod form;
 mod lists;
 mod table;
@@ -20,6 +21,7 @@ mod tests;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 pub use counters::{Counters, ListCounters, ZoneCounters};
+pub use drift::drift_threshold;
 pub use form::{BatchedDrain, Drain, EmptyFirstDrain, Form, ListPerClass, ShortcutDrain, SingleList, ZoneTunables};
 pub use lists::{Drained, Tunables, drained};
 
@@ -30,6 +32,7 @@ use crate::sync::{SpinGuard, SpinLock};
 use crate::watermarks::{Watermarks, batch_2009, high_2009};
 use crate::{Effort, Mobility, Order};
 use buddy::{Buddy, Ground, Pageblocks};
+use drift::DriftingCount;
 use lists::CpuLists;
 use table::{End, FrameTable, Place, Tag};
 
@@ -69,6 +72,8 @@ pub struct Zone<F> {
     free: SpinLock<Free>,
     /// What the buddy lists have, to be read without the lock.
     free_frames: AtomicU32,
+    /// The same as tasks of the kernel see it.
+    seen: DriftingCount,
 }
 
 impl<F: Form> Zone<F> {
@@ -87,7 +92,16 @@ impl<F: Form> Zone<F> {
             cpus: (0..cpus.max(1)).map(|_| SpinLock::new(CpuLists::new(tunables))).collect(),
             free: SpinLock::new(Free { buddy, counters: ZoneCounters::default() }),
             free_frames: AtomicU32::new(frames),
+            seen: DriftingCount::new(frames, cpus.max(1), 0),
         }
+    }
+
+    /// The same with a free count that each CPU tells of its changes only when they pass `threshold`
+    /// ([`drift_threshold`] is the kernel's).
+    #[must_use]
+    pub fn with_drift(mut self, threshold: u32) -> Self {
+        self.seen = DriftingCount::new(self.buddy_frames(), self.cpus.len(), threshold);
+        self
     }
 
     /// Takes a block as this CPU. Fails when that would leave no more than the effort's mark, or nothing
@@ -102,7 +116,7 @@ impl<F: Form> Zone<F> {
     ) -> Option<u32> {
         let mark = self.watermarks.floor(effort);
         if order != Order::SINGLE {
-            return self.with_zone(|free, ground| {
+            return self.with_zone(cpu, |free, ground| {
                 let spare = free.buddy.free_frames().checked_sub(order.frames())?;
                 let allowed = spare >= mark;
                 allowed.then(|| free.buddy.take(ground, order.get(), class, &mut free.counters))?
@@ -114,7 +128,23 @@ impl<F: Form> Zone<F> {
         let mut lists = self.cpu(cpu);
         let end = temperature.end();
         let frame = lists.take(&self.table, class, end).or_else(|| {
-            self.refill(&mut lists, class, mark);
+            self.refill(cpu, &mut lists, class, mark);
+            lists.take(&self.table, class, end)
+        })?;
+        self.table.set_tag(frame, Tag::new(Place::Used, 0, class));
+        Some(frame)
+    }
+
+    /// Takes a frame as this CPU the kernel's way: a look at the count as it is seen, and if that is above `mark` a
+    /// frame from this CPU's lists, filled up with a whole batch if they are empty, whatever that leaves.
+    pub fn take_above(&self, cpu: usize, mark: u32, class: Mobility, temperature: Temperature) -> Option<u32> {
+        if self.seen_free() <= mark {
+            return None;
+        }
+        let mut lists = self.cpu(cpu);
+        let end = temperature.end();
+        let frame = lists.take(&self.table, class, end).or_else(|| {
+            self.refill(cpu, &mut lists, class, 0);
             lists.take(&self.table, class, end)
         })?;
         self.table.set_tag(frame, Tag::new(Place::Used, 0, class));
@@ -125,7 +155,7 @@ impl<F: Form> Zone<F> {
     pub fn free_on(&self, cpu: usize, first: u32, order: Order, temperature: Temperature) -> Result<(), BadFree> {
         self.check_free(first, order)?;
         if order != Order::SINGLE {
-            self.with_zone(|free, ground| free.buddy.give(ground, first, order.get(), &mut free.counters));
+            self.with_zone(cpu, |free, ground| free.buddy.give(ground, first, order.get(), &mut free.counters));
             return Ok(());
         }
         let class = self.pageblocks.class(first);
@@ -133,7 +163,7 @@ impl<F: Form> Zone<F> {
         lists.put(&self.table, first, class, temperature.end());
         let Tunables { high, batch } = if F::TUNABLES_IN_ZONE { self.tunables } else { lists.tunables };
         if lists.count() >= high {
-            self.drain(&mut lists, batch, class);
+            self.drain(cpu, &mut lists, batch, class);
         }
         Ok(())
     }
@@ -144,7 +174,7 @@ impl<F: Form> Zone<F> {
             let mut lists = self.cpu(cpu);
             let all = lists.count();
             if all > 0 {
-                self.drain(&mut lists, all, Mobility::Unmovable);
+                self.drain(cpu, &mut lists, all, Mobility::Unmovable);
             }
         }
     }
@@ -174,23 +204,31 @@ impl<F: Form> Zone<F> {
         self.free_frames.load(Ordering::Relaxed)
     }
 
+    /// Frames in the buddy lists as tasks of the kernel see it: short of what CPUs have not told yet.
+    pub fn seen_free(&self) -> u32 {
+        self.seen.seen()
+    }
+
     fn cpu(&self, cpu: usize) -> SpinGuard<'_, CpuLists<F>> {
         self.cpus[cpu % self.cpus.len()].lock()
     }
 
-    fn with_zone<R>(&self, body: impl FnOnce(&mut Free, Ground<'_>) -> R) -> R {
+    fn with_zone<R>(&self, cpu: usize, body: impl FnOnce(&mut Free, Ground<'_>) -> R) -> R {
         let mut free = self.free.lock();
         free.counters.lock_acquisitions += 1;
+        let before = free.buddy.free_frames();
         let result = body(&mut free, Ground { table: &self.table, pageblocks: &self.pageblocks });
-        self.free_frames.store(free.buddy.free_frames(), Ordering::Relaxed);
+        let after = free.buddy.free_frames();
+        self.free_frames.store(after, Ordering::Relaxed);
+        self.seen.add(cpu, i64::from(after) - i64::from(before));
         result
     }
 
-    fn refill(&self, lists: &mut CpuLists<F>, class: Mobility, mark: u32) {
+    fn refill(&self, cpu: usize, lists: &mut CpuLists<F>, class: Mobility, mark: u32) {
         let Tunables { batch, .. } = if F::TUNABLES_IN_ZONE { self.tunables } else { lists.tunables };
         let mut frames = [0; REFILL_MAX];
         let mut count = 0;
-        self.with_zone(|free, ground| {
+        self.with_zone(cpu, |free, ground| {
             while count < batch as usize && free.buddy.free_frames() > mark {
                 let Some(frame) = free.buddy.take(ground, 0, class, &mut free.counters) else { break };
                 frames[count] = frame;
@@ -202,8 +240,8 @@ impl<F: Form> Zone<F> {
         }
     }
 
-    fn drain(&self, lists: &mut CpuLists<F>, count: u32, last: Mobility) {
-        self.with_zone(|free, ground| {
+    fn drain(&self, cpu: usize, lists: &mut CpuLists<F>, count: u32, last: Mobility) {
+        self.with_zone(cpu, |free, ground| {
             lists.drain(&self.table, count, last, |frame| free.buddy.give(ground, frame, 0, &mut free.counters));
         });
     }
@@ -241,8 +279,8 @@ impl<F: Form> Allocator for Zone<F> {
     fn allocate(&self, order: Order, mobility: Mobility, effort: Effort) -> Option<u32> {
         let cpu = cpu::place().slot();
         let first = self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
-        if first.is_none() && effort != Effort::NoRetry {
-            // As the kernel's direct reclaim does before it gives up.
+        if first.is_none() {
+            // As the kernel's direct reclaim does before it gives up, for those too that may not try again.
             self.drain_all();
             return self.allocate_on(cpu, order, mobility, effort, Temperature::Hot);
         }
@@ -265,6 +303,10 @@ impl<F: Form> Allocator for Zone<F> {
     fn free_count(&self) -> u32 {
         let listed: u32 = (0..self.cpus.len()).map(|cpu| self.cpu(cpu).count()).sum();
         listed + self.buddy_frames()
+    }
+
+    fn shared_free_count(&self) -> u32 {
+        self.buddy_frames()
     }
 
     fn watermarks(&self) -> Watermarks {

@@ -146,6 +146,38 @@ fn a_drain_comes_with_the_high_mark() {
 }
 
 #[test]
+fn a_task_that_may_not_try_again_has_the_lists_drained_too() {
+    let zone = zone::<ShortcutDrain>(64 * MIB);
+    let take = || zone.allocate_on(0, Order::SINGLE, Mobility::Movable, Effort::NoRetry, Temperature::Hot);
+    let held: Vec<u32> = (0..10).map(|_| take().unwrap()).collect();
+    while take().is_some() {}
+    for frame in held {
+        zone.free_on(1, frame, Order::SINGLE, Temperature::Cold).unwrap();
+    }
+    let drains = zone.counters().lists.drains;
+    assert!(zone.allocate(Order::SINGLE, Mobility::Movable, Effort::NoRetry).is_some(), "another CPU's list has some");
+    assert!(zone.counters().lists.drains > drains);
+}
+
+#[test]
+fn the_kernels_way_takes_whole_batches_and_goes_by_the_count_that_it_sees() {
+    let zone = zone::<ShortcutDrain>(512 * MIB).with_drift(100);
+    let free = zone.seen_free();
+    let take = |mark| zone.take_above(0, mark, Mobility::Movable, Temperature::Cold);
+    assert!(take(free).is_none(), "not above the mark");
+    let taken: Vec<u32> = (0..93).map(|_| take(free - 1).unwrap()).collect();
+    assert_eq!((zone.seen_free(), zone.buddy_frames()), (free, free - 93), "three batches, not told yet");
+    assert!(take(free - 1).is_some());
+    assert_eq!(zone.seen_free(), free - 124, "the fourth passes the threshold");
+    assert!(take(free - 1).is_none(), "there are 30 in the list, and the mark forbids them");
+    for frame in taken {
+        zone.free_on(1, frame, Order::SINGLE, Temperature::Cold).unwrap();
+    }
+    zone.drain_all();
+    assert_eq!(zone.buddy_frames(), free - 1);
+}
+
+#[test]
 fn cold_frames_are_the_last_to_be_taken() {
     let zone = zone::<ListPerClass>(64 * MIB);
     let take = || zone.allocate_on(0, Order::SINGLE, Mobility::Movable, Effort::Normal, Temperature::Hot).unwrap();

@@ -405,6 +405,11 @@ impl Allocator for Magazines {
         slots + hands as u32 + self.backing.free_frames()
     }
 
+    #[inline]
+    fn shared_free_count(&self) -> u32 {
+        self.backing.free_frames()
+    }
+
     fn watermarks(&self) -> Watermarks {
         self.marks
     }

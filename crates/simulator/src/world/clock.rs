@@ -95,6 +95,11 @@ impl Clock {
         &self.locals()[self.cpu.load(Ordering::Relaxed)].local
     }
 
+    /// The virtual CPU that runs the step.
+    pub(super) fn cpu(&self) -> usize {
+        self.cpu.load(Ordering::Relaxed)
+    }
+
     /// Picoseconds that the CPU's counters are worth beyond what has been charged, with its carry.
     #[inline]
     fn uncharged_ps(&self, charge: bool) -> u64 {

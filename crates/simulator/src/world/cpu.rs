@@ -5,7 +5,8 @@
 //! with good balancing comes to, because no balancer has to be modelled, and because its waits are
 //! known in closed form. A task keeps its CPU until it waits for something, or until a preemption
 //! point at which its slice is used up: then it goes to the end of the queue. A slice ends nowhere
-//! else, so whoever computes for long does it in `SimPlatform::work`.
+//! else, so whoever computes for long does it in `SimPlatform::work`. Tasks that go ahead of others have a queue of
+//! their own, which is looked at first; they do not cut another's slice short.
 //!
 //! Each CPU has a clock of its own. What comes next is what has the earliest instant: an event, or a
 //! step of the CPU with the lowest clock. A step is run whole before the next is looked for; a task
@@ -133,7 +134,17 @@ pub(super) enum Preempt {
 pub(super) struct Candidate {
     pub(super) at_ns: u64,
     cpu: usize,
-    from_queue: bool,
+    from: Place,
+}
+
+/// Where a task that may run next is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Place {
+    /// On its CPU, having given way.
+    Cpu,
+    Queue,
+    /// In the queue of those who go ahead.
+    Ahead,
 }
 
 /// A step that begins.
@@ -150,6 +161,8 @@ pub(super) struct Cpus {
     cpus: Vec<Cpu>,
     /// In the order of `ready_ns` and `tie`.
     queue: VecDeque<Queued>,
+    /// The same of tasks that go ahead of those.
+    ahead: VecDeque<Queued>,
     random: Random,
     /// The CPU that runs the step, and the instant it began, base costs included.
     current: usize,
@@ -171,6 +184,7 @@ impl Cpus {
             cpus: (0..options.cpus).map(|_| Cpu::default()).collect(),
             options,
             queue: VecDeque::new(),
+            ahead: VecDeque::new(),
             random,
             current: 0,
             begun_ns: 0,
@@ -188,15 +202,16 @@ impl Cpus {
     }
 
     /// A task is ready from `ready_ns` on.
-    pub(super) fn enqueue(&mut self, task: TaskRef, ready_ns: u64, preempted_on: Option<usize>) {
+    pub(super) fn enqueue(&mut self, task: TaskRef, goes_ahead: bool, ready_ns: u64, preempted_on: Option<usize>) {
         let tie = self.random.bits();
         let queued = Queued { ready_ns, tie, task, preempted_on };
-        let is_last = self.queue.back().is_none_or(|last| (last.ready_ns, last.tie) <= (ready_ns, tie));
+        let queue = if goes_ahead { &mut self.ahead } else { &mut self.queue };
+        let is_last = queue.back().is_none_or(|last| (last.ready_ns, last.tie) <= (ready_ns, tie));
         if is_last {
-            self.queue.push_back(queued);
+            queue.push_back(queued);
         } else {
-            let at = self.queue.partition_point(|other| (other.ready_ns, other.tie) <= (ready_ns, tie));
-            self.queue.insert(at, queued);
+            let at = queue.partition_point(|other| (other.ready_ns, other.tie) <= (ready_ns, tie));
+            queue.insert(at, queued);
         }
     }
 
@@ -220,12 +235,17 @@ impl Cpus {
                 *best = Some((cpu.clock_ns, at));
             }
         }
-        let held = held.map(|(at_ns, cpu)| Candidate { at_ns, cpu, from_queue: false });
-        let queued = self.queue.front().zip(free).map(|(first, (clock_ns, cpu))| Candidate {
-            at_ns: clock_ns.max(first.ready_ns),
-            cpu,
-            from_queue: true,
-        });
+        let held = held.map(|(at_ns, cpu)| Candidate { at_ns, cpu, from: Place::Cpu });
+        let first_of = |queue: &VecDeque<Queued>, from| {
+            let (first, (clock_ns, cpu)) = queue.front().zip(free)?;
+            Some(Candidate { at_ns: clock_ns.max(first.ready_ns), cpu, from })
+        };
+        let ahead = first_of(&self.ahead, Place::Ahead);
+        let others = first_of(&self.queue, Place::Queue);
+        let queued = match (ahead, others) {
+            (Some(ahead), Some(other)) if other.at_ns < ahead.at_ns => Some(other),
+            (ahead, others) => ahead.or(others),
+        };
         match (held, queued) {
             (Some(held), Some(queued)) if queued.at_ns < held.at_ns => Some(queued),
             (Some(held), _) => Some(held),
@@ -265,13 +285,14 @@ impl Cpus {
     /// The candidate's step begins. Nothing if its task has ended meanwhile.
     pub(super) fn begin(&mut self, candidate: Candidate, tasks: &mut Tasks) -> Option<Dispatch> {
         let number = candidate.cpu;
-        if !candidate.from_queue {
+        if candidate.from == Place::Cpu {
             let cpu = &mut self.cpus[number];
             let task = cpu.held_by.take()?;
             (self.current, self.begun_ns, self.decided) = (number, cpu.clock_ns, Preempt::GoOn);
             return Some(Dispatch { task, cpu: number, start_ns: cpu.clock_ns, carry_ps: cpu.carry_ps });
         }
-        let Queued { ready_ns, task, preempted_on, .. } = self.queue.pop_front()?;
+        let queue = if candidate.from == Place::Ahead { &mut self.ahead } else { &mut self.queue };
+        let Queued { ready_ns, task, preempted_on, .. } = queue.pop_front()?;
         let found = tasks.get_mut(task)?;
         let waited_ns = candidate.at_ns - ready_ns;
         self.wait_ns += waited_ns;
@@ -321,7 +342,8 @@ impl Cpus {
         let preempted = self.decided == Preempt::Switch;
         found.usage.preemptions += u64::from(preempted);
         self.preemptions += u64::from(preempted);
-        self.enqueue(task, end_ns, preempted.then_some(self.current));
+        let goes_ahead = found.goes_ahead;
+        self.enqueue(task, goes_ahead, end_ns, preempted.then_some(self.current));
     }
 
     /// A call at `at_ns` begins: the CPU that it interrupts, and that CPU's carry.
@@ -345,6 +367,7 @@ impl Cpus {
     /// A run has ended: its future leaves queue and CPU.
     pub(super) fn forget(&mut self, task: TaskRef) {
         self.queue.retain(|queued| queued.task != task);
+        self.ahead.retain(|queued| queued.task != task);
         for cpu in &mut self.cpus {
             if cpu.held_by == Some(task) {
                 cpu.held_by = None;

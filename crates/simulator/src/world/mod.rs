@@ -148,7 +148,7 @@ impl Core {
             None => self.shuffle.ready_task(task),
             // A task that is woken in its own step is queued at the end of it.
             Some(_) if running => {}
-            Some(cpus) => cpus.enqueue(task, now_ns.max(found.free_ns), None),
+            Some(cpus) => cpus.enqueue(task, found.goes_ahead, now_ns.max(found.free_ns), None),
         }
     }
 
@@ -228,7 +228,7 @@ impl Shared {
         core.forks.fork(part)
     }
 
-    fn spawn(self: &Arc<Self>, name: &'static str, future: TaskFuture) {
+    fn spawn(self: &Arc<Self>, name: &'static str, goes_ahead: bool, future: TaskFuture) {
         let now_ns = self.now_ns();
         let mut core = self.lock();
         if core.ended {
@@ -237,6 +237,9 @@ impl Shared {
             return;
         }
         let task = core.tasks.add(self, name, future);
+        if let Some(added) = core.tasks.get_mut(task) {
+            added.goes_ahead = goes_ahead;
+        }
         core.trace.event(now_ns, name, &[task.number]);
         core.make_ready(task, now_ns);
         self.clock.disturb(now_ns);
@@ -524,7 +527,7 @@ impl World {
 
     /// Starts a task, as the engine does through the platform.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        self.shared.spawn(name, Box::pin(task));
+        self.shared.spawn(name, false, Box::pin(task));
     }
 
     /// Makes the run end with an error that says `what`. The first one counts.

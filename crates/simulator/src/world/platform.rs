@@ -82,6 +82,11 @@ impl SimPlatform {
         self.shared.running_task()
     }
 
+    /// The virtual CPU that runs the step.
+    pub fn cpu(&self) -> usize {
+        self.shared.clock.cpu()
+    }
+
     /// What the task whose step it is has had of the CPUs; all zero outside of a step, and in a world
     /// without [`WorldOptions::cpus`](super::WorldOptions::cpus).
     pub fn task_usage(&self) -> TaskUsage {
@@ -111,7 +116,12 @@ impl Platform for SimPlatform {
     }
 
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        self.shared.spawn(name, Box::pin(task));
+        self.shared.spawn(name, false, Box::pin(task));
+    }
+
+    /// On virtual CPUs it is the next to run whenever it is ready, and takes no CPU from a task whose slice lasts.
+    fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.shared.spawn(name, true, Box::pin(task));
     }
 
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {

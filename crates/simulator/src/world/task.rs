@@ -55,6 +55,8 @@ pub(super) struct Task {
     pub(super) queued: bool,
     /// When the last step ended: on CPUs nobody runs it before.
     pub(super) free_ns: u64,
+    /// On CPUs it is taken before others that are ready.
+    pub(super) goes_ahead: bool,
     pub(super) usage: TaskUsage,
 }
 
@@ -84,7 +86,16 @@ impl Task {
     fn new(shared: &Arc<Shared>, task: TaskRef, name: &'static str, future: Option<TaskFuture>) -> Self {
         let waker = Waker::from(Arc::new(TaskWaker { shared: Arc::clone(shared), task }));
         let future = future.map(|future| (future, waker.clone()));
-        Self { number: task.number, name, future, waker, queued: false, free_ns: 0, usage: TaskUsage::default() }
+        Self {
+            number: task.number,
+            name,
+            future,
+            waker,
+            queued: false,
+            free_ns: 0,
+            goes_ahead: false,
+            usage: TaskUsage::default(),
+        }
     }
 }
 

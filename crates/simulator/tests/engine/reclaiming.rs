@@ -1,12 +1,14 @@
 //! Reclaim: every clean page can go, and soon.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use engine::Policies;
+use engine::counters::Counter;
 use engine::eviction::EvictionKind;
-use simulator::DiskOptions;
+use engine::{Platform, Policies};
+use simulator::{CpuOptions, DiskOptions, Machine, Memory, Setup, World, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
 
 #[test]
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
@@ -60,4 +62,100 @@ fn a_reader_does_not_sleep_while_there_are_pages_to_look_at() {
         let took = lab.here.now_ns() - started;
         assert!(took < 50 * MILLISECOND, "300 pages took {took} ns of a disk that needs 43 ms");
     });
+}
+
+/// Reads a file twice the size of the cache, page by page, from a disk that leaves time for others; how often the reader
+/// found too few frames, and how many are free at the end.
+fn stream_through(frames: u64) -> (u64, u64) {
+    let lab = Lab::new(1, frames, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+    let pages = 2 * frames as usize;
+    let file = lab.file(0, pages * PAGE, 1);
+    lab.run(async {
+        for page in 0..pages {
+            lab.here.read(&file, (page * PAGE) as u64, PAGE).await.unwrap();
+        }
+        lab.here.sleep(SECOND).await;
+        (lab.count(Counter::AllocStall), lab.here.engine.status().free_bytes / PAGE as u64)
+    })
+}
+
+#[test]
+fn frames_are_freed_before_a_reader_needs_them_except_in_a_small_cache() {
+    let (stalls, free) = stream_through(1024);
+    assert_eq!(stalls, 0, "it never found too few");
+    assert!((16..=24 + 32).contains(&free), "{free} are free, and the marks are 16 and 24");
+    let (stalls, free) = stream_through(1020);
+    assert!(stalls > 0 && free < 32, "{stalls} stalls, {free} free");
+}
+
+#[test]
+fn a_reader_that_finds_too_little_recycles_for_microseconds_and_goes_on() {
+    let world = World::new(WorldOptions::machine(1, CpuOptions::count(1)));
+    let memory = Memory::Whole(4096 * PAGE as u64);
+    let setup = Setup::default().with_knobs(&["readahead_bytes_max=0"]).unwrap();
+    let machine = Machine::with_disks(&world, memory, setup, &[DiskOptions::default()]).unwrap();
+    let (engine, disk) = (Arc::clone(&machine.engine), &machine.disks[0]);
+    let id = disk.create_file();
+    let size = 8192 * PAGE;
+    disk.change_behind(id, size as u64, 0, &vec![1; size]);
+    let file = engine.open(machine.devices[0], disk.backing(id), size as u64);
+    world
+        .run(async {
+            let mut into = vec![0; 256 * PAGE];
+            for at in (0..size).step_by(into.len()) {
+                assert_eq!(engine.read(&file, at as u64, &mut into).await.unwrap(), into.len());
+            }
+        })
+        .unwrap();
+    let waits = engine.reclaim_waits();
+    assert!(waits.count > 0 && waits.max_ns >= 20_000, "256 pages at a time are more than is kept free: {waits:?}");
+    assert!(waits.max_ns < 40_000, "{waits:?}");
+    assert_eq!(machine.platform.counters().get(Counter::DemandAllocFail), 0);
+}
+
+#[test]
+fn readers_go_on_beside_a_dead_device_whose_pages_are_all_dirty() {
+    let dead = DiskOptions { latency_ns: 10_000 * SECOND, ..DiskOptions::default() };
+    let knobs = ["dirty_ratio=90", "dirty_background_ratio=50", "readahead_bytes_max=0"];
+    let lab = Lab::new(1, 4096, &[dead, DiskOptions::default()], &knobs);
+    let (stuck, clean) = (lab.file(0, 0, 0), lab.file(1, 3000 * PAGE, 1));
+    let (here, to) = (Arc::clone(&lab.here), stuck.clone());
+    lab.beside(async move {
+        for page in 0..8192 {
+            let _ = here.write(&to, page * PAGE as u64, PAGE, 2).await;
+        }
+    });
+    lab.run(async {
+        lab.here.sleep(SECOND).await;
+        let (dirty, started) = (lab.here.dirty_bytes(), lab.here.now_ns());
+        assert!(dirty > 1500 * PAGE as u64, "{dirty}");
+        for page in 0..3000 {
+            let got = lab.here.read(&clean, page * PAGE as u64, PAGE).await.unwrap();
+            assert_eq!(got, bytes(1, page * PAGE as u64, PAGE));
+        }
+        let took = lab.here.now_ns() - started;
+        assert!(took < SECOND, "3,000 pages took {took} ns");
+        assert_eq!(lab.here.dirty_bytes(), dirty, "what is dirty stays");
+    });
+    let looked_at = lab.count(Counter::PagesScanned);
+    assert!(looked_at < 40_000, "{looked_at} pages were looked at to read 3,000");
+}
+
+#[test]
+fn more_readers_than_frames_all_get_on() {
+    let lab = Lab::new(1, 64, &[DiskOptions::default()], &[]);
+    let file = lab.file(0, 300 * PAGE, 1);
+    let readers: Vec<_> = (0..200_u64)
+        .map(|reader| {
+            let (here, from) = (Arc::clone(&lab.here), file.clone());
+            lab.beside(async move {
+                for turn in 0..20 {
+                    let at = (reader * 7 + turn * 13) % 300 * PAGE as u64;
+                    assert_eq!(here.read(&from, at, PAGE).await.unwrap(), bytes(1, at, PAGE));
+                }
+            })
+        })
+        .collect();
+    let ended = || readers.iter().all(|ended| ended.load(Ordering::Relaxed));
+    assert!(lab.run(lab.here.until(60 * SECOND, ended)), "some wait for ever");
 }

@@ -305,3 +305,29 @@ fn world_options() -> WorldOptions {
 fn a_machine_has_a_cpu() {
     let _ = World::new(WorldOptions::machine(1, CpuOptions::count(0)));
 }
+
+#[test]
+fn a_task_that_goes_ahead_runs_next_but_cuts_no_slice_short() {
+    let woken = |ahead: bool| {
+        let noted = Noted::new(1, CostTable::free());
+        for name in ["one", "two", "three"] {
+            noted.spawn(name, |platform, _| async move { platform.work(5 * SLICE_NS).await });
+        }
+        noted.spawn("starter", |platform, note| async move {
+            let task = {
+                let platform = Arc::clone(&platform);
+                async move {
+                    platform.sleep_until(Nanos(SLICE_NS / 2)).await;
+                    note.now();
+                    platform.work(2 * SLICE_NS).await;
+                    note.now();
+                }
+            };
+            if ahead { platform.spawn_ahead("late", task) } else { platform.spawn("late", task) }
+        });
+        noted.run_until(20 * SLICE_NS)
+    };
+    // Ahead: at the end of the first slice, and on without a turn of the others.
+    assert_eq!(woken(true), [("starter", SLICE_NS), ("starter", 3 * SLICE_NS)]);
+    assert!(woken(false)[0].1 >= 2 * SLICE_NS);
+}

@@ -1,0 +1,59 @@
+//! The number of free frames as tasks see it, which lags behind what the buddy lists have.
+//!
+//! A zone's counter is one word for all CPUs, so each keeps its changes to itself until they pass a threshold
+//! (`vm_stat_diff`), and adds them then. Whoever compares the counter with a watermark misses up to a threshold for
+//! each CPU. Seed S3's failures hang on it: after a drain of all lists the frames are there, and the counter does not
+//! say so.
+//!
+//! Owns: the shared count, what each CPU has not told yet.
+//! Does not own: the lists.
+//! Invariants: the count and all that is untold are together what the buddy lists have. A threshold of 0 tells at
+//! once.
+
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+
+#[cfg(test)]
+mod tests;
+
+/// Bits of a size in pages of the unit that the kernel's formula goes by, 128 MiB.
+const UNIT_BITS: u32 = 27 - 12;
+const THRESHOLD_MAX: u32 = 125;
+
+/// The kernel's threshold: it grows with the number of CPUs and the size of the zone, by their numbers of bits.
+pub fn drift_threshold(cpus: u32, zone_frames: u32) -> u32 {
+    let bits = |value: u32| u32::BITS - value.leading_zeros();
+    (2 * bits(cpus) * (1 + bits(zone_frames >> UNIT_BITS))).min(THRESHOLD_MAX)
+}
+
+pub(super) struct DriftingCount {
+    told: AtomicI64,
+    untold: Box<[AtomicI32]>,
+    threshold: i32,
+}
+
+impl DriftingCount {
+    pub(super) fn new(frames: u32, cpus: usize, threshold: u32) -> Self {
+        Self {
+            told: AtomicI64::new(frames.into()),
+            untold: (0..cpus).map(|_| AtomicI32::new(0)).collect(),
+            threshold: threshold.min(i32::MAX as u32) as i32,
+        }
+    }
+
+    /// The lists have changed by so many frames, as this CPU. Called with the zone's lock held.
+    pub(super) fn add(&self, cpu: usize, frames: i64) {
+        let untold = &self.untold[cpu % self.untold.len()];
+        let now = i64::from(untold.load(Ordering::Relaxed)) + frames;
+        if now.abs() > i64::from(self.threshold) {
+            self.told.fetch_add(now, Ordering::Relaxed);
+            untold.store(0, Ordering::Relaxed);
+        } else {
+            untold.store(now as i32, Ordering::Relaxed);
+        }
+    }
+
+    /// What all see.
+    pub(super) fn seen(&self) -> u32 {
+        self.told.load(Ordering::Relaxed).clamp(0, u32::MAX.into()) as u32
+    }
+}

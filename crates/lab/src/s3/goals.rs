@@ -1,0 +1,110 @@
+//! What s3 is to show, and whether it does.
+//!
+//! Owns: the goals. Does not own: the figures.
+//! Invariants: 'met' is computed from cells of the run; a goal whose cells were not run, or not under the published
+//! load, has no line.
+
+use super::cell::Cell;
+use super::plan::OWN;
+use super::published;
+
+/// A goal of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Goal {
+    pub(super) what: String,
+    pub(super) found: String,
+    pub(super) met: bool,
+}
+
+/// Forms by published failures, the most first; the last two are one form in this respect.
+const BY_FAILURES: [&str; 5] = ["base", "time-limit-20ms", "time-limit-100ms", "wmark-min", "wmark-high"];
+
+pub(super) fn find<'a>(cells: &'a [Cell], variant: &str) -> Option<&'a Cell> {
+    cells.iter().find(|cell| cell.variant == variant)
+}
+
+pub(super) fn goals(cells: &[Cell]) -> Vec<Goal> {
+    let all = [stalls(cells), interrupts(cells), delays(cells), failures(cells), own(cells)];
+    all.into_iter().flatten().collect()
+}
+
+fn goal(what: impl Into<String>, found: String, met: bool) -> Goal {
+    Goal { what: what.into(), found, met }
+}
+
+fn stalls(cells: &[Cell]) -> Vec<Goal> {
+    let of = |variant: &str| {
+        let cell = find(cells, variant)?;
+        let published = published::of(variant, &cell.load)?.stalls()?;
+        let off = (cell.count("allocstall") / published - 1.0) * 100.0;
+        let what = format!("{variant}: stalls within 15 % of {published:.0}");
+        Some(goal(what, format!("{off:+.1} %"), off.abs() <= 15.0))
+    };
+    ["base", "wmark-min", "wmark-high"].into_iter().filter_map(of).collect()
+}
+
+fn interrupts(cells: &[Cell]) -> Vec<Goal> {
+    let (Some(base), Some(high)) = (find(cells, "base"), find(cells, "wmark-high")) else { return Vec::new() };
+    let found = format!("{:.0} and {:.0}", base.ipis(), high.ipis());
+    vec![goal("function-call interrupts fall at least 100 times", found, base.ipis() >= 100.0 * high.ipis().max(1.0))]
+}
+
+fn delays(cells: &[Cell]) -> Vec<Goal> {
+    let mean = |variant: &str| find(cells, variant).map(|cell| cell.reclaim().mean_ms);
+    let (Some(base), Some(high)) = (mean("base"), mean("wmark-high")) else { return Vec::new() };
+    let times = high / base;
+    let mut goals = vec![goal(
+        "a reclaim takes more than ten times as long under wmark-high as under base",
+        format!("{base:.1} and {high:.0} ms, {times:.1} times"),
+        times > 10.0,
+    )];
+    if let Some(limited) = mean("time-limit-100ms") {
+        let share = limited / high;
+        let found = format!("{limited:.0} ms, {share:.2} of it");
+        goals.push(goal("about half of that with a limit of 100 ms", found, (0.35..=0.65).contains(&share)));
+    }
+    goals
+}
+
+fn failures(cells: &[Cell]) -> Vec<Goal> {
+    let found: Vec<f64> =
+        BY_FAILURES.iter().filter_map(|variant| find(cells, variant)).map(|cell| cell.count("nr_alloc_fail")).collect();
+    if found.len() < BY_FAILURES.len() {
+        return Vec::new();
+    }
+    let falls = found.windows(2).all(|pair| pair[0] > pair[1]);
+    let met = falls && found.iter().all(|count| *count > 0.0);
+    let counts: Vec<String> = found.iter().map(|count| format!("{count:.0}")).collect();
+    let what = format!("failures fall in the published order, {}, each above zero", BY_FAILURES.join(", "));
+    vec![goal(what, counts.join(", "), met)]
+}
+
+fn own(cells: &[Cell]) -> Vec<Goal> {
+    let Some(own) = find(cells, OWN) else { return Vec::new() };
+    let waits = own.reclaim();
+    let mut goals = vec![
+        goal(
+            "afflux: demand_alloc_fail 0",
+            format!("{:.0}", own.count("demand_alloc_fail")),
+            own.count("demand_alloc_fail") == 0.0,
+        ),
+        goal(
+            "afflux: a reclaim takes at most 1 ms on average",
+            format!("{:.3} ms", waits.mean_ms),
+            waits.mean_ms <= 1.0,
+        ),
+        goal("afflux: 99 of 100 take at most 10 ms", format!("{:.3} ms", waits.p99_ms), waits.p99_ms <= 10.0),
+        goal("afflux: no function-call interrupts", format!("{:.0}", own.ipis()), own.ipis() == 0.0),
+    ];
+    if let Some(base) = find(cells, "base") {
+        let (ours, theirs) = (own.reclaim_ms_a_reader(), base.reclaim_ms_a_reader());
+        let found = format!("{ours:.1} of {theirs:.0} ms");
+        goals.push(goal("afflux: a hundredth of base's time in reclaim", found, ours <= theirs / 100.0));
+    }
+    let others = cells.iter().filter(|cell| cell.variant != OWN).map(Cell::total_s);
+    if let Some(best) = others.min_by(f64::total_cmp) {
+        let found = format!("{:.1} and {best:.1} s", own.total_s());
+        goals.push(goal("afflux: no later done than the best of the others", found, own.total_s() <= best));
+    }
+    goals
+}

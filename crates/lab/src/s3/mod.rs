@@ -1,0 +1,75 @@
+//! Experiment s3: what direct reclaim is worth, and what it costs those who do it.
+//!
+//! A thousand tasks read sparse files of 1 GB on eight CPUs and 3 GB, so that nothing is waited for but memory and
+//! CPUs. Readahead allocates without retrying; how often that fails, and how long direct reclaims take, depends on
+//! how much one of them is to bring. (Seed S3, posted to linux-kernel on 28 and 29 April 2011.)
+//!
+//! Owns: the parts in order.
+//! Does not own: each part: the options (`plan`), the simulated kernel (`kernel`) and the same load on the engine
+//! (`own`), a run's figures (`cell`), what was published (`published`), what is to be shown (`goals`), plots, tables
+//! and words (`findings`), real threads (`measured`).
+//! Invariants: rows come from runs.
+
+mod cell;
+mod findings;
+mod goals;
+mod kernel;
+mod measured;
+mod own;
+mod plan;
+mod published;
+#[cfg(test)]
+mod tests;
+
+use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
+use cell::Cell;
+use plan::Plan;
+
+/// The experiment.
+pub(crate) struct S3;
+
+/// Of the time of a run with a measured part, what the simulated one takes.
+const SIMULATED_SHARE: f64 = 0.9;
+
+impl Experiment for S3 {
+    fn name(&self) -> &'static str {
+        "s3"
+    }
+
+    fn about(&self) -> &'static str {
+        "Direct reclaim under a thousand readers: how much it is to bring, and how long it may take"
+    }
+
+    fn options(&self) -> &'static [OptionInfo] {
+        plan::OPTIONS
+    }
+
+    fn can_measure(&self) -> bool {
+        true
+    }
+
+    fn run(&self, request: &Request, watch: &mut dyn Watch) -> Result<Findings, LabError> {
+        let plan = Plan::read(request)?;
+        if plan.part > 1 {
+            let part = plan.part;
+            watch.remark(&format!(
+                "One {part}th of each file is read, and counts are multiplied by {part}; --full reads all."
+            ));
+        }
+        let share = if request.measured { SIMULATED_SHARE } else { 1.0 };
+        let mut cells = Vec::with_capacity(plan.variants.len());
+        for variant in &plan.variants {
+            watch.step(variant.name(), share * cells.len() as f64 / plan.variants.len() as f64);
+            let cell = Cell::run(&plan, *variant)?;
+            watch.row(&cell.row());
+            cells.push(cell);
+        }
+        let mut findings = findings::of_simulated(&plan, &cells);
+        if request.measured {
+            let measured = measured::run(&plan, request.quick, watch)?;
+            findings::add_measured(&mut findings, &measured);
+        }
+        watch.step("done", 1.0);
+        Ok(findings)
+    }
+}

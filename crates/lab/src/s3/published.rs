@@ -1,0 +1,167 @@
+//! What seed S3 says: "mm: cut down __GFP_NORETRY page allocation failures" and "mm: limit direct reclaim delays",
+//! linux-kernel, 28 and 29 April 2011, and the follow-up of the same week.
+//!
+//! Owns: the figures as printed, and what they were measured on.
+//! Does not own: ours.
+//! Invariants: nothing here is rounded or corrected. Where two runs or two tasks are printed, both stand here.
+
+use super::kernel::{Load, MEMORY_BYTES};
+
+/// Readers, bytes of each file, CPUs of the seed's machine.
+pub(super) const READERS: usize = 1000;
+pub(super) const FILE_BYTES: u64 = 1 << 30;
+pub(super) const CPUS: usize = 8;
+/// Seconds that starting the readers took; printed are 243, 288 and 294.
+pub(super) const START_S: u64 = 270;
+
+/// One task's delays as `getdelays` printed them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Delays {
+    pub(super) cpu_count: u64,
+    pub(super) cpu_ns: u64,
+    pub(super) cpu_delay_ns: u64,
+    pub(super) io: (u64, u64),
+    pub(super) reclaim: (u64, u64),
+}
+
+const fn delays(cpu: [u64; 3], io: (u64, u64), reclaim: (u64, u64)) -> Delays {
+    Delays { cpu_count: cpu[0], cpu_ns: cpu[1], cpu_delay_ns: cpu[2], io, reclaim }
+}
+
+/// What is printed of a form of reclaim.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Published {
+    pub(super) variant: &'static str,
+    pub(super) nr_alloc_fail: &'static [u64],
+    pub(super) allocstall: &'static [u64],
+    /// Of all CPUs.
+    pub(super) function_call_ipis: Option<u64>,
+    pub(super) start_s: Option<u64>,
+    pub(super) total_s: Option<u64>,
+    pub(super) tasks: &'static [Delays],
+    pub(super) counters: &'static [(&'static str, u64)],
+}
+
+const NOTHING: Published = Published {
+    variant: "",
+    nr_alloc_fail: &[],
+    allocstall: &[],
+    function_call_ipis: None,
+    start_s: None,
+    total_s: None,
+    tasks: &[],
+    counters: &[],
+};
+
+/// All that is printed.
+pub(super) const PUBLISHED: [Published; 7] = [
+    Published {
+        variant: "base",
+        nr_alloc_fail: &[10_496],
+        allocstall: &[1_576_602],
+        function_call_ipis: Some(1_761_627),
+        start_s: Some(243),
+        total_s: Some(529),
+        tasks: &[
+            delays([961, 3_176_517_096, 313_952_766_099], (2, 181_251_847), (1205, 38_120_615_476)),
+            delays([1270, 4_206_360_536, 358_641_985_177], (0, 0), (1606, 39_897_314_399)),
+        ],
+        counters: &[
+            ("slabs_scanned", 21_632),
+            ("kswapd_steal", 4_393_382),
+            ("kswapd_inodesteal", 124),
+            ("kswapd_low_wmark_hit_quickly", 885),
+            ("kswapd_high_wmark_hit_quickly", 2_321),
+            ("kswapd_skip_congestion_wait", 0),
+            ("pageoutrun", 29_426),
+        ],
+    },
+    Published {
+        variant: "wmark-min",
+        nr_alloc_fail: &[704],
+        allocstall: &[105_551],
+        function_call_ipis: Some(2_654),
+        ..NOTHING
+    },
+    Published {
+        variant: "wmark-high",
+        nr_alloc_fail: &[282],
+        allocstall: &[53_860],
+        function_call_ipis: Some(2_664),
+        ..NOTHING
+    },
+    Published {
+        variant: "wmark-high-limited-scan",
+        nr_alloc_fail: &[276],
+        allocstall: &[54_034],
+        function_call_ipis: Some(2_655),
+        tasks: &[delays([865, 2_792_575_464, 235_345_541_230], (4, 300_247_552), (32, 20_504_634_169))],
+        ..NOTHING
+    },
+    Published {
+        variant: "time-limit-100ms",
+        nr_alloc_fail: &[1_269, 937],
+        allocstall: &[128_915, 128_684],
+        start_s: Some(288),
+        total_s: Some(514),
+        tasks: &[
+            delays([937, 2_949_551_600, 207_877_301_298], (1, 151_891_691), (71, 25_475_514_278)),
+            delays([1201, 3_827_418_144, 221_075_772_599], (4, 300_331_997), (94, 31_996_779_648)),
+        ],
+        counters: &[
+            ("slabs_scanned", 63_616),
+            ("kswapd_steal", 4_616_011),
+            ("kswapd_inodesteal", 5),
+            ("kswapd_low_wmark_hit_quickly", 5_394),
+            ("kswapd_high_wmark_hit_quickly", 2_826),
+            ("kswapd_skip_congestion_wait", 0),
+            ("pageoutrun", 36_679),
+        ],
+        ..NOTHING
+    },
+    Published {
+        variant: "time-limit-20ms",
+        nr_alloc_fail: &[1_662],
+        allocstall: &[132_101],
+        start_s: Some(294),
+        total_s: Some(516),
+        tasks: &[delays([839, 2_750_581_848, 198_489_159_459], (1, 43_566_814), (95, 35_234_061_367))],
+        ..NOTHING
+    },
+    Published { variant: "stop-above-high", nr_alloc_fail: &[3_913], allocstall: &[541_789], ..NOTHING },
+];
+
+/// The follow-up's only figure of delays: 452 reclaims of a task, 76 ms each.
+pub(super) const STOP_ABOVE_HIGH: (u64, f64) = (452, 76.0);
+
+impl Published {
+    /// The mean of the runs that are printed.
+    fn mean(runs: &[u64]) -> Option<f64> {
+        (!runs.is_empty()).then(|| runs.iter().sum::<u64>() as f64 / runs.len() as f64)
+    }
+
+    pub(super) fn stalls(&self) -> Option<f64> {
+        Self::mean(self.allocstall)
+    }
+
+    pub(super) fn failures(&self) -> Option<f64> {
+        Self::mean(self.nr_alloc_fail)
+    }
+
+    /// The mean delay of a reclaim over the tasks that are printed, in milliseconds.
+    pub(super) fn delay_ms(&self) -> Option<f64> {
+        if self.variant == "stop-above-high" {
+            return Some(STOP_ABOVE_HIGH.1);
+        }
+        let (count, ns) =
+            self.tasks.iter().fold((0, 0), |(count, ns), task| (count + task.reclaim.0, ns + task.reclaim.1));
+        (count > 0).then(|| ns as f64 / count as f64 / 1e6)
+    }
+}
+
+/// What is printed of that form, on that machine under that load.
+pub(super) fn of(variant: &str, load: &Load) -> Option<&'static Published> {
+    let same =
+        (load.readers, load.file_bytes, load.memory_bytes, load.cpus) == (READERS, FILE_BYTES, MEMORY_BYTES, CPUS);
+    PUBLISHED.iter().find(|published| same && published.variant == variant)
+}

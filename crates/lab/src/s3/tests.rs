@@ -1,0 +1,194 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use report::Row;
+
+use super::goals::{Goal, find, goals};
+use super::kernel::{Delays, MEMORY_BYTES, Outcome};
+use super::plan::OWN;
+use super::*;
+
+/// Keeps what it is told.
+#[derive(Default)]
+struct Kept {
+    rows: Vec<Row>,
+    done: Vec<f64>,
+    remarks: Vec<String>,
+}
+
+impl Watch for Kept {
+    fn row(&mut self, row: &Row) {
+        self.rows.push(row.clone());
+    }
+    fn step(&mut self, _: &str, done: f64) {
+        self.done.push(done);
+    }
+    fn remark(&mut self, what: &str) {
+        self.remarks.push(what.to_owned());
+    }
+}
+
+fn request(pairs: &[(&str, &str)]) -> Request {
+    let given = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Request { given, ..Request::default() }
+}
+
+fn cells(pairs: &[(&str, &str)]) -> Vec<Cell> {
+    let plan = Plan::read(&request(pairs)).unwrap();
+    plan.variants.iter().map(|variant| Cell::run(&plan, *variant).unwrap()).collect()
+}
+
+/// A machine like the seed's, a quarter of it: as many readers a CPU, and as much memory.
+const SMALL: [(&str, &str); 5] =
+    [("readers", "250"), ("cpus", "2"), ("memory", "768MiB"), ("file-size", "8MiB"), ("full", "yes")];
+
+#[test]
+fn larger_targets_make_fewer_and_longer_reclaims_and_no_interrupts() {
+    let cells = cells(&[&SMALL[..], &[("variants", "base,wmark-min,wmark-high,time-limit-100ms,afflux")]].concat());
+    let of = |variant: &str| find(&cells, variant).unwrap();
+    let (base, min, high) = (of("base"), of("wmark-min"), of("wmark-high"));
+    let stalls = |cell: &Cell| cell.count("allocstall");
+    assert!(
+        stalls(base) > 5.0 * stalls(min) && stalls(min) > 1.3 * stalls(high),
+        "{} {} {}",
+        stalls(base),
+        stalls(min),
+        stalls(high)
+    );
+    let delay = |cell: &Cell| cell.reclaim().mean_ms;
+    assert!(delay(high) > 5.0 * delay(base), "{} {}", delay(base), delay(high));
+    assert!(delay(of("time-limit-100ms")) < 0.75 * delay(high), "{}", delay(of("time-limit-100ms")));
+    assert!(base.ipis() > 0.0);
+    for cell in &cells {
+        assert!(cell.variant == "base" || cell.ipis() == 0.0, "{} interrupts", cell.variant);
+        assert_eq!(cell.outcome.tasks.len(), 250);
+        let evicted = cell.count("pgsteal_direct") + cell.count("kswapd_steal") + cell.count("pgsteal");
+        let (read, kept) = (250.0 * 2048.0, f64::from(kernel::page_frames(768 << 20)));
+        assert!((read - kept..=read).contains(&evicted), "{}: {evicted} of {read}", cell.variant);
+    }
+    let own = of(OWN);
+    assert_eq!(own.count("demand_alloc_fail"), 0.0);
+    assert!(own.reclaim().mean_ms <= 1.0 && own.reclaim().p99_ms <= 10.0, "{:?}", own.reclaim());
+    assert!(own.reclaim_ms_a_reader() <= base.reclaim_ms_a_reader() / 100.0);
+    let best = cells.iter().filter(|cell| cell.variant != OWN).map(Cell::total_s).min_by(f64::total_cmp).unwrap();
+    assert!(own.total_s() <= best, "{} {best}", own.total_s());
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let once = || {
+        let cells = cells(&[
+            ("readers", "40"),
+            ("file-size", "8MiB"),
+            ("memory", "64MiB"),
+            ("full", "yes"),
+            ("variants", "base,afflux"),
+        ]);
+        cells.iter().map(|cell| cell.row().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(once(), once());
+}
+
+#[test]
+fn a_part_of_each_file_gives_the_same_counts() {
+    let with = |size| {
+        cells(&[
+            ("readers", "100"),
+            ("cpus", "4"),
+            ("memory", "96MiB"),
+            ("file-size", size),
+            ("full", "yes"),
+            ("variants", "base"),
+        ])
+        .remove(0)
+    };
+    let (whole, half) = (with("16MiB"), with("8MiB"));
+    // The memory that is filled at first is a larger part of less.
+    let filled = |cell: &Cell| 100.0 * cell.load.file_bytes as f64 / 4096.0 - f64::from(kernel::page_frames(96 << 20));
+    let rate = |cell: &Cell| cell.count("allocstall") / filled(cell);
+    assert!((rate(&half) / rate(&whole) - 1.0).abs() < 0.1, "{} {}", rate(&half), rate(&whole));
+}
+
+#[test]
+fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
+    let mut kept = Kept::default();
+    let small =
+        [("readers", "20"), ("file-size", "64MiB"), ("memory", "64MiB"), ("variants", "base,time-limit-20ms,afflux")];
+    let findings = S3.run(&request(&small), &mut kept).unwrap();
+    assert_eq!(kept.rows.len(), 3);
+    for row in &kept.rows {
+        for metric in [
+            "demand_alloc_fail",
+            "nr_alloc_fail",
+            "allocstall",
+            "function_call_ipis",
+            "reclaim_count_mean",
+            "reclaim_total_ms_mean",
+            "reclaim_delay_ms_avg",
+            "reclaim_delay_ms_p99",
+            "start_s",
+            "total_s",
+        ] {
+            assert!(row.metrics.get(metric).is_some(), "{metric} of {row}");
+        }
+        assert!(row.published.get("allocstall").is_none(), "the seed did not measure this: {row}");
+    }
+    assert!(kept.remarks[0].contains("8th of each file") && kept.remarks[0].contains("--full"), "{:?}", kept.remarks);
+    assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
+    assert_eq!((findings.tables.len(), findings.figures.len()), (5, 4));
+    assert!(findings.says[0].starts_with("fitted: ") && findings.says[0].contains(" predicted: "));
+}
+
+/// A cell of the published load with these figures.
+fn published_cell(variant: &'static str, stalls: u64, failures: u64, delay_ms: u64, ipis: u64) -> Cell {
+    let plan = Plan::read(&request(&[("full", "yes")])).unwrap();
+    let delays = Delays { count: 1000, ns: delay_ms * 1_000_000_000, p99_ns: 0, max_ns: 0 };
+    let counts = vec![("allocstall", stalls), ("nr_alloc_fail", failures), ("demand_alloc_fail", 0)];
+    let outcome = Outcome { counts, interrupts: vec![ipis], delays, total_ns: 516, ..Outcome::default() };
+    assert_eq!(plan.load.memory_bytes, MEMORY_BYTES);
+    Cell { variant, outcome, load: plan.load, part: plan.part }
+}
+
+#[test]
+fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
+    let published = || {
+        vec![
+            published_cell("base", 1_576_602, 10_496, 28, 1_761_627),
+            published_cell("wmark-min", 105_551, 704, 300, 2_654),
+            published_cell("wmark-high", 53_860, 282, 641, 2_664),
+            published_cell("time-limit-100ms", 128_800, 1_103, 346, 0),
+            published_cell("time-limit-20ms", 132_101, 1_662, 371, 0),
+            published_cell(OWN, 0, 0, 0, 0),
+        ]
+    };
+    let missed = |cells: &[Cell]| goals(cells).into_iter().filter(|goal| !goal.met).collect::<Vec<Goal>>();
+    assert_eq!((goals(&published()).len(), missed(&published())), (13, vec![]));
+    type Worse = fn(&mut Vec<Cell>);
+    let worse: [Worse; 8] = [
+        |cells| cells[0].outcome.counts[0].1 = 1_300_000,
+        |cells| cells[2].outcome.counts[0].1 = 63_000,
+        |cells| cells[2].outcome.interrupts = vec![20_000],
+        |cells| cells[2].outcome.delays.ns /= 3,
+        |cells| cells[3].outcome.delays.ns /= 2,
+        |cells| cells[1].outcome.counts[1].1 = 200,
+        |cells| cells[5].outcome.counts[2].1 = 1,
+        |cells| cells[5].outcome.total_ns = 517,
+    ];
+    for (number, change) in worse.into_iter().enumerate() {
+        let mut cells = published();
+        change(&mut cells);
+        assert!(!missed(&cells).is_empty(), "change {number}");
+    }
+}
+
+#[test]
+fn bad_options_are_told_with_what_there_is() {
+    for (pairs, told) in [
+        (&[("readers", "0")][..], "1 to 10000"),
+        (&[("memory", "1MB")], "64 MiB to 64 GiB"),
+        (&[("variants", "wmark-low")], "wmark-high-limited-scan"),
+        (&[("cpus", "33")], "1 to 32"),
+    ] {
+        let error = Plan::read(&request(pairs)).unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+    }
+}
