@@ -6,7 +6,7 @@
 //! hit. Of clients that wait no more only the [`CLIENTS_MAX`] who did last are remembered.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::file::FileInner;
@@ -105,6 +105,8 @@ pub(crate) struct Waits {
     present: Mutex<Present>,
     /// Clients with a name of whom a payer waits.
     clients_waiting: AtomicUsize,
+    /// Payers that wait, however many calls of each do.
+    payers_waiting: AtomicU64,
 }
 
 /// A payer, as far as it is told from others: where its account is.
@@ -125,6 +127,8 @@ struct Present {
     clients: BTreeMap<Client, Sums>,
     /// Of each client, payers that wait, and how many calls of each do.
     payers: BTreeMap<Option<Client>, BTreeMap<PayerId, u64>>,
+    /// Of all clients.
+    payers_count: u64,
 }
 
 struct Waiting {
@@ -156,11 +160,21 @@ impl Waits {
             present.sums_of(client).waiting += 1;
         }
         if let Some(payer) = payer {
-            *present.payers.entry(client.cloned()).or_default().entry(payer).or_default() += 1;
-            self.clients_waiting.store(present.named(), Ordering::Relaxed);
+            present.pays(client, payer);
+            self.note_present(&present);
         }
         present.waiting.insert(number, Waiting { file, client: client.cloned(), payer, waits_for, since });
         number
+    }
+
+    fn note_present(&self, present: &Present) {
+        self.clients_waiting.store(present.named(), Ordering::Relaxed);
+        self.payers_waiting.store(present.payers_count, Ordering::Relaxed);
+    }
+
+    /// Payers that wait.
+    pub(crate) fn payers_waiting(&self) -> u64 {
+        self.payers_waiting.load(Ordering::Relaxed)
     }
 
     /// Clients of whom a payer waits, and payers of this client that do, this one counted in.
@@ -182,7 +196,7 @@ impl Waits {
         let Some(Waiting { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
         if let Some(payer) = payer {
             present.pays_no_more(&client, payer);
-            self.clients_waiting.store(present.named(), Ordering::Relaxed);
+            self.note_present(&present);
         }
         match waits_for {
             WaitsFor::Pause(_) => self.pause.note(ns),
@@ -231,6 +245,13 @@ impl Present {
         self.payers.len() - usize::from(self.payers.contains_key(&None))
     }
 
+    /// A call of the payer waits.
+    fn pays(&mut self, client: Option<&Client>, payer: PayerId) {
+        let calls = self.payers.entry(client.cloned()).or_default().entry(payer).or_default();
+        self.payers_count += u64::from(*calls == 0);
+        *calls += 1;
+    }
+
     /// A call of the payer waits no more.
     fn pays_no_more(&mut self, client: &Option<Client>, payer: PayerId) {
         let Some(payers) = self.payers.get_mut(client) else { return };
@@ -238,6 +259,7 @@ impl Present {
             *calls -= 1;
             if *calls == 0 {
                 payers.remove(&payer);
+                self.payers_count -= 1;
             }
         }
         if payers.is_empty() {
