@@ -24,11 +24,8 @@ fn main() -> Result<(), String> {
         }
         let again = number.is_multiple_of(4) && number > FRAMES;
         let page = if again { number - FRAMES / 2 } else { FRAMES + number };
-        if let Some(frame) = cache.admit(page, Admitted::Demand) {
-            if number.is_multiple_of(2) {
-                cache.read(frame);
-            }
-        }
+        let frame = cache.admit(page, Admitted::Demand);
+        frame.filter(|_| number.is_multiple_of(2)).into_iter().for_each(|frame| cache.read(frame));
     }
     Ok(())
 }

@@ -242,8 +242,9 @@ impl PageTable {
         }
     }
 
-    /// Two uses at once may count as one.
-    #[cold]
+    /// Two uses at once may count as one. Not a call: a hit would have to keep what it needs after it.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "the instructions of a hit are counted")]
     fn count_use(&self, frame: FrameId, seen: u8, with: u8) {
         let uses = &self.record(frame).uses;
         if seen & USED != 0 {

@@ -65,8 +65,8 @@ const DEVICE_PAGES: TypedOption<u64> = options::number(
     OptionInfo {
         name: "device-pages",
         value: "N",
-        default: "32768",
-        doc: "Pages in the second part, touched three times as often; --quick: 8192",
+        default: "8192",
+        doc: "Pages in the second part, touched three times as often; --quick: 2048",
     },
     1024..=4_194_304,
 );
@@ -97,7 +97,7 @@ impl Asked {
             touches: number(&TOUCHES, 100_000)?,
             generators: WHICH.list(request)?.concat(),
             devices: DEVICES.list(request)?.into_iter().flatten().collect(),
-            device_pages: number(&DEVICE_PAGES, 8192)?,
+            device_pages: number(&DEVICE_PAGES, 2048)?,
         })
     }
 

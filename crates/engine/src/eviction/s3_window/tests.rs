@@ -191,6 +191,8 @@ fn a_dirty_page_leaves_its_queue_when_the_hand_meets_it() {
     world.touch(1, 1);
     assert_eq!(world.evict(1), [2]);
     assert_eq!((world.on(0), world.on(1)), (PARKED, PARKED));
+    world.policy.cleaned(&world.pages, &mut [FrameId::new(0)].into_iter());
+    assert_eq!(world.on(0), PARKED, "a part of it was written; it is dirty still");
     assert_eq!(world.policy.victims(&world.pages, 1, 1).scanned, 1);
     world.clean(0);
     world.clean(1);
