@@ -12,8 +12,10 @@ use std::sync::Arc;
 use frames::{Effort, FRAME_BYTES, FrameId};
 
 use super::{Obstacle, Reading, set_trigger};
+use crate::call::Call;
 use crate::counters::Counter;
 use crate::devices::Kind;
+use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
@@ -38,7 +40,8 @@ struct Demand<'a> {
 
 impl<P: Platform> Reading<P> {
     /// Reads absent pages from the first on, and further ones ahead; waits for the first request.
-    pub(super) async fn fill(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
+    pub(super) async fn fill(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
+        let file = call.file;
         let bounds = self.readahead_bounds(file);
         let request_pages = file.device.request_pages();
         let (ahead, tried, count) = {
@@ -53,7 +56,7 @@ impl<P: Platform> Reading<P> {
         let demanded = (pages.end - pages.start).min(count).min((self.base.cache.total_pages() / 16).max(1));
         file.device.reading.take(demanded).await;
         let mut room = ReadRoom { device: Arc::clone(&file.device), pages: demanded };
-        let mut spare = self.reclaim.take_frames(demanded as usize).await;
+        let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(demanded as usize)).await;
         if count > demanded && file.device.reading.try_take(count - demanded) {
             room.pages = count;
             spare.grow(count as usize, Effort::NoRetry);
@@ -221,10 +224,11 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Reads what a page lacks into a side frame, merges it, and waits for that.
-    pub(super) async fn merge(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) -> Result<(), Error> {
+    pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
+        let file = call.file;
         file.device.reading.take(1).await;
         let room = ReadRoom { device: Arc::clone(&file.device), pages: 1 };
-        let mut spare = self.reclaim.take_frames(1).await;
+        let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(1)).await;
         file.device.slots.take(1).await;
         let answer = Answer::new();
         let side = {
