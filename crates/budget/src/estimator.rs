@@ -40,10 +40,10 @@ mod window;
 pub use facts::{Completion, Facts, Side};
 pub use kept::{KnownPrices, RememberedPrices, Snapshot};
 
-use crate::prices::Prices;
+use crate::prices::{Prices, Work};
 use crate::wide::mul_div;
 use crate::{Cost, MIB, MILLISECOND, ONE};
-use facts::{Passed, Work};
+use facts::Passed;
 use held::Held;
 use stretch::Stretch;
 use window::{OTHER_PART, Window};
@@ -220,9 +220,9 @@ impl Estimator {
         }
         own.stretch.goes_on(passed, own.prices);
         let dry = queues && done.side == Side::Write && own.is_dry(facts, &done, passed);
-        own.done.add(&done);
+        own.done.add(done.work());
         own.window.add(facts, &done, passed, dry);
-        other.window.other.add(&done);
+        other.window.other.add(done.work());
         own.learn_from_one(&done, passed, dry);
         let full = own.window.is_full(own.windows < YOUNG_WINDOWS);
         if full {

@@ -29,6 +29,28 @@ pub struct Prices {
     pub mib_ns: u64,
 }
 
+/// Work of one direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Work {
+    pub(crate) runs: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Work {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.runs = self.runs.saturating_add(other.runs);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+    }
+
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self { runs: self.runs.saturating_sub(other.runs), bytes: self.bytes.saturating_sub(other.bytes) }
+    }
+
+    pub(crate) fn cost_ns(&self, prices: &Prices) -> Cost {
+        prices.cost_ns(self.runs, self.bytes)
+    }
+}
+
 impl Default for Prices {
     fn default() -> Self {
         PRIOR

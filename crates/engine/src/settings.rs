@@ -32,7 +32,7 @@ crate::knobs! {
     BackgroundBytes "dirty_background_bytes" 0 in 0..=1099511627776 "bytes" Device AtOnce
         "What a device's flusher leaves unwritten before it starts to write, in place of dirty_background_ratio. 0 leaves it to the ratio. Under a kernel's law: of all devices together. One that is not below the dirty limit is refused; Linux takes it and uses half the limit without saying so.";
     BackgroundCentisecs "dirty_background_centisecs" 0 in 0..=360000 "centiseconds" Device AtOnce
-        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds; at once while nothing has been measured. By a kernel's law: in linux-3.6 alone. 0 is off.";
+        "What the device writes in so much time is what its flusher leaves unwritten before it starts to write: measured bandwidth x centiseconds / 100, beside the other thresholds; at once while nothing has been measured. By the flush budget: no more than writers may dirty without a pause. By a kernel's law: in linux-3.6 alone. 0 is off.";
     ExpireCentisecs "dirty_expire_centisecs" 3000 in 1..=360000 "centiseconds" Device AtOnce
         "Age at which dirty data is written whatever its amount.";
     WritebackCentisecs "dirty_writeback_centisecs" 500 in 0..=360000 "centiseconds" Engine AtOnce

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::counters::{COUNTERS, Counter};
 use engine::{Device, DeviceId, Engine, File, Limits, Nanos, Operation, Platform, Request};
-use linux_policies::Policy;
 use report::{Fields, Row, Source};
 use serde_json::{Map, Value, json};
 use simulator::catalogue::{DeviceChoice, Model};
@@ -38,9 +37,9 @@ pub(crate) struct MachineOptions {
     pub(crate) costs: CostTable,
     /// Bytes of page frames.
     pub(crate) memory_bytes: u64,
-    /// The kernel.
-    pub(crate) policy: Policy,
-    /// Knobs beside those that the kernel starts with, each as `KNOB=VALUE`.
+    /// The policy in force, and the knobs that it starts with.
+    pub(crate) setup: Setup,
+    /// Knobs beside these, each as `KNOB=VALUE`.
     pub(crate) knobs: Vec<String>,
     /// The disks, and the queue in front of each.
     pub(crate) disks: Vec<Model>,
@@ -212,7 +211,7 @@ impl Machine {
         let world = World::new(WorldOptions::machine(options.seed, cpus));
         let Queue { nr_requests, batch, .. } = options.queue;
         let queue = [format!("writeback_depth={nr_requests}"), format!("writeback_request_batch={batch}")];
-        let setup = Setup::of_kernel(options.policy).and_then(|setup| setup.with_knobs(&options.knobs));
+        let setup = options.setup.with_knobs(&options.knobs);
         let setup = setup.and_then(|setup| setup.with_knobs(&queue)).map_err(|error| failed(&error))?;
         let memory = Memory::Stamped(options.memory_bytes);
         let mut parts = simulator::Machine::new(&world, memory, setup).map_err(|error| failed(&error))?;

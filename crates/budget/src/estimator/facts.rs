@@ -4,8 +4,7 @@
 //! Invariants: plain values. Clocks count from an arbitrary start and never go back, and one runs while anything of
 //! its kind is in flight, however much.
 
-use crate::Cost;
-use crate::prices::Prices;
+use crate::prices::Work;
 
 /// Reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,20 +91,8 @@ impl Facts {
     }
 }
 
-/// What was done in one direction.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Work {
-    pub(super) runs: u64,
-    pub(super) bytes: u64,
-}
-
-impl Work {
-    pub(super) fn add(&mut self, done: &Completion) {
-        self.runs = self.runs.saturating_add(done.runs);
-        self.bytes = self.bytes.saturating_add(done.bytes);
-    }
-
-    pub(super) fn cost_ns(&self, prices: &Prices) -> Cost {
-        prices.cost_ns(self.runs, self.bytes)
+impl Completion {
+    pub(super) fn work(&self) -> Work {
+        Work { runs: self.runs, bytes: self.bytes }
     }
 }

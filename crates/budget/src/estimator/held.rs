@@ -7,8 +7,7 @@
 //! Owns: the time, bytes and runs of windows in which runs began, on average; the price that follows.
 //! Does not own: the prices in force. Invariants: 0 until there was some seconds' work.
 
-use super::facts::Work;
-use crate::prices::Prices;
+use crate::prices::{Prices, Work};
 use crate::wide::mul_div;
 use crate::{MILLISECOND, ONE};
 

@@ -4,8 +4,8 @@
 //! Does not own: what is learned (`estimator`), the prices.
 //! Invariants: a window proves the prices wrong only if no time within its bounds would make them right.
 
-use super::facts::{Completion, Facts, Passed, Work};
-use crate::prices::Prices;
+use super::facts::{Completion, Facts, Passed};
+use crate::prices::{Prices, Work};
 use crate::{MILLISECOND, ONE};
 
 /// Time of a window: a young estimator's, an ordinary one's, and where completions are few.
@@ -66,7 +66,7 @@ impl Window {
         self.doubtful_ns += if dry { passed.own_ns } else { doubtful_ns.min(passed.own_ns) };
         self.completions += 1;
         self.latency_ns_max = self.latency_ns_max.max(facts.now_ns.saturating_sub(done.submitted_ns));
-        self.work.add(done);
+        self.work.add(done.work());
     }
 
     /// Whether all of its time was the device's.

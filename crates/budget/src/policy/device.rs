@@ -12,6 +12,7 @@ use super::beside::Beside;
 use super::portions::Portions;
 use super::trickle::Trickle;
 use super::waiting::Waiting;
+use crate::prices::Work;
 use crate::{
     Completion, Cost, Ended, Estimator, Facts, Knobs, MIB, Parallelism, Prices, RememberedPrices, Side, Snapshot,
 };
@@ -32,8 +33,8 @@ pub struct DeviceMemory {
     pub(super) trickle: Trickle,
     pub(super) portions: Portions,
     pub(super) beside: Beside,
-    /// Cost of what has completed since room was last asked for.
-    pub(super) done_ns: Cost,
+    /// What has completed since room was last asked for.
+    pub(super) done: Work,
     /// Runs that were written.
     runs_done: u64,
 }
@@ -137,7 +138,7 @@ impl DeviceMemory {
         if done.direction == Direction::Write {
             self.runs_done += done.runs;
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
-            self.done_ns += self.beside.times(cost_ns);
+            self.done.add(Work { runs: done.runs, bytes: done.bytes });
             self.beside.completed(&view.device().busy, cost_ns);
             let request_bytes = rates.request_bytes(view);
             let ended = Ended {

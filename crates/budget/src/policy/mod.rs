@@ -28,6 +28,7 @@ pub use self::device::DeviceMemory;
 pub use self::explain::FIGURES;
 use self::portions::Portions;
 use crate::payer::PAUSE_NS_MAX;
+use crate::prices::Work;
 use crate::wide::mul_div;
 use crate::{
     Band, Cost, KNOBS, Knobs, MIB, MILLISECOND, Prices, RememberedPrices, Verdict, guarded_backlog_ns, request_bytes,
@@ -164,10 +165,11 @@ impl Standing {
     }
 
     /// What may be dirty and not in flight before the flusher writes: by the knob in time, or the law's part; less by
-    /// the knob in bytes.
+    /// the knob in bytes. Never more than writers may dirty without a pause: they would wait for a flusher that waits
+    /// for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
-        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns);
+        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
         match view.knobs.device_background_bytes {
             0 => in_time_ns,
             bytes => in_time_ns.min(self.rates.prices.cost_ns(0, bytes)),
@@ -223,8 +225,10 @@ impl DevicePolicy for Budget {
 
     fn room(&self, view: &View, device: &mut DeviceMemory) -> Room {
         let standing = Standing::of(view, device);
-        let done_ns = std::mem::take(&mut device.done_ns);
-        let most = device.trickle.completed(done_ns, standing.backlog_ns, standing.band.end_ns);
+        let (done, counts) = (std::mem::take(&mut device.done), view.device());
+        let dirty = Work { runs: counts.runs, bytes: (counts.reclaimable + counts.writeback) * PAGE_BYTES };
+        let Standing { rates: Rates { prices, .. }, backlog_ns, band, .. } = &standing;
+        let most = device.trickle.completed((done, dirty), prices, *backlog_ns, band.end_ns);
         let most = standing.lets_in(view, device).unwrap_or(most);
         Room {
             cost_max: Amount(most),

@@ -41,11 +41,17 @@ pub(crate) struct Ledger {
     cost_max: Cost,
     cause: PauseCause,
     pages_max: Pages,
+    /// The memory guard's limit when it was computed last: what a policy is told.
+    guard_pages: Pages,
     /// Most that `pages_max` stays above `pages` while nobody waits.
     unseen_pages: Pages,
 }
 
 impl Ledger {
+    fn set_guard(&mut self, pages: Pages) {
+        (self.pages_max, self.guard_pages) = (pages, pages);
+    }
+
     fn pages_fit(&self, pages: Pages) -> bool {
         self.pages.saturating_add(pages) <= self.pages_max
     }
@@ -97,6 +103,7 @@ impl AdmissionQueue {
             cost_max: Cost(0),
             cause,
             pages_max: Pages::MAX,
+            guard_pages: Pages::MAX,
             unseen_pages: Pages::MAX,
         };
         let wake = Wake { above: AtomicU64::new(u64::MAX), page: AtomicU64::new(0), run: AtomicU64::new(0) };
@@ -110,7 +117,7 @@ impl AdmissionQueue {
 
     /// Charges pages if a new guard lets them in and nobody waits.
     pub(crate) fn try_take_within(&self, guard_pages: Pages, pages: Pages) -> bool {
-        self.line.try_take_after(pages.0, |ledger| ledger.pages_max = guard_pages)
+        self.line.try_take_after(pages.0, |ledger| ledger.set_guard(guard_pages))
     }
 
     /// Waits in order of asking; fails when the device keeps failing.
@@ -134,6 +141,12 @@ impl AdmissionQueue {
         self.line.give_back(pages.0);
     }
 
+    /// The same, of a write that has ended: those who wait are let in when the policy has said its room anew, since the
+    /// room of a moment ago was for what was owed then.
+    pub(crate) fn give_back_unserved(&self, pages: Pages) {
+        self.line.adjust(|ledger| ledger.leave(pages.0));
+    }
+
     /// Ends the waiting of everybody who waits now.
     pub(crate) fn fail(&self, error: DeviceError) {
         self.line.fail(error);
@@ -151,8 +164,8 @@ impl AdmissionQueue {
     }
 
     /// The memory guard's limit.
-    pub(crate) fn set_guard(&self, pages_max: Pages) {
-        self.line.change(|ledger| ledger.pages_max = pages_max);
+    pub(crate) fn set_guard(&self, pages: Pages) {
+        self.line.change(|ledger| ledger.set_guard(pages));
     }
 
     /// From now on the guard's limit falls with what is charged, to at most `pages` above it: who wants more has to
@@ -166,9 +179,9 @@ impl AdmissionQueue {
         self.line.look(|ledger| if ledger.pages_fit(pages) { ledger.cause } else { PauseCause::MemoryGuard })
     }
 
-    /// Pages that are charged, and the memory guard's limit.
+    /// Pages that are charged, and the memory guard's limit as it was computed last.
     pub(crate) fn pages_and_guard(&self) -> (Pages, Pages) {
-        self.line.look(|ledger| (ledger.pages, ledger.pages_max))
+        self.line.look(|ledger| (ledger.pages, ledger.guard_pages))
     }
 
     /// Pages that are charged.

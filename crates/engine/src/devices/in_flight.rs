@@ -2,14 +2,15 @@
 //!
 //! A device, or the scheduler before it, may let a stream pass a sync's write again and again. Where the policy says
 //! how long syncs go first, nothing else is submitted while a sync's write is in flight that was passed: then it
-//! waits for what is in flight, and no longer.
+//! waits for what is in flight, and no longer. A sync's writes are all those in flight to its file, for whatever they
+//! were submitted: the sync waits for them.
 //!
 //! Owns: the policy's answer, the runs in flight, what syncs have used more than the rest, which of them were passed.
 //! Does not own: how many requests and pages are in flight (`state`), the waiting for one to end (`writeback`).
 //! Invariants: nothing is asked at a submission. With nothing in flight a request may always follow. Cost is never
 //! summed up but multiplied anew, so that new prices hold for all that is in flight.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -35,8 +36,12 @@ struct Order {
     submitted: u64,
     /// The last submitted of those that have ended.
     ended: u64,
-    /// Syncs' writes in flight.
+    /// Writes in flight, and the file of each, by its slot.
+    in_flight: BTreeMap<u64, u32>,
+    /// Those of them that a sync waits for.
     syncs: BTreeSet<u64>,
+    /// Files that are being synced.
+    syncing: BTreeSet<u32>,
 }
 
 /// A write in flight.
@@ -87,8 +92,8 @@ impl InFlight {
         self.runs.load(Ordering::Relaxed)
     }
 
-    /// A request with so many pages is submitted, for a sync or for another reason.
-    pub(crate) fn begin(&self, pages: u64, runs: u64, for_sync: bool) -> Ticket {
+    /// A request with so many pages of the file in `slot` is submitted, for a sync or for another reason.
+    pub(crate) fn begin(&self, slot: u32, pages: u64, runs: u64, for_sync: bool) -> Ticket {
         self.runs.fetch_add(runs, Ordering::Relaxed);
         let Terms { flight, prices } = self.terms();
         if flight.sync_lead == Cost::MAX {
@@ -105,7 +110,8 @@ impl InFlight {
         let mut order = lock(&self.order);
         order.submitted += 1;
         let number = order.submitted;
-        if for_sync {
+        order.in_flight.insert(number, slot);
+        if for_sync || order.syncing.contains(&slot) {
             order.syncs.insert(number);
         }
         Ticket { runs, number: Some(number) }
@@ -117,8 +123,17 @@ impl InFlight {
         if let Some(number) = ticket.number {
             let mut order = lock(&self.order);
             order.syncs.remove(&number);
+            order.in_flight.remove(&number);
             order.ended = order.ended.max(number);
         }
+    }
+
+    /// A sync of the file in `slot` waits for all that is in flight to it while the answer lives.
+    pub(crate) fn sync_waits(&self, slot: u32) -> SyncWaits<'_> {
+        let Order { in_flight, syncs, syncing, .. } = &mut *lock(&self.order);
+        syncing.insert(slot);
+        syncs.extend(in_flight.iter().filter(|(_, file)| **file == slot).map(|(number, _)| *number));
+        SyncWaits { in_flight: self, slot }
     }
 
     /// Whether something that was submitted after a sync's write has ended before it.
@@ -147,6 +162,18 @@ impl InFlight {
     /// Whether somebody waits to submit.
     pub(crate) fn is_waited_for(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// A sync waits for what is in flight to its file: one at a time of each.
+pub(crate) struct SyncWaits<'a> {
+    in_flight: &'a InFlight,
+    slot: u32,
+}
+
+impl Drop for SyncWaits<'_> {
+    fn drop(&mut self) {
+        lock(&self.in_flight.order).syncing.remove(&self.slot);
     }
 }
 

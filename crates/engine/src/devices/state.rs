@@ -236,6 +236,12 @@ impl DeviceState {
         self.admission.give_back(Pages(pages));
     }
 
+    /// Pages that were charged are given back; those who wait for them go on when the policy has said its room anew.
+    pub(crate) fn give_pages_back_unserved(&self, pages: u64) {
+        self.totals.let_go(self.id, pages);
+        self.admission.give_back_unserved(Pages(pages));
+    }
+
     pub(crate) fn note_dirtied_pages(&self, pages: u64) {
         self.dirtied_pages.fetch_add(pages, Ordering::Relaxed);
     }
@@ -598,6 +604,11 @@ impl DeviceState {
         lock(&self.usage).reads_on(file, first, end)
     }
 
+    /// A write up to a place is about to be submitted; whether the one submitted before ended at `first`.
+    pub(crate) fn writes_on(&self, first: u64, (file, end): Place) -> bool {
+        lock(&self.usage).writes_on(file, first, end)
+    }
+
     /// A write in idle time up to a place is about to be submitted; whether the one before ended at `first`.
     pub(crate) fn idles_on(&self, first: u64, (file, end): Place) -> bool {
         lock(&self.usage).idles_on(file, first, end)
@@ -647,7 +658,7 @@ impl DeviceState {
             read_bytes: usage.read_bytes,
             busy: usage.clocks.times(now),
             oldest_in_flight: usage.clocks.oldest(),
-            payers_waiting: self.pauses.waiting(),
+            payers_waiting: self.waits.payers_waiting(),
         }
     }
 

@@ -35,6 +35,8 @@ pub(super) struct Usage {
     read_end: Option<Place>,
     /// Where the request that was written in idle time last ends.
     idle_end: Option<Place>,
+    /// Where the request that was submitted last to write ends.
+    write_end: Option<Place>,
     /// When the last read or call ended.
     pub(super) waited_for_at: Option<Nanos>,
     pub(super) written_bytes: u64,
@@ -57,6 +59,11 @@ impl Usage {
     /// A read from `first` up to `end` of a file is submitted; whether the device reads on from where it was.
     pub(super) fn reads_on(&mut self, file: u32, first: u64, end: u64) -> bool {
         self.read_end.replace((file, end)) == Some((file, first))
+    }
+
+    /// A write from `first` up to `end` of a file is submitted; whether the one submitted before ended there.
+    pub(super) fn writes_on(&mut self, file: u32, first: u64, end: u64) -> bool {
+        self.write_end.replace((file, end)) == Some((file, first))
     }
 
     /// A write in idle time from `first` up to `end` of a file is submitted; whether the device goes on from where the

@@ -7,7 +7,7 @@
 //! on a hit.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use super::delays::{Delay, Delays, DelaysTold};
@@ -90,6 +90,8 @@ pub(crate) struct Waits {
     present: Mutex<Present>,
     /// Clients with a name of whom a payer waits.
     clients_waiting: AtomicUsize,
+    /// Payers that wait, however many calls of each do.
+    payers_waiting: AtomicU64,
 }
 
 /// A payer, as far as it is told from others: where its account is.
@@ -111,6 +113,8 @@ struct Present {
     clients: BTreeMap<Client, u64>,
     /// Of each client, payers that wait, and how many calls of each do.
     payers: BTreeMap<Option<Client>, BTreeMap<PayerId, u64>>,
+    /// Of all clients.
+    payers_count: u64,
 }
 
 struct Waiting {
@@ -132,11 +136,21 @@ impl Waits {
             *present.clients.entry(client.clone()).or_default() += 1;
         }
         if let Some(payer) = payer {
-            *present.payers.entry(client.and_then(Client::payer)).or_default().entry(payer).or_default() += 1;
-            self.clients_waiting.store(present.named(), Ordering::Relaxed);
+            present.pays(client.and_then(Client::payer).as_ref(), payer);
+            self.note_present(&present);
         }
         present.waiting.insert(number, Waiting { file, client: client.cloned(), payer, waits_for, since });
         number
+    }
+
+    fn note_present(&self, present: &Present) {
+        self.clients_waiting.store(present.named(), Ordering::Relaxed);
+        self.payers_waiting.store(present.payers_count, Ordering::Relaxed);
+    }
+
+    /// Payers that wait.
+    pub(crate) fn payers_waiting(&self) -> u64 {
+        self.payers_waiting.load(Ordering::Relaxed)
     }
 
     /// Clients of whom a payer waits, and payers of this client that do, this one counted in.
@@ -159,7 +173,7 @@ impl Waits {
         let Some(Waiting { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
         if let Some(payer) = payer {
             present.pays_no_more(&client.as_ref().and_then(Client::payer), payer);
-            self.clients_waiting.store(present.named(), Ordering::Relaxed);
+            self.note_present(&present);
         }
         if matches!(waits_for, WaitsFor::Pause(_)) {
             self.pause.note(ns);
@@ -219,6 +233,13 @@ impl Present {
         self.payers.len() - usize::from(self.payers.contains_key(&None))
     }
 
+    /// A call of the payer waits.
+    fn pays(&mut self, client: Option<&Client>, payer: PayerId) {
+        let calls = self.payers.entry(client.cloned()).or_default().entry(payer).or_default();
+        self.payers_count += u64::from(*calls == 0);
+        *calls += 1;
+    }
+
     /// A call of the payer waits no more.
     fn pays_no_more(&mut self, client: &Option<Client>, payer: PayerId) {
         let Some(payers) = self.payers.get_mut(client) else { return };
@@ -226,6 +247,7 @@ impl Present {
             *calls -= 1;
             if *calls == 0 {
                 payers.remove(&payer);
+                self.payers_count -= 1;
             }
         }
         if payers.is_empty() {

@@ -157,10 +157,14 @@ pub(crate) fn force_charge(device: &DeviceState, pages: u64) {
 
 /// Pages are no longer dirty.
 pub(crate) fn uncharge(devices: &Devices, device: &DeviceState, pages: u64, moment: Moment) {
-    if pages == 0 {
-        return;
+    if pages > 0 {
+        device.give_pages_back(pages);
+        room_was_made(devices, device, moment);
     }
-    device.give_pages_back(pages);
+}
+
+/// After pages of a device are no longer dirty: what follows for those who wait, here and on other devices.
+pub(crate) fn room_was_made(devices: &Devices, device: &DeviceState, moment: Moment) {
     failing::apply_room(devices, device, moment);
     if devices.policy.needs().memory_guard && devices.totals.anybody_waits() {
         // What the others may have depends on it.

@@ -16,7 +16,7 @@ use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::in_flight::Ticket;
-use crate::dirty::{failing, force_charge, uncharge};
+use crate::dirty::{failing, force_charge, room_was_made};
 use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
 use crate::page::{BRIDGE, DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
@@ -63,6 +63,9 @@ impl<P: Platform> Completion for WriteEnds<P> {
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
         self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
+        if ended.uncharged > 0 {
+            room_was_made(&base.devices, &self.file.device, base.moment_at(now));
+        }
         self.file.cache.rare_wake();
         self.writeback.release_request(&self.file.device);
         self.wake_waiters();
@@ -194,11 +197,10 @@ impl<P: Platform> WriteEnds<P> {
         device.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
         device.admission.add_runs(-self.runs);
         device.in_flight.end(self.ticket);
-        let base = &self.writeback.base;
         if ended.charged > 0 {
             force_charge(device, ended.charged);
         }
-        uncharge(&base.devices, device, ended.uncharged, base.moment_at(now));
+        device.give_pages_back_unserved(ended.uncharged);
     }
 
     fn tell_policy(&self, ended: &Ended, bytes: u64, now: Nanos) {

@@ -26,17 +26,18 @@ use crate::wait::{Answer, lock};
 pub(super) struct Batch(u32);
 
 impl<P: Platform> Writeback<P> {
-    /// Waits for a request to write with. A waiter that had to wait then takes up to a batch without waiting.
-    pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) {
+    /// Waits for a request to write with; whether it had to wait. If so it then takes up to a batch without waiting.
+    pub(super) async fn acquire_request(&self, device: &DeviceState, batch: &mut Batch, for_sync: bool) -> bool {
         let settings = self.base.settings();
         let depth = device.write_depth(settings);
         let extra = batch.0 > 0 && device.try_count_write(depth + depth / 2, depth);
         batch.0 = batch.0.saturating_sub(1);
         let free = || device.try_count_another(settings, for_sync);
-        if !extra && !free() {
-            let waits = device.in_flight.waits();
+        let waits = !extra && !free();
+        if waits {
+            let noted = device.in_flight.waits();
             device.write_ended.until(|| free().then_some(())).await;
-            drop(waits);
+            drop(noted);
             if device.in_flight.allowed().requests_max.is_none() {
                 batch.0 = device.knob(settings, Knob::RequestBatch) as u32 - 1;
             }
@@ -44,6 +45,7 @@ impl<P: Platform> Writeback<P> {
         let counted = CountedWrite { device, writeback: self };
         device.slots.take(1).await;
         std::mem::forget(counted);
+        waits
     }
 
     /// Takes a request to write with if there is one.
@@ -79,7 +81,7 @@ impl<P: Platform> Writeback<P> {
         device.request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission.add_runs(runs);
-        let ticket = device.in_flight.begin(pages, runs as u64, for_sync);
+        let ticket = device.in_flight.begin(file.pages.slot, pages, runs as u64, for_sync);
         let in_flight = device.writes_in_flight();
         let local = self.base.local();
         local.count(Counter::WriteRequests, 1);

@@ -82,6 +82,8 @@ impl<P: Platform> Writeback<P> {
     }
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
+        // What is in flight already may be passed by others in the device as well as what is written for the round.
+        let _waits = file.device.in_flight.sync_waits(file.pages.slot);
         let failures_before = lock(&file.state).failures;
         let mut unmarked = FileInner::pages_of(range);
         let sequence = loop {

@@ -244,9 +244,10 @@ impl<P: Platform> Writeback<P> {
     pub(crate) async fn write_run(self: &Arc<Self>, taken: &mut Taken, bytes_max: u64, patience: Patience) -> Step {
         let Some(file) = taken.open.clone() else { return Step::Ended };
         let (device, for_sync) = (&file.device, taken.reason == FlushReason::Sync);
+        let mut waited = false;
         match patience {
             Patience::Wait => {
-                self.acquire_request(device, &mut taken.batch, for_sync).await;
+                waited = self.acquire_request(device, &mut taken.batch, for_sync).await;
                 while self.base.cache.rare.strikes(Rare::SlotTaken) {
                     self.release_request(device);
                     self.base.pass().await;
@@ -276,10 +277,13 @@ impl<P: Platform> Writeback<P> {
         };
         taken.left = match claimed {
             Some(Claim::Run(mut run)) => {
+                let first = run.offset / PAGE_BYTES;
+                let place = (file.pages.slot, first + run.pages);
+                // All that was in flight may have ended in a bunch while the turn waited for it: nothing came between.
+                run.continues |= device.writes_on(first, place) && waited;
                 if matches!(taken.reason, FlushReason::Idle { .. }) {
-                    let first = run.offset / PAGE_BYTES;
                     // Each waits for the one before, but the device is where that ended.
-                    run.continues |= device.idles_on(first, (file.pages.slot, first + run.pages));
+                    run.continues |= device.idles_on(first, place);
                 }
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;

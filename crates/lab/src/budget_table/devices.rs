@@ -65,6 +65,7 @@ const fn plain(name: &'static str, choice: &'static str, seconds: (u64, u64)) ->
 pub(super) const DEVICES: &[Device] = &[
     plain("25MB/s", "throttled,capacity_bytes=1 TB,longer_alone=0,journal_bytes=0,commit_bytes=0", (60, 20)),
     plain("hdd", "disk", (40, 20)),
+    plain("hdd-uncached", "disk,write_cache_bytes=0", (40, 20)),
     plain("usb", "usb-stick", (60, 30)),
     Device {
         script: Script::Stalls { every_ns: 5 * Nanos::SECOND, ns: 350 * Nanos::MILLISECOND },

@@ -49,6 +49,12 @@ pub(super) fn backlogs_ns(looks: &[Look]) -> Vec<(u64, u64)> {
     looks.iter().map(|look| (look.at_ns, backlog(look))).collect()
 }
 
+/// Bytes that the disk wrote between two instants, by the looks at it.
+pub(super) fn written_between(looks: &[Look], from_ns: u64, until_ns: u64) -> u64 {
+    let at = |ns| looks.iter().rev().find(|look| look.at_ns <= ns).map_or(0, |look| look.written_bytes);
+    at(until_ns).saturating_sub(at(from_ns))
+}
+
 /// Jain's index: 1 where all have the same, 1/n where one has everything.
 pub(super) fn jain(shares: &[f64]) -> f64 {
     let (sum, squares) = (shares.iter().sum::<f64>(), shares.iter().map(|share| share * share).sum::<f64>());

@@ -15,7 +15,7 @@ use super::case::{Case, Load};
 use super::copy;
 use super::devices::{Device, device};
 use super::failure::failed;
-use super::figures::{backlogs_ns, bytes, jain, ms, percentile, seconds, sorted};
+use super::figures::{backlogs_ns, bytes, jain, ms, percentile, seconds, sorted, written_between};
 use super::raw::{self, PLACES, RawOrder};
 use super::rig::{Order, Rig, Teller, Writing, lock};
 use crate::experiment::LabError;
@@ -87,8 +87,11 @@ impl Case {
         let ended = self.ends(&rig)?;
         let raw_rate = raw.of(self, RawOrder::Stream)?;
         let shares: Vec<f64> = writers.iter().map(|writer| lock(writer).bytes as f64).collect();
+        let half = self.end_ns() / 2;
+        let later = written_between(&rig.looks(0), half, self.end_ns());
         let metrics = Fields::new()
             .with("percent_of_raw", percent(ended.written_bytes as f64, raw_rate * self.seconds as f64))
+            .with("percent_of_raw_later", percent(later as f64, raw_rate * seconds(half)))
             .with("jain_of_bytes", rounded(jain(&shares), 4));
         Ok(self.outcome(&rig, &writers, &ended, metrics))
     }

@@ -18,7 +18,7 @@ use engine::counters::Counter;
 use engine::{File, Nanos};
 use linux_policies::{CongestionWaits, Part, policy_changed};
 use serde_json::Value;
-use simulator::{CostOf, CostTable};
+use simulator::{CostOf, CostTable, Setup};
 
 use super::reads::{Marks, Path, Tally, tallied};
 use crate::experiment::LabError;
@@ -118,7 +118,7 @@ fn machine(variant: Variant, rig: Rig) -> Result<(Machine, Arc<Tally>), LabError
         cpus: CPUS,
         costs: page_costs(),
         memory_bytes: rig.memory_mib << 20,
-        policy,
+        setup: Setup::of_kernel(policy).map_err(|error| LabError::Failed(error.to_string()))?,
         knobs: Vec::new(),
         queue,
         disks,

@@ -94,19 +94,19 @@ impl FlushDriver for WithRival {
 /// `rival`: it comes once the other is at work; without it the other has the disk to itself.
 fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
     let variant = &Variant::PDFLUSH;
-    let mut policy = variant.policy()?;
+    let mut setup = variant.setup()?;
     let started = Arc::new(AtomicBool::new(false));
-    let pool = match policy.policies.driver {
+    let pool = match setup.policies.driver {
         Driver::Own(pool) if beside == Beside::Pool => Some(pool),
         _ => None,
     };
-    policy.policies.driver = Driver::Own(Arc::new(WithRival { pool, started: Arc::clone(&started) }));
+    setup.policies.driver = Driver::Own(Arc::new(WithRival { pool, started: Arc::clone(&started) }));
     let machine = Machine::without_flushes(MachineOptions {
         seed,
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes: MEMORY_BYTES,
-        policy,
+        setup,
         knobs: vec![
             "dirty_ratio=80".to_owned(),
             "dirty_background_ratio=70".to_owned(),

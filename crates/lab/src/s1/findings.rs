@@ -174,6 +174,7 @@ fn speeds<const N: usize>(rows: &[Row], names: [&str; N], params: &[(&str, f64)]
 const WOKEN: &str = "linux-2.6.31";
 const PLAIN: &str = "linux-2.6.31-plain-100ms";
 const FLUSHERS: &str = "linux-2.6.32";
+const AFFLUX: &str = "afflux";
 
 fn of_two_writers(rows: &[Row], says: &mut Vec<String>) {
     for nr_requests in [2048.0, 128.0] {
@@ -290,6 +291,34 @@ fn of_twelve_disks(rows: &[Row], says: &mut Vec<String>) {
     }
 }
 
+/// The engine with its own policy beside the best of the kernels.
+fn of_own(rows: &Rows, says: &mut Vec<String>) {
+    for (case, rows) in
+        [("two-writers", &rows.two_writers), ("pool-alone", &rows.pool_alone), ("twelve-disks", &rows.twelve_disks)]
+    {
+        let ratios: Vec<f64> =
+            rows.iter().filter(|row| row.variant == AFFLUX).filter_map(|own| beside_best(own, rows)).collect();
+        let (Some(least), Some(most)) =
+            (ratios.iter().copied().reduce(f64::min), ratios.iter().copied().reduce(f64::max))
+        else {
+            continue;
+        };
+        says.push(format!(
+            "{case}: under the flush budget, a second of each disk's time, the engine writes {:.0} to {:.0} % of what the \
+             best kernel of each setting does.",
+            least * 100.0,
+            most * 100.0,
+        ));
+    }
+}
+
+/// The throughput of a row over the best that another variant has with the same parameters.
+fn beside_best(own: &Row, rows: &[Row]) -> Option<f64> {
+    let others = rows.iter().filter(|row| row.variant != own.variant && row.params == own.params);
+    let best = others.map(|row| number(row, "throughput_mb_per_s")).reduce(f64::max)?;
+    Some(number(own, "throughput_mb_per_s") / best)
+}
+
 fn of_the_others(rows: &Rows, says: &mut Vec<String>) {
     let shares = rows.two_superblocks.iter().filter(|row| row.variant == "linux-2.6.31");
     let shares: Vec<f64> = shares.map(|row| number(row, "share_of_b")).collect();
@@ -326,5 +355,6 @@ pub(super) fn findings(rows: &Rows, plotted: &[Ran]) -> Findings {
     of_reading(&rows.two_writers, &mut says);
     of_twelve_disks(&rows.twelve_disks, &mut says);
     of_the_others(rows, &mut says);
+    of_own(rows, &mut says);
     Findings { tables: tables(rows), figures: figures(plotted), says }
 }

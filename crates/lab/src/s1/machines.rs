@@ -5,14 +5,14 @@
 //! Invariants: what differs between two variants is their policy and what ends its waits.
 
 use engine::counters::Counter;
-use linux_policies::{CongestionWaits, Policy, policy_with};
+use linux_policies::{CongestionWaits, policy_with};
 use simulator::catalogue::Model;
-use simulator::{CostOf, CostTable};
+use simulator::{CostOf, CostTable, OWN_POLICY, Setup};
 
 use crate::experiment::LabError;
 use crate::machine::{Queue, costs, queued_model};
 
-/// A kernel, and what ends its waits for congestion.
+/// A kernel, and what ends its waits for congestion; or the engine itself.
 pub(super) struct Variant {
     pub(super) name: &'static str,
     policy: &'static str,
@@ -30,11 +30,18 @@ impl Variant {
         Self { name: "linux-2.6.31-plain-100ms", policy: "linux-2.6.31", waits: CongestionWaits::Plain };
     pub(super) const FLUSHERS: Self =
         Self { name: "linux-2.6.32", policy: "linux-2.6.32", waits: CongestionWaits::WokenOnClear };
+    /// No kernel: the engine with its own policy.
+    pub(super) const AFFLUX: Self = Self { name: "afflux", policy: OWN_POLICY, waits: CongestionWaits::WokenOnClear };
     pub(super) const ALL: &'static [&'static Self] =
-        &[&Self::RC1, &Self::PDFLUSH, &Self::RC1_PLAIN, &Self::PLAIN, &Self::FLUSHERS];
+        &[&Self::RC1, &Self::PDFLUSH, &Self::RC1_PLAIN, &Self::PLAIN, &Self::FLUSHERS, &Self::AFFLUX];
 
-    pub(super) fn policy(&self) -> Result<Policy, LabError> {
-        policy_with(self.policy, self.waits).map_err(|error| LabError::Failed(error.to_string()))
+    pub(super) fn setup(&self) -> Result<Setup, LabError> {
+        let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
+        if self.policy == OWN_POLICY {
+            return Setup::of(OWN_POLICY).map_err(|error| failed(&error));
+        }
+        let policy = policy_with(self.policy, self.waits).map_err(|error| failed(&error))?;
+        Setup::of_kernel(policy).map_err(|error| failed(&error))
     }
 }
 

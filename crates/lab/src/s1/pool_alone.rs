@@ -31,7 +31,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes: MEMORY_BYTES,
-        policy: variant.policy()?,
+        setup: variant.setup()?,
         knobs: ["dirty_ratio=80", "dirty_background_ratio=70", "dirty_expire_centisecs=360000"]
             .map(str::to_owned)
             .to_vec(),
@@ -80,7 +80,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
 pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, LabError> {
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
     let caches: Vec<u64> = common.cache_kib.map_or_else(|| vec![DISK_CACHE_KIB, 0], |kib| vec![kib]);
-    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];
+    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
     let all = 2 * requests.len() * caches.len() * variants.len();
     let pages = if common.quick { QUICK_PAGES } else { PAGES };
     let mut rows = Vec::new();

@@ -59,7 +59,7 @@ fn machine(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes,
-        policy: variant.policy()?,
+        setup: variant.setup()?,
         knobs: Vec::new(),
         queue: setting.queue,
         disks: vec![disk; size.disks as usize],
@@ -124,7 +124,7 @@ struct Rig {
 }
 
 /// Without the plain waits, which change little here.
-const WOKEN: &[&Variant] = &[&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS];
+const WOKEN: &[&Variant] = &[&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS, &Variant::AFFLUX];
 
 /// By how much of a disk's share of the dirty limit its queue holds: all of it with 2 GiB, half with 8; then
 /// the first model's requests, and a long queue.

@@ -20,7 +20,7 @@ const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
 const MEMORY_BYTES: u64 = 4 << 30;
 const CPU_MS_PER_MB: f64 = 2.5;
-const VARIANTS: [&Variant; 3] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];
+const VARIANTS: [&Variant; 4] = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
 const LOOK_NS: u64 = 10 * Nanos::MILLISECOND;
 /// Of these: two minutes.
 const LOOKS_MAX: u64 = 12_000;
@@ -70,7 +70,7 @@ pub(super) fn run_one(
         cpus: CPUS,
         costs: submission_costs(CPU_MS_PER_MB),
         memory_bytes: MEMORY_BYTES,
-        policy: variant.policy()?,
+        setup: variant.setup()?,
         // Nothing is written until all is dirty.
         knobs: [
             "dirty_ratio=80",

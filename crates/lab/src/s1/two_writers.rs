@@ -64,7 +64,7 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         cpus: CPUS,
         costs: submission_costs(cpu_ms_per_mb),
         memory_bytes: MEMORY_BYTES,
-        policy: variant.policy()?,
+        setup: variant.setup()?,
         knobs: Vec::new(),
         queue,
         disks: vec![disk("lvm-5-disks", queue, cache_kib)?],
@@ -140,7 +140,7 @@ fn read_back(machine: &Machine, files: &[(File, DiskFileId)], file_bytes: u64) -
 pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<(Vec<Row>, Vec<Ran>), LabError> {
     let file_bytes = common.file_bytes.unwrap_or(if common.quick { 2_000_000_000 } else { 32_000_000_000 });
     let requests: Vec<u64> = common.request_kib.map_or_else(|| vec![64, 24], |kib| vec![kib]);
-    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS];
+    let variants = [&Variant::PDFLUSH, &Variant::PLAIN, &Variant::FLUSHERS, &Variant::AFFLUX];
     let mut settings = Vec::new();
     for nr_requests in [2048, 128] {
         for request_kib in &requests {

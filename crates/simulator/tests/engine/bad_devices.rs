@@ -122,8 +122,8 @@ fn a_hundred_times_slower_is_found_out_in_a_second_and_what_is_owed_worked_off()
     prices_are_right(&lab, SLOWEST).unwrap();
     let most = lab.most_dirty(10 * SECOND);
     assert!(most <= QUICK / 8 * 9, "{most} bytes, and {owed_then} when it got slow");
-    // The law says fifteen sixteenths of the disk's speed; half of it is what is held to here.
-    let ns = most * SECOND / SLOWEST * 2 + 10 * SECOND;
+    // At fifteen sixteenths of the disk's speed.
+    let ns = most * SECOND / SLOWEST * 16 / 15 + 2 * SECOND;
     lab.passes(ns);
     let most = lab.most_dirty(SECOND);
     assert!(most <= SLOWEST * 5 / 4, "{most} bytes are owed after {ns} ns: {}", lab.figures(0));

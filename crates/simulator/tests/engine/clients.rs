@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::Client;
+use engine::settings::Knob;
 
 use crate::budget::{SLOW, disk, lab};
 use crate::lab::{Lab, PAGE, SECOND};
@@ -101,4 +102,43 @@ fn a_client_of_small_files_gets_no_more_than_a_stream_beside_it() {
         assert!(bytes[0] >= SLOW as f64 * 15.0 * 0.45, "{len}: {bytes:?}");
         assert!(bytes[1] >= SLOW as f64 * 15.0 * 0.3, "{len}: {bytes:?}");
     }
+}
+
+/// So many calls of 32 KiB of one file in flight, as a kernel's NFS client has them.
+fn streams_with_calls_in_flight(lab: &Lab, client: &Client, calls: u64, written: &Written) {
+    let (to, next) = (Arc::new(lab.file(0, 0, 0)), Arc::new(AtomicU64::new(0)));
+    for _ in 0..calls {
+        let (here, to, next) = (Arc::clone(&lab.here), Arc::clone(&to), Arc::clone(&next));
+        let (client, written) = (client.clone(), Arc::clone(written));
+        lab.world.spawn("call", async move {
+            let bytes = vec![0; 32 << 10];
+            loop {
+                let offset = next.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                here.engine.write_for(Some(&client), &to.file, offset, &bytes).await.unwrap();
+                written.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                here.sleep(16_000).await;
+            }
+        });
+    }
+}
+
+#[test]
+fn one_file_is_one_payer_however_many_of_its_calls_wait() {
+    let lab = lab(1 << 30, &[disk(SLOW)]);
+    let written = [Written::default()];
+    streams_with_calls_in_flight(&lab, &Client::named("10.0.0.1"), 64, &written[0]);
+    let bytes = in_seconds(&lab, 20, &written);
+    assert!(bytes[0] >= SLOW as f64 * 20.0 * 0.97, "{bytes:?}");
+    assert_eq!(lab.number(0, "payers_on_average"), 1, "{}", lab.figures(0));
+    assert_eq!(lab.number(0, "budget_in_force_ns"), SECOND);
+}
+
+#[test]
+fn a_background_threshold_above_where_writers_pause_keeps_nobody_waiting_for_a_flusher() {
+    let lab = lab(1 << 30, &[disk(SLOW)]);
+    lab.here.engine.set_device_knob(lab.here.devices[0], Knob::BackgroundCentisecs, 300).unwrap();
+    let written = [Written::default()];
+    streams_with_calls_in_flight(&lab, &Client::named("10.0.0.1"), 8, &written[0]);
+    let bytes = in_seconds(&lab, 20, &written);
+    assert!(bytes[0] >= SLOW as f64 * 20.0 * 0.97, "{bytes:?}: {}", lab.figures(0));
 }

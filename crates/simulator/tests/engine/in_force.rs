@@ -77,6 +77,19 @@ fn a_budget_that_many_writers_stretch_says_so() {
 }
 
 #[test]
+fn several_disks_in_memory_for_all_of_them_have_their_budgets_each() {
+    let lab = lab(512 << 20, &[disk(2 * SLOW), disk(2 * SLOW), disk(2 * SLOW)]);
+    for number in 0..3 {
+        let _ = (0..4).map(|_| Writer { disk: number, ..Writer::STREAM }.begins(&lab)).collect::<Vec<_>>();
+    }
+    lab.passes(10 * SECOND);
+    for number in 0..3 {
+        assert_eq!(lab.figure(number, "budget_because"), FigureValue::Word("asked for"), "{}", lab.figures(number));
+        assert_eq!(lab.number(number, "counted_ns"), lab.number(number, "owed_ns"));
+    }
+}
+
+#[test]
 fn where_memory_is_shorter_than_time_the_guard_is_the_reason() {
     let lab = lab(32 << 20, &[disk(FAST)]);
     let _ = Writer::STREAM.begins(&lab);

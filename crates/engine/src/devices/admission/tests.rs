@@ -23,6 +23,11 @@ fn a_guard_follows_what_is_charged_while_nobody_waits() {
     assert!(queue.try_take(Pages(90)), "the guard that was set holds until something is given back");
     queue.give_back(Pages(60));
     assert!(!queue.try_take(Pages(11)), "30 are charged, and room is for 10");
+    assert_eq!(
+        queue.pages_and_guard(),
+        (Pages(30), Pages(100)),
+        "a policy is told of the guard, not of what is unseen"
+    );
     assert!(queue.try_take(Pages(10)));
     assert!(queue.try_take_within(Pages(70), Pages(30)), "a new guard says what there is");
     assert!(!queue.try_take_within(Pages(70), Pages(1)));

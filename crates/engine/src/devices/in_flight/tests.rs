@@ -1,6 +1,8 @@
 use super::*;
 
 const PRICES: Prices = Prices { page: Cost(1), run: Cost(100) };
+/// A file.
+const SLOT: u32 = 7;
 
 #[test]
 fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
@@ -19,7 +21,7 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
         let device = InFlight::new();
         assert_eq!(device.requests_now(most, pages), most, "the knobs look at no cost");
         device.set(flight, PRICES);
-        device.begin(pages, runs, false);
+        device.begin(SLOT, pages, runs, false);
         assert_eq!(device.requests_now(most, pages), now, "{pages} pages in {runs} runs, of {most}");
         device.set(Flight { requests: 0, ..flight }, PRICES);
         assert!(device.requests_now(most, pages) >= 1, "an idle device is given something");
@@ -29,25 +31,25 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
 #[test]
 fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
     let device = InFlight::new();
-    device.begin(1 << 40, 1, true);
+    device.begin(SLOT, 1 << 40, 1, true);
     assert!(!device.is_sync_ahead(), "syncs first always");
     device.set(Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
     // There and back again: 201 each.
     for number in 0..5 {
         assert!(!device.is_sync_ahead(), "sync {number}");
-        device.begin(1, 1, true);
+        device.begin(SLOT, 1, 1, true);
     }
     assert!(device.is_sync_ahead());
-    device.begin(5, 0, false);
+    device.begin(SLOT, 5, 0, false);
     assert!(device.is_sync_ahead(), "exactly the lead");
-    device.begin(1, 0, false);
+    device.begin(SLOT, 1, 0, false);
     assert!(!device.is_sync_ahead());
-    device.begin(1 << 30, 1, false);
-    device.begin(999, 0, true);
+    device.begin(SLOT, 1 << 30, 1, false);
+    device.begin(SLOT, 999, 0, true);
     assert!(!device.is_sync_ahead(), "what the rest used before is no credit of syncs");
-    device.begin(9999, 0, true);
+    device.begin(SLOT, 9999, 0, true);
     device.nothing_but_syncs();
-    device.begin(1, 0, false);
+    device.begin(SLOT, 1, 0, false);
     assert!(!device.is_sync_ahead(), "nobody was kept from what it used");
 }
 
@@ -55,11 +57,11 @@ fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
 fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
     let device = InFlight::new();
     let flight = Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS };
-    let (early, _) = (device.begin(1, 1, true), device.begin(1, 1, false));
+    let (early, _) = (device.begin(SLOT, 1, 1, true), device.begin(SLOT, 1, 1, false));
     device.end(early);
     assert!(!device.sync_was_passed(), "the knobs know no passing");
     device.set(flight, PRICES);
-    let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| device.begin(1, 1, for_sync));
+    let [stream, sync, other, last] = [false, true, false, true].map(|for_sync| device.begin(SLOT, 1, 1, for_sync));
     device.end(stream);
     assert!(!device.sync_was_passed(), "it was submitted before");
     device.end(other);
@@ -68,4 +70,27 @@ fn a_sync_that_was_passed_keeps_others_back_until_it_ends() {
     assert!(!device.sync_was_passed(), "the last was passed by nobody");
     device.end(last);
     assert_eq!((device.runs(), device.sync_was_passed()), (1, false));
+}
+
+#[test]
+fn what_was_in_flight_to_a_file_before_its_sync_is_not_passed_for_ever_either() {
+    let device = InFlight::new();
+    device.set(Flight { sync_lead: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    let [before, other, last] = [SLOT, SLOT + 1, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
+    device.end(other);
+    assert!(!device.sync_was_passed(), "nobody waits for it");
+    let waits = device.sync_waits(SLOT);
+    assert!(device.sync_was_passed());
+    device.end(before);
+    assert!(!device.sync_was_passed());
+    let [during, beside] = [SLOT, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
+    device.end(beside);
+    assert!(device.sync_was_passed(), "claimed before the round marked it, submitted after it began");
+    device.end(during);
+    drop(waits);
+    let [after, beside] = [SLOT, SLOT + 1].map(|slot| device.begin(slot, 1, 1, false));
+    device.end(beside);
+    assert!(!device.sync_was_passed(), "the sync is over");
+    device.end(after);
+    device.end(last);
 }

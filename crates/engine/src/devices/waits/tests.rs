@@ -56,10 +56,13 @@ fn payers_are_counted_by_client_and_each_once() {
     waits.begins(whose(Some(&b), None), WaitsFor::Sync, Nanos(0));
     assert_eq!((waits.sharing(Some(&a), 3), waits.sharing(Some(&a), 5)), ((2, 2), (2, 3)));
     assert_eq!((waits.sharing(Some(&b), 6), waits.sharing(None, 1)), ((3, 1), (2, 1)));
+    assert_eq!(waits.payers_waiting(), 3);
     waits.ends(twice[0], 1);
     assert_eq!(waits.sharing(Some(&a), 5), (2, 3), "another call of the same payer waits");
+    assert_eq!(waits.payers_waiting(), 3);
     for number in [twice[1], third, local] {
         waits.ends(number, 1);
     }
     assert_eq!((waits.sharing(Some(&b), 6), waits.sharing(None, 1)), ((1, 1), (1, 0)));
+    assert_eq!(waits.payers_waiting(), 0);
 }

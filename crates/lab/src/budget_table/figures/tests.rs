@@ -20,6 +20,14 @@ fn a_backlog_is_the_time_that_the_disk_worked_on_it() {
 }
 
 #[test]
+fn what_was_written_between_two_instants_is_by_the_last_looks_before_them() {
+    let looks = [look(0, 0, 0, 0), look(20, 0, 100, 0), look(40, 0, 300, 0), look(60, 0, 700, 0)];
+    assert_eq!(written_between(&looks, 20, 60), 600);
+    assert_eq!(written_between(&looks, 39, 59), 200);
+    assert_eq!(written_between(&[], 0, 10), 0);
+}
+
+#[test]
 fn percentiles_and_fairness() {
     let all: Vec<u64> = (1..=1000).collect();
     assert_eq!((percentile(&all, 500), percentile(&all, 999), percentile(&all, 1000)), (500, 999, 1000));

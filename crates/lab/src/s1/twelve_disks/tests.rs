@@ -46,3 +46,12 @@ fn the_same_seed_gives_the_same_row() {
     let [first, second] = [0; 2].map(|_| ran(&Variant::PDFLUSH, ONE, 32, 64, 8 << 30));
     assert_eq!(first, second);
 }
+
+#[test]
+fn the_engines_own_policy_needs_no_more_memory_than_its_budgets() {
+    let [small, large] = [2, 8].map(|gib| ran(&Variant::AFFLUX, Size::QUICK, 32, 512, gib << 30));
+    let rates = [&small, &large].map(|row| of(row, "throughput_mb_per_s"));
+    assert!((rates[0] / rates[1] - 1.0).abs() < 0.01, "{rates:?}: the guard of memory leaves each disk its second");
+    let rc1 = of(&ran(&Variant::RC1, Size::QUICK, 32, 512, 2 << 30), "throughput_mb_per_s");
+    assert!(rates[0] >= 0.92 * rc1, "{rates:?}, and {rc1} under 2.6.31-rc1");
+}

@@ -37,3 +37,18 @@ fn what_was_submitted_interleaved_costs_a_reader() {
     let rates = [&chunks, &pieces].map(|ran| of(ran, "read_mb_per_s"));
     assert!(rates[1] < 0.9 * rates[0], "{rates:?}");
 }
+
+#[test]
+fn the_engines_own_policy_has_the_stripe_and_more_than_flushers_where_disks_have_no_cache() {
+    let queue = |nr_requests, request_kib| Queue { nr_requests, request_kib, batch: 32, at_submission: false };
+    for (queue, cache_kib, least) in [
+        (queue(2048, 64), DISK_CACHE_KIB, 0.98),
+        (queue(128, 64), DISK_CACHE_KIB, 0.97),
+        (queue(128, 24), DISK_CACHE_KIB, 0.97),
+        (queue(128, 24), 0, 1.2),
+    ] {
+        let [own, kernel] = [&Variant::AFFLUX, &Variant::FLUSHERS].map(|variant| ran(variant, queue, cache_kib));
+        let rates = [&own, &kernel].map(|ran| of(ran, "throughput_mb_per_s"));
+        assert!(rates[0] >= least * rates[1], "{rates:?} with {} requests, cache {cache_kib} KiB", queue.nr_requests);
+    }
+}

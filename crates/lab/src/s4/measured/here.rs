@@ -19,7 +19,7 @@ use platform_linux::{
     Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeHandle, ServeLimits, WorkerPool,
     connections_max, handle_key, host_device, serve,
 };
-use simulator::{OWN_POLICY, Setup};
+use simulator::{EQUAL_PARTS_POLICY, Setup};
 use volume::{DeviceFactory, DeviceKey, Directory as _, NewDevice, Node, Volume, VolumeError};
 
 use super::servers::Knobs;
@@ -65,7 +65,7 @@ impl Here {
         knob(&mut settings, Knob::BackgroundBytes, knobs.background_bytes())?;
         knob(&mut settings, Knob::BackgroundCentisecs, knobs.centisecs)?;
         let frames = Frames::new(knobs.memory_bytes).map_err(|error| said("memory", &error))?;
-        let policies = Setup::of(OWN_POLICY).map_err(|error| said("the policy", &error))?.policies;
+        let policies = Setup::of(EQUAL_PARTS_POLICY).map_err(|error| said("the policy", &error))?.policies;
         let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies);
         let (key, _) = handle_key(None);
         let factory = slow_devices(platform.clone(), limits.disk_bytes_per_s);

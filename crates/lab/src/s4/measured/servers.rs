@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use simulator::EQUAL_PARTS_POLICY;
+
 use crate::hardware::SlowNetwork;
 
 /// How long a server may take to stop.
@@ -77,7 +79,7 @@ impl Running {
         command.arg("--any-peer");
         command.args(["--listen", &format!("{}:{}", SlowNetwork::SERVER_ADDRESS, Self::PORT)]);
         if let Some(knobs) = knobs {
-            command.args(["--cache", &knobs.memory_bytes.to_string()]);
+            command.args(["--cache", &knobs.memory_bytes.to_string(), "--policy", EQUAL_PARTS_POLICY]);
             command.args(["--set", &format!("dirty_background_bytes={}", knobs.background_bytes())]);
             command.args(["--set", &format!("dirty_background_centisecs={}", knobs.centisecs)]);
         }
