@@ -109,15 +109,25 @@ fn several_clients_copy_their_parts_and_none_is_lost() {
     assert!(Plan::read(&measured).unwrap_err().to_string().contains("what is measured has one client"));
 }
 
-/// The headline, with a record size for all ten: what was fitted, and what is predicted.
+/// The headline, with one record size for all ten: what was fitted is 'off' alone. The posted kernel's own way to learn is
+/// further off at 200 centiseconds than today's, which the page says.
 #[test]
 fn the_columns_lie_where_the_page_says() {
     let plan = Plan::read(&Request::default()).unwrap();
-    for (centisecs, tolerance) in [(0, 0.03), (300, 0.03), (200, 0.03), (100, 0.03)] {
-        let machine = Machine::new(&plan, Law::Linux, Threshold::Centisecs(centisecs), 7).unwrap();
-        let own = machine.copy(&plan, "file", 32_768).unwrap().rate_mb_per_s();
-        let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
-        let published = published::mean(centisecs, &records).unwrap();
-        assert!((own / published - 1.0).abs() < tolerance, "{centisecs} cs: {own} for {published}");
+    let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
+    let published = |centisecs| published::mean(centisecs, &records).unwrap();
+    let own = |law, centisecs| {
+        let machine = Machine::new(&plan, law, Threshold::Centisecs(centisecs), 7).unwrap();
+        machine.copy(&plan, "file", 32_768).unwrap().rate_mb_per_s()
+    };
+    for centisecs in [0, 300, 200, 100] {
+        let rate = own(Law::LinuxByCompletions, centisecs);
+        assert!((rate / published(centisecs) - 1.0).abs() < 0.03, "{centisecs} cs: {rate}");
     }
+    let posted = [0, 300, 200, 100].map(|centisecs| own(Law::Linux, centisecs));
+    eprintln!("by passes: {posted:?}");
+    for (rate, (centisecs, tolerance)) in posted.into_iter().zip([(0, 0.03), (300, 0.03), (200, 0.1)]) {
+        assert!((rate / published(centisecs) - 1.0).abs() < tolerance, "{centisecs} cs: {posted:?}");
+    }
+    assert!(posted[3] > posted[2] && posted[2] > posted[0], "{posted:?}");
 }

@@ -11,7 +11,7 @@ fn a_pool_starves_beside_a_writer_that_waits_and_a_flusher_does_not() {
     // Alone each has the disk to itself and keeps it busy: what starves beside the rival is at work.
     for beside in [Beside::Pool, Beside::BlockingFlusher] {
         let (own, rival, alone) = run(beside, false);
-        assert!((own - 1.0).abs() < 1e-9 && rival == 0.0 && alone > 75.0, "{own}, {rival}, {alone} MB/s");
+        assert!((own - 1.0).abs() < 1e-9 && rival == 0.0 && alone > 60.0, "{own}, {rival}, {alone} MB/s");
     }
     let (pool, rival, _) = run(Beside::Pool, true);
     assert!(pool < 0.15 && pool + rival > 0.999, "{pool}, {rival}");

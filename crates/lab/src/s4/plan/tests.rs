@@ -63,7 +63,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("record", "0", "512 bytes to 1 GiB"),
         ("record", "2GiB", "512 bytes to 1 GiB"),
         ("write-size", "2MiB", "or 'record'"),
-        ("client-window", "2GB", "a window of 2.00 GB is more than the file has (1.00 GB, --size)"),
+        (
+            "client-window",
+            "2GB",
+            "a window of 2.00 GB is more than a client's file has (1.00 GB, --size and --clients)",
+        ),
         ("samples", "0", "1 to 20"),
         ("limiters", "none", "auto, kernel, process"),
         ("memory", "1MB", "16 MB to 64 GB"),
