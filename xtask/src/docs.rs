@@ -40,7 +40,11 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
         "How fast the device writes: bytes completed over the time with a write in flight, over the last 3 s of such \
          time, so that idle time does not count (BdiWriteBandwidth, in which it does). Null before the first writes.",
     ),
+    ("dirtied_bytes", "bytes", "Dirtied since the server started (BdiDirtied)."),
     ("written_bytes", "bytes", "Written since the server started (BdiWritten)."),
+    ("b_dirty", "files", "Became dirty and have had no turn to be written."),
+    ("b_io", "files", "Of the round of turns that is under way."),
+    ("b_more_io", "files", "Had their turn of it and have more."),
     ("busy_ns", "ns", "Time during which it had a request."),
     ("in_flight_requests", "requests", "Handed to it and not answered."),
     ("writers_waiting", "writers", "Waiting for its dirty limit."),
@@ -74,8 +78,9 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     (
         "waits",
         "",
-        "How long waits took, an object for each kind: `throttle` (a write that had to wait: all its pauses together), \
-         `pause` (single ones), `sync` (as its caller saw it), `commit` (a COMMIT of a file that was written to). Each \
+        "How long waits took, an object for each kind: `throttle` (a write that had to wait: all its pauses together, and \
+         what it wrote itself), `reclaim` (a call that had to wait for a frame), `read` (one that had to wait for bytes to \
+         be read), `pause` (single ones), `sync` (as its caller saw it), `commit` (a COMMIT of a file that was written to). Each \
          has `count` and sum (`ns`), `p50_ns`, `p99_ns`, `p999_ns`, and the longest (`max_ns`). All are since the server \
          started; quantiles are at most 3.2 % off, the longest is exact. Waits that are not over yet are not in it; \
          nor are writes and syncs that did not have to wait.",
@@ -91,9 +96,9 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     (
         "clients",
         "",
-        "What each client waited for since the start, by address: how many of its calls are `waiting`, its `pauses` and \
-         `syncs` that ended, and their sums (`pause_ns`, `sync_ns`). The difference of two reports is what it waited \
-         in between. Of clients that wait for nothing the 256 who did last are remembered.",
+        "What clients waited for since the start, the 64 that ended a wait last: address (`client`) and user (`uid`, or \
+         null), how many of its calls are `waiting`, and times as in `waits` for each of `throttle`, `reclaim`, `read` and \
+         `sync`. The difference of two reports is what it waited in between. `afflux delays --json` has all of them.",
     ),
 ];
 

@@ -18,6 +18,7 @@ Examples:
   afflux simulate backup.fio --device usb2-disk --memory 512MiB --set dirty_ratio=20 --html run.html
   afflux simulate db.fio log.fio --device nvme-ssd --device /var/log=usb2-disk --seed 7 --json
   afflux simulate nfs-client:size=1GB,link=100Mbit --device usb2-disk --set dirty_background_centisecs=100
+  afflux simulate --trace-in calls.trace --device usb2-disk --memory 256MiB --policy linux-6.1 --policy afflux
 
 Workloads: job files, as fio reads them (the jobs of a later file begin when those before have ended), and
   readers:count=1000,size=1MiB,block=512,over=0
@@ -104,6 +105,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Show what a running server does
     Stat(Stat),
+    /// Show who waited for a running server's devices, for what and how long
+    Delays(Delays),
     /// Show what happens inside a running server, event by event
     Trace(Trace),
     /// Change a knob of a running server
@@ -199,11 +202,32 @@ pub(crate) struct Stat {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  afflux delays\n  afflux delays --watch\n  \
+    afflux delays --json | jq '.devices[].clients[] | {client, uid, read}'\n\nAs getdelays shows it for a task: for \
+    each client (the address and user of an NFS caller; a file, where the call was for nobody in particular) and each \
+    device what its calls waited for, since the server started. A call counts once for each thing that it waited for; \
+    calls that waited for nothing are not in it.")]
+pub(crate) struct Delays {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// One JSON object with all clients of all devices, on one line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show it again every second until Ctrl-C
+    #[arg(long)]
+    pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:\n  afflux trace\n  afflux trace --device sda1 --for 10s\n  \
-    afflux trace --json | jq 'select(.event == \"pause_ends\") | .ns'\n\nShown is what happens from now on, until \
+    afflux trace --json | jq 'select(.event == \"pause_ends\") | .ns'\n  afflux trace record calls.trace --for 60s\n  \
+    afflux trace show calls.trace\n\nShown is what happens from now on, until \
     Ctrl-C: pauses, syncs, COMMITs, turns of flushers, requests, knobs, devices. Tracing costs the server nothing \
     while nobody does it.")]
 pub(crate) struct Trace {
+    #[command(subcommand)]
+    pub(crate) what: Option<TraceWhat>,
     #[command(flatten)]
     pub(crate) target: Target,
     /// Of this device alone, by its name in `afflux stat`; what concerns all devices is shown too
@@ -213,6 +237,40 @@ pub(crate) struct Trace {
     #[arg(long = "for", value_name = "TIME")]
     pub(crate) lasting: Option<String>,
     /// One JSON object an event, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceWhat {
+    /// Write which bytes clients of a running server read, write and sync to a file, for `simulate --trace-in`
+    Record(TraceRecord),
+    /// Show such a file, or a block trace in CSV, a call a line
+    Show(TraceShow),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux trace record calls.trace --for 60s\n\nUntil Ctrl-C or for the time given. \
+    Recorded are READ, WRITE and COMMIT calls: when, of which file (by a number), where and how much, 40 bytes each; no \
+    names, no contents. The server keeps at most 131,072 of them until they are fetched; what is lost is said.")]
+pub(crate) struct TraceRecord {
+    /// The file to write
+    #[arg(value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// End after so long, such as 500ms, 30s or 5min
+    #[arg(long = "for", value_name = "TIME")]
+    pub(crate) lasting: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  afflux trace show calls.trace | head")]
+pub(crate) struct TraceShow {
+    /// What `trace record` wrote, or CSV: time_us,op,offset,bytes
+    #[arg(value_name = "FILE")]
+    pub(crate) input: PathBuf,
+    /// One JSON object a call, one a line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -248,8 +306,11 @@ pub(crate) struct Drain {
 #[command(after_help = SIMULATE_EXAMPLES)]
 pub(crate) struct Simulate {
     /// fio job files, and built-in workloads: readers:..., nfs-client:... (--help tells more)
-    #[arg(value_name = "JOB.fio|WORKLOAD", required = true)]
+    #[arg(value_name = "JOB.fio|WORKLOAD", required_unless_present = "trace_in")]
     pub(crate) jobs: Vec<String>,
+    /// Replay a trace: what `trace record` wrote, or a block trace in CSV (time_us,op,offset,bytes); several: at once
+    #[arg(long = "trace-in", value_name = "FILE")]
+    pub(crate) trace_in: Vec<PathBuf>,
     /// The disk: a name of `afflux devices`, or a file; DIR=NAME for one directory
     #[arg(long = "device", value_name = "[DIR=]NAME|FILE")]
     pub(crate) devices: Vec<String>,

@@ -69,7 +69,7 @@ fn run_one(args: &LabRun) -> Outcome {
         _ => Failure::failed(error.to_string()),
     })?;
     if !args.json {
-        output::say(text(&findings, Terminal::of_stdout()).trim_end());
+        output::say(text(experiment, &findings, Terminal::of_stdout()).trim_end());
     }
     if let Some(directory) = &args.html {
         let path = directory.join(format!("{}.html", experiment.name()));
@@ -182,14 +182,16 @@ impl Watch for Watcher {
     }
 }
 
-fn text(findings: &Findings, terminal: Terminal) -> String {
+fn text(experiment: &dyn Experiment, findings: &Findings, terminal: Terminal) -> String {
+    let fitted = format!("{}\n", experiment.fitted());
     let tables = findings.tables.iter().map(|table| table.text(terminal));
     let says = findings.says.iter().map(|sentence| format!("{sentence}\n"));
-    tables.chain(says).collect::<Vec<_>>().join("\n")
+    std::iter::once(fitted).chain(tables).chain(says).collect::<Vec<_>>().join("\n")
 }
 
 fn write_page(path: &Path, experiment: &dyn Experiment, findings: Findings) -> Outcome {
     let mut page = Page::new(experiment.about(), &format!("afflux lab run {}", experiment.name()));
+    page.paragraph(experiment.fitted());
     for figure in findings.figures {
         page.figure(figure);
     }

@@ -10,6 +10,7 @@ mod cache_size;
 mod calibrate;
 mod configuration;
 mod control;
+mod delays;
 mod devices;
 mod drain;
 mod failure;
@@ -22,6 +23,7 @@ mod set;
 mod simulate;
 mod stat;
 mod trace;
+mod trace_file;
 
 use std::process::ExitCode;
 
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
         Command::Stat(stat) => stat::run(stat),
+        Command::Delays(delays) => delays::run(delays),
         Command::Trace(trace) => trace::run(trace),
         Command::Set(set) => set::run(set),
         Command::Drain(drain) => drain::run(drain),

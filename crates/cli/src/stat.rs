@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use crate::args;
 use crate::control::client::Client;
-use crate::control::messages::{DeviceGauges, Reply, Report, Request};
+use crate::control::messages::{CacheGauges, DeviceGauges, Reply, Report, Request};
 use crate::failure::{Failure, Outcome};
 use crate::{output, units};
 
@@ -86,6 +86,7 @@ fn lines(before: &Report, now: &Report) -> String {
         let earlier = before.devices.iter().find(|other| other.name == device.name);
         let line = device_line(earlier, device, time);
         text.push_str(&format!("{:width$}  {line}\n", output::shown(&device.name)));
+        text.push_str(&format!("{:width$}    {}\n", "", bdi_line(&now.cache, device)));
         for line in law::lines(device).into_iter().chain(waits::lines(earlier, device, time)) {
             text.push_str(&format!("{:width$}    {line}\n", ""));
         }
@@ -127,6 +128,28 @@ fn device_line(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration
         parts.push(format!("{} could not be written ({why})", plural(now.files_failed.into(), "file")));
     }
     parts.join("   ")
+}
+
+/// What `/sys/kernel/debug/bdi/*/stats` says of a device, under the same names, sizes in kB as there.
+fn bdi_line(cache: &CacheGauges, now: &DeviceGauges) -> String {
+    let kb = |name: &str, bytes: u64| format!("{name} {} kB", units::count(bytes / 1024));
+    let reclaimable = now.dirty_bytes.saturating_sub(now.writeback_bytes);
+    let speed = now.write_bandwidth_bytes_per_s;
+    let speed = speed.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} kBps", units::count(bytes / 1024)));
+    [
+        kb("BdiWriteback", now.writeback_bytes),
+        kb("BdiReclaimable", reclaimable),
+        kb("BdiDirtyThresh", now.dirty_limit_bytes),
+        kb("DirtyThresh", cache.dirty_limit_bytes),
+        kb("BackgroundThresh", now.background_threshold_bytes),
+        kb("BdiDirtied", now.dirtied_bytes),
+        kb("BdiWritten", now.written_bytes),
+        format!("BdiWriteBandwidth {speed}"),
+        format!("b_dirty {}", units::count(now.b_dirty)),
+        format!("b_io {}", units::count(now.b_io)),
+        format!("b_more_io {}", units::count(now.b_more_io)),
+    ]
+    .join("  ")
 }
 
 fn cache_line(before: &Report, now: &Report, time: Duration) -> String {

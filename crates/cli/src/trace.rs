@@ -1,9 +1,10 @@
 //! `afflux trace`: what happens inside a running server, event by event.
 //!
-//! Owns: asking, events as lines for people.
+//! Owns: asking, events as lines for people. Recorded calls are in `recorded`.
 //! Does not own: the events (the engine), whose they are (the server).
 //! Invariants: an event is one line, in the order in which they happened; what was lost is said where it is missing.
 
+mod recorded;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +12,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::args;
+use crate::args::{self, TraceWhat};
 use crate::control::client::Client;
 use crate::control::messages::{Happened, Reply, Request, TraceEvent};
 use crate::failure::{Failure, Outcome};
@@ -25,6 +26,11 @@ struct Lost {
 }
 
 pub(crate) fn run(args: &args::Trace) -> Outcome {
+    match &args.what {
+        Some(TraceWhat::Record(args)) => return recorded::record(args),
+        Some(TraceWhat::Show(args)) => return recorded::show(args),
+        None => {}
+    }
     let lasting = args.lasting.as_deref().map(simulate::time).transpose();
     let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
     let mut client = Client::connect(args.target.control.as_deref())?;

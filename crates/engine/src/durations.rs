@@ -3,9 +3,10 @@
 //! Sixteen buckets to each power of two of nanoseconds, as in HDR histograms: what is told of a quantile is the
 //! middle of its bucket, at most 1/32 (3.2 percent) off. The longest is exact.
 //!
-//! Owns: the buckets, quantiles. Does not own: what is measured.
-//! Invariants: noting allocates nothing and takes no lock. What is told at a time may miss what was noted in the
-//! last instants, never anything earlier.
+//! Owns: the buckets, quantiles; a second form that keeps only the buckets that were met, for the many who seldom
+//! wait. Does not own: what is measured.
+//! Invariants: noting in the first form allocates nothing and takes no lock. What is told at a time may miss what was
+//! noted in the last instants, never anything earlier.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -76,26 +77,64 @@ impl Durations {
     /// How long they took so far.
     pub(crate) fn times(&self) -> WaitTimes {
         let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        let (count, max_ns) = (counts.iter().sum(), self.max_ns.load(Ordering::Relaxed));
-        let quantile = |per_mille: u128| {
-            let rank = (u128::from(count) * per_mille).div_ceil(1000).max(1) as u64;
-            let mut below = 0;
-            let found = counts.iter().position(|count| {
-                below += count;
-                below >= rank
-            });
-            found.map_or(0, |bucket| middle_of(bucket).min(max_ns))
-        };
-        WaitTimes {
-            count,
-            ns: self.ns.load(Ordering::Relaxed),
-            p50_ns: quantile(500),
-            p99_ns: quantile(990),
-            p999_ns: quantile(999),
-            max_ns,
-        }
+        let met = counts.iter().enumerate().map(|(bucket, count)| (bucket, *count));
+        told(met, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
     }
 }
+
+/// What counts by bucket, in ascending order, come to.
+fn told(met: impl Iterator<Item = (usize, u64)> + Clone, ns: u64, max_ns: u64) -> WaitTimes {
+    let count = met.clone().map(|(_, count)| count).sum();
+    let quantile = |per_mille: u128| {
+        let rank = (u128::from(count) * per_mille).div_ceil(1000).max(1) as u64;
+        let mut below = 0;
+        let found = met.clone().find(|(_, count)| {
+            below += count;
+            below >= rank
+        });
+        found.map_or(0, |(bucket, _)| middle_of(bucket).min(max_ns))
+    };
+    WaitTimes { count, ns, p50_ns: quantile(500), p99_ns: quantile(990), p999_ns: quantile(999), max_ns }
+}
+
+/// The histogram of one who seldom waits: it has memory only for buckets that were met. Behind a lock.
+#[derive(Clone, Default)]
+pub(crate) struct FewDurations {
+    /// Each bucket that was met, in ascending order, and how often.
+    met: Vec<(u16, u32)>,
+    ns: u64,
+    max_ns: u64,
+}
+
+impl FewDurations {
+    /// One took so long.
+    pub(crate) fn note(&mut self, ns: u64) {
+        self.add(bucket_of(ns) as u16, 1);
+        self.ns = self.ns.saturating_add(ns);
+        self.max_ns = self.max_ns.max(ns);
+    }
+
+    fn add(&mut self, bucket: u16, times: u32) {
+        match self.met.binary_search_by_key(&bucket, |(bucket, _)| *bucket) {
+            Ok(at) => self.met[at].1 = self.met[at].1.saturating_add(times),
+            Err(at) => self.met.insert(at, (bucket, times)),
+        }
+    }
+
+    /// All that the other counted, too.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        other.met.iter().for_each(|(bucket, times)| self.add(*bucket, *times));
+        self.ns = self.ns.saturating_add(other.ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// How long they took so far.
+    pub(crate) fn times(&self) -> WaitTimes {
+        told(self.met.iter().map(|(bucket, times)| (usize::from(*bucket), u64::from(*times))), self.ns, self.max_ns)
+    }
+}
+
+const _: () = assert!(BUCKETS <= u16::MAX as usize);
 
 #[cfg(test)]
 mod tests;

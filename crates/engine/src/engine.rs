@@ -14,7 +14,7 @@ use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
 use crate::devices::Devices;
 use crate::devices::file::FileInner;
-use crate::devices::state::{DeviceId, DeviceState, DeviceStatus};
+use crate::devices::state::{DeviceId, DeviceState, DeviceStatus, ListedFiles};
 use crate::devices::waits::DeviceWaits;
 use crate::dirty;
 use crate::durations::WaitTimes;
@@ -146,6 +146,8 @@ pub struct EngineStatus {
     pub dirty_bytes: u64,
     /// Being written.
     pub writeback_bytes: u64,
+    /// What the knobs allow all devices together to have dirty. (The kernel's DirtyThresh.)
+    pub dirty_limit_bytes: u64,
     /// Held by replies on their way.
     pub pinned_bytes: u64,
     /// Bytes of tables and indexes that describe the cache.
@@ -226,7 +228,18 @@ impl<P: Platform> Engine<P> {
     /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
     /// Waits for those that are not in the cache.
     pub async fn read(&self, file: &File, offset: u64, into: &mut [u8]) -> Result<usize, Error> {
-        self.reading.read(&file.0, offset, into).await
+        self.read_for(None, file, offset, into).await
+    }
+
+    /// [`Engine::read`] for a client: waits are told as its own.
+    pub async fn read_for(
+        &self,
+        client: Option<&Client>,
+        file: &File,
+        offset: u64,
+        into: &mut [u8],
+    ) -> Result<usize, Error> {
+        self.reading.read(client, &file.0, offset, into).await
     }
 
     /// As [`Engine::try_read`], without the copy. Nothing also when guards hold too much already.
@@ -237,7 +250,18 @@ impl<P: Platform> Engine<P> {
     /// As [`Engine::read`], without the copy. Nothing when guards hold too much already, or the cache
     /// is too small to hold the range at once: read it then.
     pub async fn read_pinned(&self, file: &File, offset: u64, len: usize) -> Result<Option<PinnedPages>, Error> {
-        self.reading.read_pinned(&file.0, offset, len).await
+        self.read_pinned_for(None, file, offset, len).await
+    }
+
+    /// [`Engine::read_pinned`] for a client: waits are told as its own.
+    pub async fn read_pinned_for(
+        &self,
+        client: Option<&Client>,
+        file: &File,
+        offset: u64,
+        len: usize,
+    ) -> Result<Option<PinnedPages>, Error> {
+        self.reading.read_pinned(client, &file.0, offset, len).await
     }
 
     /// What the caller knows of how a range of the file, or all of it, will be read. Waits for nothing and promises
@@ -467,12 +491,18 @@ impl<P: Platform> Engine<P> {
             free_bytes: u64::from(cache.frames.free_count()) * PAGE_BYTES,
             dirty_bytes: statuses.iter().map(|device| device.dirty_bytes).sum(),
             writeback_bytes: statuses.iter().map(|device| device.writeback_bytes).sum(),
+            dirty_limit_bytes: devices.totals.part_pages() * statuses.len() as u64 * PAGE_BYTES,
             pinned_bytes: cache.pinned_bytes(),
             metadata_bytes: cache.metadata_bytes(),
             files: devices.files.count(),
             policy: devices.policy.name(),
             devices: statuses,
         }
+    }
+
+    /// How many of the device's files wait for a turn to be written; takes as long as there are such files.
+    pub fn listed_files(&self, device: DeviceId) -> Option<ListedFiles> {
+        self.device(device).map(|device| device.listed_files())
     }
 
     /// Who waits for the device, and how long such waits take; nothing when the engine has no such device.

@@ -8,6 +8,7 @@
 
 mod base;
 mod cache;
+mod call;
 mod client;
 pub mod counters;
 mod devices;
@@ -37,9 +38,10 @@ mod writing;
 
 pub use cache::{Census, PinnedPages};
 pub use client::Client;
+pub use devices::delays::{ACCOUNTS_MAX, Delay, DelayTimes, Delayed, DelaysTold, Whose};
 pub use devices::file::PutBack;
-pub use devices::state::{DeviceId, DeviceStatus};
-pub use devices::waits::{ClientWaits, DeviceWaits, Waiter, WaitsFor};
+pub use devices::state::{DeviceId, DeviceStatus, ListedFiles};
+pub use devices::waits::{DeviceWaits, Waiter, WaitsFor};
 pub use durations::WaitTimes;
 pub use engine::{Engine, EngineStatus, File, Policies};
 pub use error::{DeviceError, Error};

@@ -49,6 +49,8 @@ pub(crate) const ACCESS: u32 = 4;
 pub(crate) const READ: u32 = 6;
 /// WRITE's number.
 pub(crate) const WRITE: u32 = 7;
+/// COMMIT's number.
+pub(crate) const COMMIT: u32 = 21;
 
 /// READDIR's number.
 const LIST: u32 = 16;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use frontend::{Machine, Output, ProtocolError};
+use frontend::{Caller, Machine, Output, ProtocolError, RecordedCall, RecordedOperation, file_number};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use volume::{Client, Platform};
@@ -24,14 +24,16 @@ use volume::{Client, Platform};
 use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
 use crate::calls::{Event, Tally};
-use crate::limits::{CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT};
+use crate::limits::{
+    CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, HANDLE_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
+};
 use crate::procedures::{self, Running};
 use crate::reply::{Draft, Reply};
 use crate::reply_cache::{KeptReply, Key, SharedCall};
 use crate::rpc::{self, Call, Incoming, Refusal};
 use crate::server::Server;
 use crate::status::Status;
-use crate::xdr::XdrError;
+use crate::xdr::{Reader, XdrError};
 use crate::{mount, record};
 
 const NFS: u32 = 100_003;
@@ -74,6 +76,10 @@ pub struct Connection<P: Platform> {
     lacks_room: bool,
     batch: Batch,
     tally: Tally,
+    /// Calls are recorded: looked at once a poll.
+    records_calls: bool,
+    /// Those of the poll.
+    recorded: Vec<RecordedCall>,
 }
 
 impl<P: Platform> Connection<P> {
@@ -91,6 +97,8 @@ impl<P: Platform> Connection<P> {
             lacks_room: false,
             batch: Batch::default(),
             tally: Tally::new(),
+            records_calls: false,
+            recorded: Vec::new(),
         }
     }
 
@@ -168,6 +176,9 @@ impl<P: Platform> Connection<P> {
                         _ => mount::reply_bytes_max(call.procedure),
                     };
                     let Some(reply_bytes_max) = self.reply_room(wanted, waiting, first) else { return false };
+                    if self.records_calls && program == NFS {
+                        self.recorded.extend(recorded(call.procedure, &bytes[call.arguments_at..]));
+                    }
                     let may_answer = program == NFS && reply_bytes_max == wanted;
                     if may_answer && self.try_answer(&call, bytes) {
                         return true;
@@ -248,13 +259,21 @@ impl<P: Platform> Connection<P> {
         self.tally.count(Event::Nfs(call.procedure));
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
         if arguments.changes_once() {
-            self.run_once(Key::new(self.peer, call.xid, &record), call.xid, arguments, charge);
+            self.run_once(Key::new(self.peer, call.xid, &record), call, arguments, charge);
         } else {
             let draft = Draft::accepted(call.xid);
             let volume = Arc::clone(&self.server.volume);
-            self.run(procedures::start(volume, self.client.clone(), draft, arguments), charge);
+            self.run(procedures::start(volume, self.client_of(call), draft, arguments), charge);
         }
         Ok(())
+    }
+
+    /// For whom a call is.
+    fn client_of(&self, call: &Call) -> Client {
+        match call.caller {
+            Caller::User { uid, .. } => self.client.of_user(uid),
+            _ => self.client.clone(),
+        }
     }
 
     fn run(&mut self, call: Running, charge: u64) {
@@ -263,11 +282,11 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Runs a call unless it is running or has been run: then its reply is this one's too.
-    fn run_once(&mut self, key: Key, xid: u32, arguments: Arguments, charge: u64) {
-        let (server, client) = (&self.server, &self.client);
+    fn run_once(&mut self, key: Key, of: &Call, arguments: Arguments, charge: u64) {
+        let (server, client, xid) = (&self.server, self.client_of(of), of.xid);
         let start = || -> BoxFuture<'static, KeptReply> {
             let volume = Arc::clone(&server.volume);
-            let call = procedures::start(volume, client.clone(), Draft::accepted(xid), arguments);
+            let call = procedures::start(volume, client, Draft::accepted(xid), arguments);
             Box::pin(async move {
                 let Reply { record, status, data: _ } = call.await;
                 KeptReply { record: record.into(), status }
@@ -326,7 +345,12 @@ impl<P: Platform> Machine for Connection<P> {
     }
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
+        self.records_calls = self.server.recording().is_on();
         let turn_over = self.start_calls();
+        if !self.recorded.is_empty() {
+            let engine = self.server.volume.engine();
+            self.server.recording().note(&mut self.recorded, || engine.platform().now().0);
+        }
         let outstanding = self.batch.outstanding().bytes();
         if self.records.waiting() > 0 && !turn_over {
             // Room may come from the world letting go of replies, which polls nobody. Registered
@@ -367,6 +391,21 @@ impl<P: Platform> Machine for Connection<P> {
     fn lacks_room(&self) -> bool {
         self.lacks_room
     }
+}
+
+/// What is recorded of a call, if it moves bytes or asks for a sync.
+fn recorded(procedure: u32, arguments: &[u8]) -> Option<RecordedCall> {
+    let operation = match procedure {
+        arguments::READ => RecordedOperation::Read,
+        arguments::WRITE => RecordedOperation::Write,
+        arguments::COMMIT => RecordedOperation::Sync,
+        _ => return None,
+    };
+    let mut reader = Reader::new(arguments);
+    let file = file_number(reader.opaque(HANDLE_BYTES_MAX).ok()?);
+    let (offset, count) = (reader.u64().ok()?, reader.u32().ok()?);
+    let bytes = if operation == RecordedOperation::Sync { 0 } else { u64::from(count) };
+    Some(RecordedCall { operation, file, offset, bytes })
 }
 
 impl<P: Platform> Drop for Connection<P> {

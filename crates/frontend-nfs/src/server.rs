@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use frontend::Peer;
+use frontend::{Peer, Recording};
 use volume::{KnobId, Platform, Volume, WhichKnob};
 
 use crate::admission::Admission;
@@ -24,6 +24,7 @@ pub struct Server<P: Platform> {
     pub(crate) replies: ReplyCache,
     pub(crate) calls: Calls,
     inflight_bytes: KnobId,
+    recording: Arc<Recording>,
 }
 
 impl<P: Platform> Server<P> {
@@ -40,7 +41,13 @@ impl<P: Platform> Server<P> {
             replies: ReplyCache::default(),
             calls: Calls::new(),
             inflight_bytes,
+            recording: Arc::default(),
         })
+    }
+
+    /// Where READ, WRITE and COMMIT calls are noted while somebody reads it.
+    pub fn recording(&self) -> &Arc<Recording> {
+        &self.recording
     }
 
     /// Most request and reply bytes in progress on one connection.

@@ -1,6 +1,7 @@
 //! What any front end shares: the machine that a world moves bytes for, and who calls.
 //!
-//! Owns: the seam between protocols and transports; what is known of a peer and of the caller of one call.
+//! Owns: the seam between protocols and transports; what is known of a peer and of the caller of one call; what callers
+//! ask for, while somebody records that.
 //! Does not own: any protocol (front ends), any transport (worlds), files (the volume). Exports stay with the
 //! volume: they are the roots above which no handle and no `..` leads, whichever front end asks.
 //! Invariants: nothing here knows which protocol is spoken or what carries its bytes. A front end sees this crate
@@ -9,6 +10,8 @@
 
 mod caller;
 mod machine;
+mod recording;
 
 pub use caller::{Caller, GROUPS_MAX, Peer};
 pub use machine::{Machine, Output, ProtocolError, Segment};
+pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader, file_number};

@@ -102,6 +102,8 @@ pub trait Experiment: Sync {
     fn name(&self) -> &'static str;
     /// What it is about, in one line.
     fn about(&self) -> &'static str;
+    /// What of the run without options was fitted to what was published, and what is predicted, in one line.
+    fn fitted(&self) -> &'static str;
     /// Its options.
     fn options(&self) -> &'static [OptionInfo];
     /// Whether it can be run on hardware.

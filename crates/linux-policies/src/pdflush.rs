@@ -12,6 +12,8 @@
 //! (`redirty_tail`); so does, in background writeback, a file whose slice is used up, where the periodic job
 //! keeps its place (`requeue_io`). One thread works on a device at a time.
 //!
+//! Not modelled: pages that are skipped because somebody has locked their buffers, after which the kernel waits, too.
+//!
 //! Owns: the pool, the two jobs, the rules of putting back. Does not own: lists, requests, congestion marks.
 //! Invariants: a job's rounds end: each takes every file at most once. What keeps the engine is a task.
 
@@ -59,7 +61,6 @@ struct Control {
     older_than: Option<Nanos>,
     congested: bool,
     more: bool,
-    skipped: bool,
 }
 
 impl Pdflush {
@@ -130,7 +131,7 @@ impl Pool {
         while flush.devices().into_iter().any(|device| flush.over_background(device)) {
             let mut control = Control::new(SLICE_PAGES, None);
             self.round(flush, &mut control).await;
-            if control.pages == 0 && !control.skipped {
+            if control.pages == 0 {
                 continue;
             }
             if !control.congested && !control.more {
@@ -213,7 +214,7 @@ impl Pool {
 
 impl Control {
     fn new(pages: u64, older_than: Option<Nanos>) -> Self {
-        Self { pages, older_than, congested: false, more: false, skipped: false }
+        Self { pages, older_than, congested: false, more: false }
     }
 
     /// Writes one file as far as it goes; whether congestion stopped it.

@@ -13,7 +13,7 @@ use engine::settings::{Knob, KnobError, KnobInfo, Settings, TableKnob};
 use engine::{Driver, Policies, Readahead};
 
 use crate::balance::{Balance, Form, Part};
-use crate::control::{Control, Era};
+use crate::control::{Control, Era, Learns};
 use crate::jiffies::TickRate;
 use crate::knobs::KernelKnob;
 use crate::pdflush::Pdflush;
@@ -29,6 +29,7 @@ pub const NAMES: &[&str] = &[
     "s0-merged",
     "linux-2.6.32",
     "linux-3.6",
+    "linux-3.6-completions",
     "linux-6.1",
 ];
 
@@ -81,7 +82,8 @@ impl Policy {
             return self.name != "linux-6.1";
         }
         // Their slices follow from their laws.
-        knob == Knob::SliceBytes.info() || knob == Knob::BackgroundCentisecs.info() && self.name != "linux-3.6"
+        knob == Knob::SliceBytes.info()
+            || knob == Knob::BackgroundCentisecs.info() && !self.name.starts_with("linux-3.6")
     }
 
     /// Sets the knobs to what the kernel starts with: 20 and 10 percent, 30 and 5 seconds, 128 requests.
@@ -133,9 +135,11 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
         None => (name, None),
     };
     let name = *NAMES.iter().find(|known| **known == base).ok_or_else(unknown)?;
-    let control = |era| Control { era, ticks: ticks.unwrap_or(TickRate::DEFAULT) };
+    let control = |era, learns| Control { era, learns, ticks: ticks.unwrap_or(TickRate::DEFAULT) };
     let (about, policies) = match name {
-        _ if ticks.is_some() && !matches!(name, "linux-3.6" | "linux-6.1") => return Err(unknown()),
+        _ if ticks.is_some() && !matches!(name, "linux-3.6" | "linux-3.6-completions" | "linux-6.1") => {
+            return Err(unknown());
+        }
         "linux-2.6.31-rc1" => ("writers over the limit write back themselves; a pdflush pool", pool(Form::Rc1)),
         "linux-2.6.31" => ("the same, but only if the device's dirty pages exceed its share", pool(Form::Final)),
         "s0-july" => ("linux-2.6.31 with S0's patch as first posted", pool(Form::July)),
@@ -149,11 +153,15 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
         ),
         "linux-3.6" => (
             "position control, rate limits and bandwidth estimates; with dirty_background_centisecs",
-            flushers(Arc::new(control(Era::V3_6))),
+            flushers(Arc::new(control(Era::V3_6, Learns::Passes))),
+        ),
+        "linux-3.6-completions" => (
+            "linux-3.6, but bandwidth is learned at each completed write, as since 5.16",
+            flushers(Arc::new(control(Era::V3_6, Learns::Completions))),
         ),
         "linux-6.1" => (
             "the same ten years later: strict limits, minimum and maximum in bytes; linux-6.1@250: with 250 ticks a second",
-            flushers(Arc::new(control(Era::V6_1))),
+            flushers(Arc::new(control(Era::V6_1, Learns::Completions))),
         ),
         _ => return Err(unknown()),
     };

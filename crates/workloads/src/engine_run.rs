@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-use engine::{Engine, Error, File, Platform};
+use engine::{Client, Engine, Error, File, Platform};
 use simulator::Random;
 
 use crate::job::Job;
@@ -171,26 +171,26 @@ impl<P: Platform> Site for EngineSite<P> {
         self.engine.invalidate(&file.file, file.file.size(), seen).await;
     }
 
-    async fn read(&self, file: &EngineFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
-        self.engine.read(&file.file, offset, buffer).await
+    async fn read(&self, task: &Client, file: &EngineFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+        self.engine.read_for(Some(task), &file.file, offset, buffer).await
     }
 
-    async fn write(&self, file: &EngineFile, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+    async fn write(&self, task: &Client, file: &EngineFile, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
         let number = self.writes.fetch_add(1, Ordering::Relaxed);
         for page in buffer.chunks_mut(4096) {
             let len = page.len().min(8);
             page[..len].copy_from_slice(&number.to_le_bytes()[..len]);
         }
-        self.engine.write(&file.file, offset, buffer).await?;
+        self.engine.write_for(Some(task), &file.file, offset, buffer).await?;
         self.accepted_bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn fault(&self, file: &EngineFile, offset: u64) -> Result<(), Error> {
-        fault(&self.engine, &file.file, offset).await
+    async fn fault(&self, task: &Client, file: &EngineFile, offset: u64) -> Result<(), Error> {
+        fault(&self.engine, task, &file.file, offset).await
     }
 
-    async fn sync(&self, file: &EngineFile) -> Result<(), Error> {
-        self.engine.sync(&file.file, 0..u64::MAX).await
+    async fn sync(&self, task: &Client, file: &EngineFile) -> Result<(), Error> {
+        self.engine.sync_for(Some(task), &file.file, 0..u64::MAX).await
     }
 }

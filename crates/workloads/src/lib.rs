@@ -21,6 +21,7 @@ pub mod nfs_client;
 mod outcome;
 mod plan;
 mod recorder;
+pub mod replay;
 mod runner;
 mod sequence;
 mod simulated;
@@ -32,4 +33,4 @@ mod zipf;
 
 pub use engine_run::{EngineRun, EngineRunHandle};
 pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
-pub use workload::{NfsStream, Readers, Workload};
+pub use workload::{NfsStream, Readers, Replay, Workload};

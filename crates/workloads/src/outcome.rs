@@ -5,6 +5,7 @@
 //! the command).
 //! Invariants: all times are virtual and in nanoseconds; every figure was counted in the run itself.
 
+use engine::DelayTimes;
 use simulator::OffsetSample;
 
 /// One run.
@@ -155,10 +156,25 @@ pub struct DeviceOutcome {
     pub seeks: u64,
     /// How often two writes that followed each other were of different files.
     pub file_switches: u64,
+    /// What each task waited for it, the longest first.
+    pub delays: Vec<DelayOutcome>,
+    /// What those waited together that are not told apart: too many came after them.
+    pub delays_of_others: DelayTimes,
+    /// How many these are.
+    pub others: u64,
     /// Samples over time, `series[0]` first.
     pub samples: Vec<DeviceSample>,
     /// Where the device worked, for the offset plot: at most 20,000 points, thinned evenly.
     pub offsets: Vec<OffsetSample>,
+}
+
+/// What a task waited for a device.
+#[derive(Clone, Debug, Default)]
+pub struct DelayOutcome {
+    /// A clone of a job, or a client.
+    pub who: String,
+    /// By what it waited for.
+    pub times: DelayTimes,
 }
 
 /// A device at an instant.

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use engine::Client;
+
 use crate::job::{BlockSizes, Engine, Job};
 use crate::locking::lock;
 use crate::recorder::Recorder;
@@ -78,6 +80,8 @@ fn planned<'a>(workloads: &'a [Workload], seed: &Random) -> Result<Vec<Planned<'
             Workload::Readers(readers) => (Arc::new(readers_job(readers)), readers.start_over_ns),
             // Not a job: it comes over a link (`serving`).
             Workload::NfsClient(_) => continue,
+            // Nor this: what is called when is written down (`replay`).
+            Workload::Replay(_) => continue,
         };
         if all.len() as u64 + job.clones > CLONES_MAX as u64 {
             return Err(format!("more than {CLONES_MAX} jobs, clones counted"));
@@ -98,6 +102,11 @@ fn planned<'a>(workloads: &'a [Workload], seed: &Random) -> Result<Vec<Planned<'
         }
     }
     Ok(all)
+}
+
+/// A clone's name among all that wait.
+fn task_name(job: &str, clone: u64) -> String {
+    if clone == 0 { job.to_owned() } else { format!("{job}.{clone}") }
 }
 
 /// The paths of all files, and what each holds before the run.
@@ -160,6 +169,7 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
         let clone = Clone {
             name: job.name.clone(),
             number: clone,
+            task: Client::task(&task_name(&job.name, clone)),
             job,
             files,
             sequence,

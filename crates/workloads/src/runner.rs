@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-use engine::{Error, Nanos, Platform};
+use engine::{Client, Error, Nanos, Platform};
 
 use crate::job::{Engine, Job};
 use crate::locking::lock;
@@ -66,6 +66,8 @@ impl Doing {
 pub(crate) struct Clone<F> {
     pub(crate) name: String,
     pub(crate) number: u64,
+    /// Whose its waits are.
+    pub(crate) task: Client,
     pub(crate) job: Arc<Job>,
     pub(crate) files: Vec<Arc<F>>,
     pub(crate) sequence: Sequence,
@@ -249,9 +251,9 @@ impl<S: Site> Running<S> {
         self.clone.doing.begin(what, number, (offset, len), began_ns);
         let buffer = &mut self.buffer[..len as usize];
         let result = match (self.clone.job.engine, direction) {
-            (Engine::Mmap, _) => mapped(&*self.site, file, direction, offset, buffer).await,
-            (_, Direction::Read) => self.site.read(file, offset, buffer).await.map(|_| ()),
-            (_, Direction::Write) => self.site.write(file, offset, buffer).await,
+            (Engine::Mmap, _) => mapped(&*self.site, &self.clone.task, file, direction, offset, buffer).await,
+            (_, Direction::Read) => self.site.read(&self.clone.task, file, offset, buffer).await.map(|_| ()),
+            (_, Direction::Write) => self.site.write(&self.clone.task, file, offset, buffer).await,
         };
         let mut recorder = lock(&self.clone.recorder);
         match result {
@@ -270,7 +272,7 @@ impl<S: Site> Running<S> {
     async fn sync(&mut self, number: usize, closing: bool) -> Result<(), ()> {
         let began_ns = self.site.now_ns();
         self.clone.doing.begin(4, number, (0, 0), began_ns);
-        let result = self.site.sync(&self.clone.files[number]).await;
+        let result = self.site.sync(&self.clone.task, &self.clone.files[number]).await;
         let mut recorder = lock(&self.clone.recorder);
         match result {
             Ok(()) => {
@@ -320,6 +322,7 @@ async fn next_step() {
 /// Loads or stores through a mapping, page by page.
 async fn mapped<S: Site>(
     site: &S,
+    task: &Client,
     file: &S::File,
     direction: Direction,
     offset: u64,
@@ -331,10 +334,10 @@ async fn mapped<S: Site>(
         let end = buffer.len().min(done + (PAGE_BYTES - at % PAGE_BYTES) as usize);
         let part = &mut buffer[done..end];
         if direction == Direction::Read {
-            site.read(file, at, part).await?;
+            site.read(task, file, at, part).await?;
         } else {
-            site.fault(file, at / PAGE_BYTES * PAGE_BYTES).await?;
-            site.write(file, at, part).await?;
+            site.fault(task, file, at / PAGE_BYTES * PAGE_BYTES).await?;
+            site.write(task, file, at, part).await?;
         }
         done = end;
     }

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use engine::{Device, DeviceId, Engine, Error, File, Platform};
+use engine::{Client, Device, DeviceId, Engine, Error, File, Platform};
 
 use reference::{Ending, Mismatch};
 use simulator::{Disk, DiskFileId, Machine, SimPlatform};
@@ -193,9 +193,15 @@ impl SimulatedSite {
 
     /// Writes `buffer` at `offset`, with bytes of a new version where contents are kept.
     #[inline]
-    pub(crate) async fn write(&self, to: &WorkFile, offset: u64, buffer: &mut [u8]) -> Result<(), Error> {
+    pub(crate) async fn write(
+        &self,
+        task: &Client,
+        to: &WorkFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<(), Error> {
         let mark = to.contents.as_ref().map(|contents| lock(contents).begin_write(offset, buffer));
-        let result = self.engine.write(&to.file, offset, buffer).await;
+        let result = self.engine.write_for(Some(task), &to.file, offset, buffer).await;
         if let (Some(contents), Some(mark)) = (&to.contents, mark) {
             lock(contents).end_write(mark, if result.is_ok() { Ending::Done } else { Ending::Failed });
         }
@@ -225,9 +231,15 @@ impl SimulatedSite {
 
     /// Reads into `buffer`; returns how many bytes.
     #[inline]
-    pub(crate) async fn read(&self, from: &WorkFile, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+    pub(crate) async fn read(
+        &self,
+        task: &Client,
+        from: &WorkFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> Result<usize, Error> {
         let mark = from.contents.as_ref().map(|contents| lock(contents).begin_read());
-        let result = self.engine.read(&from.file, offset, buffer).await;
+        let result = self.engine.read_for(Some(task), &from.file, offset, buffer).await;
         if let (Some(contents), Some(mark)) = (&from.contents, mark) {
             let got = result.as_ref().ok().map(|count| &buffer[..*count]);
             let checked = lock(contents).end_read(mark, offset, buffer.len() as u64, got);
@@ -240,9 +252,9 @@ impl SimulatedSite {
     }
 
     /// Makes the file durable.
-    pub(crate) async fn sync(&self, file: &WorkFile) -> Result<(), Error> {
+    pub(crate) async fn sync(&self, task: &Client, file: &WorkFile) -> Result<(), Error> {
         let mark = file.contents.as_ref().map(|contents| lock(contents).begin_sync());
-        let result = self.engine.sync(&file.file, 0..u64::MAX).await;
+        let result = self.engine.sync_for(Some(task), &file.file, 0..u64::MAX).await;
         if let (Some(contents), Some(mark)) = (&file.contents, mark) {
             lock(contents).end_sync(mark, result.is_ok());
         }
@@ -351,31 +363,43 @@ impl Site for SimulatedSite {
 
     fn read(
         &self,
+        task: &Client,
         file: &WorkFile,
         offset: u64,
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<usize, Error>> + Send {
-        Self::read(self, file, offset, buffer)
+        Self::read(self, task, file, offset, buffer)
     }
 
-    fn write(&self, file: &WorkFile, offset: u64, buffer: &mut [u8]) -> impl Future<Output = Result<(), Error>> + Send {
-        Self::write(self, file, offset, buffer)
+    fn write(
+        &self,
+        task: &Client,
+        file: &WorkFile,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        Self::write(self, task, file, offset, buffer)
     }
 
-    async fn fault(&self, file: &WorkFile, offset: u64) -> Result<(), Error> {
-        fault(&self.engine, &file.file, offset).await
+    async fn fault(&self, task: &Client, file: &WorkFile, offset: u64) -> Result<(), Error> {
+        fault(&self.engine, task, &file.file, offset).await
     }
 
-    fn sync(&self, file: &WorkFile) -> impl Future<Output = Result<(), Error>> + Send {
-        Self::sync(self, file)
+    fn sync(&self, task: &Client, file: &WorkFile) -> impl Future<Output = Result<(), Error>> + Send {
+        Self::sync(self, task, file)
     }
 }
 
 /// Reads a page that is not in the cache and that the file has.
-pub(crate) async fn fault<P: Platform>(engine: &Arc<Engine<P>>, file: &File, offset: u64) -> Result<(), Error> {
+pub(crate) async fn fault<P: Platform>(
+    engine: &Arc<Engine<P>>,
+    task: &Client,
+    file: &File,
+    offset: u64,
+) -> Result<(), Error> {
     let mut page = [0; PAGE_BYTES];
     if offset < file.size() && engine.try_read(file, offset, &mut page).is_none() {
-        engine.read(file, offset, &mut page).await?;
+        engine.read_for(Some(task), file, offset, &mut page).await?;
     }
     Ok(())
 }

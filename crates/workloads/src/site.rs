@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
 
-use engine::{Error, Platform};
+use engine::{Client, Error, Platform};
 
 use super::sequence::Direction;
 
@@ -59,25 +59,27 @@ pub(crate) trait Site: Send + Sync + 'static {
     /// Forgets the file's clean pages.
     fn forget_clean(&self, file: &Self::File) -> impl Future<Output = ()> + Send;
 
-    /// Reads into `buffer`; returns how many bytes.
+    /// Reads into `buffer` for a task; returns how many bytes.
     fn read(
         &self,
+        task: &Client,
         file: &Self::File,
         offset: u64,
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<usize, Error>> + Send;
 
-    /// Writes `buffer`, whose bytes the site may choose.
+    /// Writes `buffer`, whose bytes the site may choose, for a task.
     fn write(
         &self,
+        task: &Client,
         file: &Self::File,
         offset: u64,
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Brings the page at `offset` into the cache, as a fault does.
-    fn fault(&self, file: &Self::File, offset: u64) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Brings the page at `offset` into the cache for a task, as a fault does.
+    fn fault(&self, task: &Client, file: &Self::File, offset: u64) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Makes the file durable.
-    fn sync(&self, file: &Self::File) -> impl Future<Output = Result<(), Error>> + Send;
+    /// Makes the file durable for a task.
+    fn sync(&self, task: &Client, file: &Self::File) -> impl Future<Output = Result<(), Error>> + Send;
 }

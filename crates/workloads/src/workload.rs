@@ -1,13 +1,16 @@
 //! The workloads of a run, described.
 //!
-//! Owns: what can be asked for: jobs, readers, NFS clients.
+//! Owns: what can be asked for: jobs, readers, NFS clients, traces.
 //! Does not own: what a job is (`job`), how any of it runs.
 //! Invariants: plain data.
+
+use std::sync::Arc;
 
 use simulator::LinkOptions;
 
 use crate::job::Job;
 use crate::nfs_client::NfsClientOptions;
+use crate::replay::Trace;
 
 /// One line of a run's report: a job, or a built-in workload.
 #[derive(Clone, Debug)]
@@ -19,6 +22,19 @@ pub enum Workload {
     Readers(Readers),
     /// A client that writes a file over a link, to the real NFS server.
     NfsClient(NfsStream),
+    /// Calls of a trace, at their times.
+    Replay(Replay),
+}
+
+/// A trace to be replayed.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// How the report names it; its files are named after it.
+    pub name: String,
+    /// Where the files are.
+    pub directory: String,
+    /// What is replayed.
+    pub trace: Arc<Trace>,
 }
 
 /// An NFS client that writes one file and commits it, from the start of the run.

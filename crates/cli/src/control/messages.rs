@@ -17,6 +17,8 @@ pub(crate) const LINE_BYTES_MAX: u64 = 4 << 20;
 pub(crate) enum Request {
     /// A report.
     Stat,
+    /// What each client waited for.
+    Delays,
     /// Set a knob.
     Set {
         /// `KNOB=VALUE`.
@@ -26,6 +28,11 @@ pub(crate) enum Request {
     },
     /// Write everything that is dirty now.
     Drain,
+    /// Tell which calls clients make from now on, until the connection closes or the time is over.
+    Record {
+        /// Only for so long.
+        lasting_ns: Option<u64>,
+    },
     /// Tell what happens from now on, until the connection closes or the time is over.
     Trace {
         /// On this device alone, or to all.
@@ -42,6 +49,22 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// Answer to `Stat`.
     Report(Box<Report>),
+    /// Answer to `Delays`: any number, a device in one or several that follow each other.
+    Delays {
+        /// The device's name.
+        device: String,
+        /// Who waited for it.
+        clients: Vec<DelayGauges>,
+        /// What those waited that are not told apart any more.
+        others: DelayTimeGauges,
+        /// How many these are.
+        others_count: u64,
+    },
+    /// No more of these.
+    DelaysEnded {
+        /// Since the server was ready.
+        uptime_ns: u64,
+    },
     /// Answer to `Set`.
     Set {
         /// The knob.
@@ -62,6 +85,13 @@ pub(crate) enum Reply {
         /// In order.
         events: Vec<TraceEvent>,
         /// Events of all devices that are lost, since they were not taken in time: before these.
+        lost: u64,
+    },
+    /// Calls that clients made, in order. Sent at least once a second.
+    Calls {
+        /// Since the server was ready in microseconds, operation (1 read, 2 write, 3 sync), file, offset, bytes.
+        calls: Vec<[u64; 5]>,
+        /// Calls that are lost, since they were not taken in time: before these.
         lost: u64,
     },
     /// The time of a trace is over.
@@ -156,6 +186,8 @@ pub(crate) struct CacheGauges {
     pub(crate) dirty_bytes: u64,
     /// On the way to a device.
     pub(crate) writeback_bytes: u64,
+    /// What all devices together may have dirty.
+    pub(crate) dirty_limit_bytes: u64,
     /// Held by replies on their way to clients.
     pub(crate) pinned_bytes: u64,
     /// What describes the cache.
@@ -187,8 +219,14 @@ pub(crate) struct DeviceGauges {
     pub(crate) background_threshold_bytes: u64,
     /// How fast it writes while it has something to write; none until that has been measured.
     pub(crate) write_bandwidth_bytes_per_s: Option<u64>,
+    /// Dirtied since the start.
+    pub(crate) dirtied_bytes: u64,
     /// Written since the start.
     pub(crate) written_bytes: u64,
+    /// Files that have had no turn to be written, those of the round under way, those that have more after theirs.
+    pub(crate) b_dirty: u64,
+    pub(crate) b_io: u64,
+    pub(crate) b_more_io: u64,
     /// Time that it had work.
     pub(crate) busy_ns: u64,
     /// Requests in flight.
@@ -217,8 +255,8 @@ pub(crate) struct DeviceGauges {
     pub(crate) waiting: Vec<WaiterGauges>,
     /// How many more wait.
     pub(crate) waiting_more: u64,
-    /// What each client waited for since the start.
-    pub(crate) clients: Vec<ClientGauges>,
+    /// What clients waited for since the start: the 64 that ended a wait last.
+    pub(crate) clients: Vec<DelayGauges>,
 }
 
 /// A figure of a policy's; none where that is not known.
@@ -249,8 +287,12 @@ pub(crate) struct PauseGauges {
 /// How long waits took, by what was waited for.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct WaitGauges {
-    /// Writes that had to wait: all pauses of one call together.
+    /// Writes that had to wait: all pauses of one call together, and what it wrote itself.
     pub(crate) throttle: TimeGauges,
+    /// Calls that had to wait for a frame.
+    pub(crate) reclaim: TimeGauges,
+    /// Calls that had to wait for bytes to be read.
+    pub(crate) read: TimeGauges,
     /// Single pauses.
     pub(crate) pause: TimeGauges,
     /// Syncs.
@@ -291,21 +333,46 @@ pub(crate) struct WaiterGauges {
     pub(crate) ns: u64,
 }
 
-/// What a client waited for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) struct ClientGauges {
-    /// Its address.
-    pub(crate) client: String,
-    /// How often it waits now.
+/// What somebody waited for a device: a client, or of calls for nobody in particular, those to a file.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DelayGauges {
+    /// The client's address.
+    pub(crate) client: Option<String>,
+    /// The user that it acted for.
+    pub(crate) uid: Option<u32>,
+    /// The file's path on the host.
+    pub(crate) file: Option<String>,
+    /// Calls that wait now, for room or a sync.
     pub(crate) waiting: u64,
-    /// Pauses of its writes that ended.
-    pub(crate) pauses: u64,
-    /// Their sum.
-    pub(crate) pause_ns: u64,
-    /// Its syncs that ended.
-    pub(crate) syncs: u64,
-    /// Their sum.
-    pub(crate) sync_ns: u64,
+    /// What those waited that have ended.
+    #[serde(flatten)]
+    pub(crate) times: DelayTimeGauges,
+}
+
+/// How long calls waited, by what for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct DelayTimeGauges {
+    /// Writes, for their device.
+    pub(crate) throttle: TimeGauges,
+    /// For a frame.
+    pub(crate) reclaim: TimeGauges,
+    /// For bytes to be read.
+    pub(crate) read: TimeGauges,
+    /// For what was written to be durable.
+    pub(crate) sync: TimeGauges,
+}
+
+impl DelayTimeGauges {
+    /// Each with its name.
+    pub(crate) fn all(&self) -> [(&'static str, &TimeGauges); 4] {
+        let Self { throttle, reclaim, read, sync } = self;
+        [("throttle", throttle), ("reclaim", reclaim), ("read", read), ("sync", sync)]
+    }
+
+    /// All together.
+    pub(crate) fn ns(&self) -> u64 {
+        self.all().iter().map(|(_, times)| times.ns).sum()
+    }
 }
 
 /// One thing that happened.

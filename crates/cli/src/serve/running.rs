@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use engine::counters::COUNTERS;
 use engine::settings::KnobError;
-use engine::{DeviceId, DeviceStatus, Engine, File, Platform};
+use engine::{DeviceId, DeviceStatus, Engine, File, Platform, Whose};
 use frontend_nfs::Server;
 use platform_linux::{HostDevice, LinuxPlatform, ServeHandle};
 use volume::Volume;
@@ -28,6 +28,12 @@ use crate::control::messages::{
 
 /// Between two reports of a drain's progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// Most clients of a device in a report.
+const CLIENTS_IN_REPORT: usize = 64;
+
+/// Most who waited in one reply.
+const DELAYS_A_LINE: usize = 1024;
 
 /// Most events of a trace in one reply.
 const EVENTS_A_LINE: usize = 1024;
@@ -117,6 +123,7 @@ impl Running {
                 free_bytes: status.free_bytes,
                 dirty_bytes: status.dirty_bytes,
                 writeback_bytes: status.writeback_bytes,
+                dirty_limit_bytes: status.dirty_limit_bytes,
                 pinned_bytes: status.pinned_bytes,
                 metadata_bytes: status.metadata_bytes,
                 resident_huge_bytes: resident.huge_bytes,
@@ -143,6 +150,8 @@ impl Running {
 
     fn device_gauges(&self, status: &DeviceStatus) -> DeviceGauges {
         let waits = self.engine.waits(status.id).unwrap_or_default();
+        let listed = self.engine.listed_files(status.id).unwrap_or_default();
+        let clients = waits.delays.accounts.iter().filter(|one| matches!(one.whose, Whose::Client(_)));
         DeviceGauges {
             name: status.name.clone(),
             described: self.devices.description(&status.name),
@@ -152,7 +161,11 @@ impl Running {
             dirty_limit_bytes: status.dirty_limit_bytes,
             background_threshold_bytes: status.background_threshold_bytes,
             write_bandwidth_bytes_per_s: status.write_bandwidth_bytes_per_s,
+            dirtied_bytes: status.dirtied_bytes,
             written_bytes: status.written_bytes,
+            b_dirty: listed.dirty,
+            b_io: listed.round,
+            b_more_io: listed.more,
             busy_ns: status.busy_ns,
             in_flight_requests: status.in_flight,
             writers_waiting: status.writers_waiting,
@@ -167,7 +180,7 @@ impl Running {
             waits: told::times(&waits),
             waiting: waits.waiting.iter().map(told::waiter).collect(),
             waiting_more: waits.waiting_more,
-            clients: waits.clients.iter().map(told::client).collect(),
+            clients: clients.take(CLIENTS_IN_REPORT).map(told::delayed).collect(),
         }
     }
 
@@ -194,6 +207,52 @@ impl Running {
             let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
             format!("there is no device '{name}'; there are: {}", names.join(", "))
         })
+    }
+
+    /// Tells who waited for each device, and for what.
+    fn delays(&self, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+        for status in self.engine.status().devices {
+            let delays = self.engine.waits(status.id).unwrap_or_default().delays;
+            let (others, mut others_count) = (told::delay_times(&delays.others), delays.others_count);
+            let mut others = Some(others);
+            let clients: Vec<_> = delays.accounts.iter().map(told::delayed).collect();
+            let parts = clients.chunks(DELAYS_A_LINE).map(<[_]>::to_vec);
+            let empty = clients.is_empty().then(Vec::new);
+            for clients in parts.chain(empty) {
+                // Said once.
+                let (others, others_count) = (others.take().unwrap_or_default(), std::mem::take(&mut others_count));
+                send(Reply::Delays { device: status.name.clone(), clients, others, others_count })?;
+            }
+        }
+        send(Reply::DelaysEnded { uptime_ns: nanos(self.since.elapsed()) })
+    }
+
+    /// Tells which calls clients make until nobody listens any more, or the time is over.
+    fn record(&self, lasting_ns: Option<u64>, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
+        let Some(mut reader) = self.server.recording().read() else {
+            return send(Reply::Refused { reason: "somebody records already".to_owned(), wrong_use: false });
+        };
+        let ready = self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()));
+        let began = Instant::now();
+        let (mut said_at, mut at_once) = (began, true);
+        loop {
+            let over = lasting_ns.is_some_and(|ns| nanos(began.elapsed()) >= ns);
+            let (recorded, lost) = reader.take(EVENTS_A_LINE);
+            let more = recorded.len() == EVENTS_A_LINE;
+            let calls: Vec<_> =
+                recorded.iter().map(|(at_ns, call)| told::call(at_ns.saturating_sub(ready), call)).collect();
+            if at_once || lost > 0 || !calls.is_empty() || said_at.elapsed() >= EVENTS_EVERY {
+                send(Reply::Calls { calls, lost })?;
+                (said_at, at_once) = (Instant::now(), false);
+            }
+            if over && !more {
+                return send(Reply::TraceEnded);
+            }
+            if !more {
+                let left = lasting_ns.map_or(LOOK_EVERY, |ns| Duration::from_nanos(ns).saturating_sub(began.elapsed()));
+                thread::sleep(left.min(LOOK_EVERY));
+            }
+        }
     }
 
     /// Tells what happens until nobody listens any more, or the time is over.
@@ -313,6 +372,7 @@ impl Responder for Running {
     fn respond(&self, request: Request, send: &mut dyn FnMut(Reply) -> io::Result<()>) -> io::Result<()> {
         match request {
             Request::Stat => send(Reply::Report(Box::new(self.report()))),
+            Request::Delays => self.delays(send),
             Request::Set { assignment, device } => {
                 let refused = |reason| Reply::Refused { reason, wrong_use: true };
                 send(self.set(&assignment, device).unwrap_or_else(refused))
@@ -327,6 +387,7 @@ impl Responder for Running {
                 heard?;
                 send(Reply::Drained(drained))
             }
+            Request::Record { lasting_ns } => self.record(lasting_ns, send),
             Request::Trace { device, lasting_ns } => self.trace(device.as_deref(), lasting_ns, send),
         }
     }

@@ -6,11 +6,12 @@
 
 use engine::policy::{Figure, FigureValue, PauseStatus};
 use engine::trace::{Event, Traced};
-use engine::{Backing, Client, ClientWaits, DeviceWaits, Operation, WaitTimes, Waiter};
+use engine::{Backing, Client, Delay, DelayTimes, Delayed, DeviceWaits, Operation, WaitTimes, Waiter, Whose};
+use frontend::{RecordedCall, RecordedOperation};
 use platform_linux::HostFile;
 
 use crate::control::messages::{
-    ClientGauges, FigureGauge, Happened, PauseGauges, TimeGauges, TraceEvent, WaitGauges, WaiterGauges,
+    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PauseGauges, TimeGauges, TraceEvent, WaitGauges, WaiterGauges,
 };
 
 /// The path of a file on the host, as far as it has one.
@@ -37,17 +38,16 @@ pub(super) fn pause(of: &PauseStatus) -> PauseGauges {
     PauseGauges { cause: cause.name().to_owned(), waiting, count, ns, longest_ns }
 }
 
+fn gauges(of: WaitTimes) -> TimeGauges {
+    let WaitTimes { count, ns, p50_ns, p99_ns, p999_ns, max_ns } = of;
+    TimeGauges { count, ns, p50_ns, p99_ns, p999_ns, max_ns }
+}
+
 pub(super) fn times(of: &DeviceWaits) -> WaitGauges {
-    let gauges = |WaitTimes { count, ns, p50_ns, p99_ns, p999_ns, max_ns }: WaitTimes| TimeGauges {
-        count,
-        ns,
-        p50_ns,
-        p99_ns,
-        p999_ns,
-        max_ns,
-    };
     WaitGauges {
         throttle: gauges(of.throttle),
+        reclaim: gauges(of.reclaim),
+        read: gauges(of.read),
         pause: gauges(of.pause),
         sync: gauges(of.sync),
         commit: gauges(of.commit),
@@ -64,9 +64,35 @@ pub(super) fn waiter(of: &Waiter) -> WaiterGauges {
     }
 }
 
-pub(super) fn client(of: &ClientWaits) -> ClientGauges {
-    let ClientWaits { client, waiting, pauses, pause_ns, syncs, sync_ns } = of.clone();
-    ClientGauges { client: address(&client), waiting, pauses, pause_ns, syncs, sync_ns }
+pub(super) fn delay_times(of: &DelayTimes) -> DelayTimeGauges {
+    let of = |delay| gauges(of.of(delay));
+    DelayTimeGauges {
+        throttle: of(Delay::Throttle),
+        reclaim: of(Delay::Reclaim),
+        read: of(Delay::Read),
+        sync: of(Delay::Sync),
+    }
+}
+
+pub(super) fn delayed(of: &Delayed) -> DelayGauges {
+    let (times, waiting) = (delay_times(&of.times), of.waiting);
+    match &of.whose {
+        Whose::Client(client) => {
+            let (uid, client) = (client.user(), Some(address(client)));
+            DelayGauges { client, uid, waiting, times, ..DelayGauges::default() }
+        }
+        Whose::File(file) => DelayGauges { file: Some(name(file)), waiting, times, ..DelayGauges::default() },
+    }
+}
+
+/// A call, as `Reply::Calls` has it.
+pub(super) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
+    let operation = match call.operation {
+        RecordedOperation::Read => 1,
+        RecordedOperation::Write => 2,
+        RecordedOperation::Sync => 3,
+    };
+    [at_ns / 1000, operation, call.file, call.offset, call.bytes]
 }
 
 /// `devices` are their names by number; `ready_ns` is when the server was ready.

@@ -11,18 +11,20 @@
 mod tests;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::{env, fs};
 
 use engine::eviction::EvictionKind;
 use simulator::{CostTable, FaultScript};
 use workloads::fio::{self, Surroundings};
-use workloads::simulation::{Callers, OWN_POLICY, Simulation, SimulationError};
-use workloads::{Job, Workload};
+use workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
+use workloads::{Job, Replay, Workload};
 
 use super::{built_in, disks, memory};
 use crate::args;
 use crate::configuration::readahead_named;
 use crate::failure::{Failure, Outcome};
+use crate::trace_file;
 use crate::units;
 
 /// The longest time: a year.
@@ -68,6 +70,16 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
             None => add_jobs(name, &mut jobs, &mut warnings)?,
         }
     }
+    for path in &args.trace_in {
+        let stem = path.file_stem().map_or_else(|| "trace".into(), |stem| stem.to_string_lossy().into_owned());
+        let trace = Arc::new(trace_file::read(path)?);
+        if trace.lost > 0 {
+            warnings.push(format!("{}: {} calls were lost while it was recorded", path.display(), trace.lost));
+        }
+        // What it reads nobody wrote.
+        simulation.contents = Contents::Unchecked;
+        built_in.push(Workload::Replay(Replay { name: stem, directory: String::new(), trace }));
+    }
     simulation.workloads = built_in;
     simulation.workloads.extend(jobs.into_iter().map(Workload::Job));
     simulation.memory_bytes = memory::bytes(&args.memory, &simulation, memory::own_bytes_max())?;
@@ -76,7 +88,9 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
         let without_effect = |knob| format!("{} has no {knob}: it changes nothing there", one.policy);
         warnings.extend(one.ignored_knobs().into_iter().map(without_effect));
     }
-    Ok(Described { jobs: args.jobs.join(", "), simulations, warnings })
+    let traces = args.trace_in.iter().map(|path| path.display().to_string());
+    let jobs: Vec<String> = args.jobs.iter().cloned().chain(traces).collect();
+    Ok(Described { jobs: jobs.join(", "), simulations, warnings })
 }
 
 /// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.

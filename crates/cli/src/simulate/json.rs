@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod tests;
 
+use engine::{Delay, DelayTimes, WaitTimes};
 use serde_json::{Map, Value, json};
 use workloads::simulation::{
     DeviceOutcome, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Unwritten,
@@ -113,6 +114,18 @@ fn engine(engine: &EngineOutcome) -> Value {
     })
 }
 
+/// What somebody waited, by what for.
+fn delays(who: Option<&String>, times: &DelayTimes) -> Value {
+    let mut fields = Map::new();
+    who.map(|who| fields.insert("who".to_owned(), Value::from(who.as_str())));
+    for delay in Delay::ALL {
+        let WaitTimes { count, ns, p99_ns, max_ns, .. } = times.of(delay);
+        let of = json!({"count": count, "ns": ns, "p99_ns": p99_ns, "max_ns": max_ns});
+        fields.insert(delay.name().to_owned(), of);
+    }
+    fields.into()
+}
+
 fn device(device: &DeviceOutcome, virtual_ns: u64) -> Value {
     let requests = device.requests.0 + device.requests.1;
     let bytes = device.bytes.0 + device.bytes.1;
@@ -140,6 +153,9 @@ fn device(device: &DeviceOutcome, virtual_ns: u64) -> Value {
         "busy_share": if virtual_ns > 0 { device.busy_ns as f64 / virtual_ns as f64 } else { 0.0 },
         "seeks": device.seeks,
         "file_switches": device.file_switches,
+        "delays": device.delays.iter().map(|one| delays(Some(&one.who), &one.times)).collect::<Vec<_>>(),
+        "others": device.others,
+        "delays_of_others": delays(None, &device.delays_of_others),
         "samples": device.samples.iter().map(sample).collect::<Vec<_>>(),
     })
 }

@@ -100,5 +100,6 @@ fn device() -> DeviceOutcome {
         file_switches: 2,
         samples: (0..=88).map(sample).collect(),
         offsets: (0..3_000).map(offset).collect(),
+        ..DeviceOutcome::default()
     }
 }

@@ -11,6 +11,7 @@ mod tests;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use engine::Delay;
 use report::terminal::{Paint, Terminal, sparkline};
 use report::{Align, Table};
 use workloads::simulation::{DeviceOutcome, JobOutcome, LossCause, OWN_POLICY, OperationOutcome, Outcome as Figures};
@@ -27,6 +28,9 @@ const PERCENTILES: [f64; 5] = [50.0, 90.0, 99.0, 99.9, 99.99];
 
 /// Most files that are named after a loss.
 const LOST_FILES_MAX: usize = 10;
+
+/// Most who waited that are shown for a disk.
+const DELAYS_MAX: usize = 8;
 
 /// Letters of a curve in one line.
 const CURVE_WIDTH: usize = 40;
@@ -48,6 +52,7 @@ pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
         errors(&figures.jobs),
         table(&latencies(figures)),
         table(&devices(figures)),
+        table(&delays(figures)),
         table(&over_time(figures)),
         table(&waiting),
         ending(figures),
@@ -233,6 +238,53 @@ pub(super) fn devices(figures: &Figures) -> Table {
     table
 }
 
+/// Who waited for each disk, for what and how long.
+pub(super) fn delays(figures: &Figures) -> Table {
+    let columns = [
+        ("disk", Align::Left),
+        ("who", Align::Left),
+        ("for", Align::Left),
+        ("calls", Align::Right),
+        ("total", Align::Right),
+        ("average", Align::Right),
+        ("p99", Align::Right),
+        ("longest", Align::Right),
+    ];
+    let mut table = Table::new("Delays", &columns);
+    for device in &figures.devices {
+        let mut disk = title(device);
+        let left_out = device.delays.len().saturating_sub(DELAYS_MAX) as u64 + device.others;
+        for one in device.delays.iter().take(DELAYS_MAX) {
+            let mut who = one.who.clone();
+            for delay in Delay::ALL {
+                let times = one.times.of(delay);
+                if times.count > 0 {
+                    let average = times.ns.checked_div(times.count).unwrap_or(0);
+                    let [total, average, p99, longest] =
+                        [times.ns, average, times.p99_ns, times.max_ns].map(units::latency);
+                    let (disk, who) = (std::mem::take(&mut disk), std::mem::take(&mut who));
+                    let count = units::count(times.count);
+                    table.row([disk, who, delay.name().to_owned(), count, total, average, p99, longest]);
+                }
+            }
+        }
+        if left_out > 0 {
+            let more = format!("{} more that waited less", units::count(left_out));
+            table.row([
+                String::new(),
+                more,
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+                String::new(),
+            ]);
+        }
+    }
+    table
+}
+
 /// Its name in the run, and the model it is of where that says more.
 pub(super) fn title(device: &DeviceOutcome) -> String {
     match (device.name.as_str(), device.model.as_str()) {
@@ -294,6 +346,10 @@ pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
         facts.push(("all on disk after the last write".to_owned(), units::latency(figures.settle_ns)));
     }
     let count = |name| engine.counters.iter().find(|(own, _)| *own == name).map_or(0, |(_, count)| *count);
+    let (hit, miss) = (count("read_hit_pages"), count("read_miss_pages"));
+    if hit + miss > 0 {
+        facts.push(("pages that reads found in the cache".to_owned(), units::share(hit, hit + miss)));
+    }
     let (written, dirtied) = (count("pgpgout"), count("nr_dirtied") * PAGE_BYTES);
     facts.push(("written for each byte that became dirty".to_owned(), units::times(written, dirtied)));
     facts.push(("lost if the power failed at the worst moment".to_owned(), units::data(figures.at_risk_bytes_max)));

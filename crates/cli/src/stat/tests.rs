@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 
 use super::lines;
 use crate::control::messages::{
-    CacheGauges, ClientGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, TimeGauges, WaitGauges,
-    WaiterGauges,
+    CacheGauges, DelayGauges, DelayTimeGauges, DeviceGauges, FigureGauge, NfsGauges, PauseGauges, Report, TimeGauges,
+    WaitGauges, WaiterGauges,
 };
 
 fn report(uptime_ns: u64) -> Report {
@@ -16,6 +16,7 @@ fn report(uptime_ns: u64) -> Report {
             free_bytes: 48 << 20,
             dirty_bytes: 1 << 20,
             writeback_bytes: 0,
+            dirty_limit_bytes: 32 << 20,
             pinned_bytes: 0,
             metadata_bytes: 0,
             resident_huge_bytes: 30 << 20,
@@ -32,7 +33,11 @@ fn report(uptime_ns: u64) -> Report {
             dirty_limit_bytes: 32 << 20,
             background_threshold_bytes: 3 << 20,
             write_bandwidth_bytes_per_s: None,
+            dirtied_bytes: 0,
             written_bytes: 0,
+            b_dirty: 0,
+            b_io: 0,
+            b_more_io: 0,
             busy_ns: 0,
             in_flight_requests: 0,
             writers_waiting: 0,
@@ -78,6 +83,7 @@ fn rates_are_differences_over_the_time_between() {
     assert_eq!(
         text,
         "sda1   24.9 MB/s write   dirty 1.00 MiB (256 pages in 3 runs) of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting\n\
+         \x20        BdiWriteback 0 kB  BdiReclaimable 1,024 kB  BdiDirtyThresh 32,768 kB  DirtyThresh 32,768 kB  BackgroundThresh 3,072 kB  BdiDirtied 0 kB  BdiWritten 12,158 kB  BdiWriteBandwidth unknown  b_dirty 0  b_io 0  b_more_io 0\n\
          cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   written 1.05 for each byte that became dirty   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
@@ -124,11 +130,13 @@ fn a_device_s_name_and_error_stay_in_their_line_and_control_nothing() {
     now.devices[0].last_error = Some("gone\u{202e}\n".into());
     let text = lines(&report(0), &now);
     assert!(text.starts_with("a\\n\\u001b[31mü  ") && text.contains("(gone\\u202e\\n)"), "{text}");
-    assert_eq!(text.lines().count(), 3);
+    assert_eq!(text.lines().count(), 4);
 }
 
-fn client(address: &str, pause_ns: u64) -> ClientGauges {
-    ClientGauges { client: address.into(), waiting: 0, pauses: 1, pause_ns, syncs: 0, sync_ns: 0 }
+fn client(address: &str, ns: u64) -> DelayGauges {
+    let throttle = TimeGauges { count: 1, ns, ..TimeGauges::default() };
+    let times = DelayTimeGauges { throttle, ..DelayTimeGauges::default() };
+    DelayGauges { client: Some(address.into()), uid: Some(7), times, ..DelayGauges::default() }
 }
 
 #[test]
@@ -162,7 +170,7 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
     before.devices[0].clients = vec![client("10.0.0.5", 1_000_000_000), client("10.0.0.6", 5)];
     device.clients = vec![client("10.0.0.5", 1_400_000_000), client("10.0.0.6", 5), client("10.0.0.7", 500_000_000)];
     let text = lines(&before, &now);
-    let rows: Vec<&str> = text.lines().skip(1).take(6).collect();
+    let rows: Vec<&str> = text.lines().skip(2).take(6).collect();
     assert_eq!(
         rows,
         [
@@ -173,10 +181,10 @@ fn waits_stand_below_their_device_and_each_says_what_it_is() {
              (1 COMMIT since the start, 12.4 s together)",
             "         waiting for 2.10 s: /srv/a\\u001bb by 10.0.0.5, 8 calls (dirty rate)",
             "         and 12 more are waiting",
-            "         waits of clients that ended in the last 500 ms: 10.0.0.7 500 ms, 10.0.0.5 400 ms",
+            "         waits of clients that ended in the last 500 ms: 10.0.0.7 uid 7 500 ms, 10.0.0.5 uid 7 400 ms",
         ]
     );
-    assert_eq!(text.lines().count(), 9);
+    assert_eq!(text.lines().count(), 10);
 }
 
 /// What the flush budget says of a device, with other values for some of it.
@@ -211,7 +219,7 @@ fn the_budget_in_force_and_why_stand_below_their_device() {
     let mut now = report(1);
     let mut said = |others: &[(&str, FigureGauge)]| {
         now.devices[0].in_force = in_force(others);
-        lines(&now, &now).lines().skip(1).map(|line| line.trim().to_owned()).collect::<Vec<_>>()
+        lines(&now, &now).lines().skip(2).map(|line| line.trim().to_owned()).collect::<Vec<_>>()
     };
     let rows = said(&[]);
     assert_eq!(

@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use super::plural;
-use crate::control::messages::{ClientGauges, DeviceGauges, PauseGauges, TimeGauges, WaiterGauges};
-use crate::{output, units};
+use crate::control::messages::{DelayGauges, DeviceGauges, PauseGauges, TimeGauges, WaiterGauges};
+use crate::{delays, output, units};
 
 /// Most clients that are named.
 const CLIENTS_SHOWN: usize = 4;
@@ -17,6 +17,8 @@ pub(super) fn lines(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Dur
     let (waits, mut lines) = (&now.waits, Vec::new());
     lines.extend(times("throttled writes waited", "write", &waits.throttle));
     lines.extend(paused(&now.pauses));
+    lines.extend(times("calls waited for memory", "call", &waits.reclaim));
+    lines.extend(times("calls waited for reads", "call", &waits.read));
     lines.extend(times("syncs waited", "sync", &waits.sync));
     lines.extend(times("COMMITs took", "COMMIT", &waits.commit));
     lines.extend(now.waiting.iter().map(waiting));
@@ -53,18 +55,19 @@ fn waiting(one: &WaiterGauges) -> String {
 
 /// Who waited in the time between the reports, longest first.
 fn clients(before: Option<&DeviceGauges>, now: &DeviceGauges, time: Duration) -> Option<String> {
-    let earlier = |client: &ClientGauges| {
-        let found = before.and_then(|before| before.clients.iter().find(|other| other.client == client.client));
-        found.map_or(0, |found| found.pause_ns + found.sync_ns)
+    let same = |one: &DelayGauges, other: &DelayGauges| (&one.client, one.uid) == (&other.client, other.uid);
+    let earlier = |client: &DelayGauges| {
+        let found = before.and_then(|before| before.clients.iter().find(|other| same(client, other)));
+        found.map_or(0, |found| found.times.ns())
     };
-    let waited = |client: &ClientGauges| (client.pause_ns + client.sync_ns).saturating_sub(earlier(client));
-    let mut rows: Vec<(u64, &ClientGauges)> = now.clients.iter().map(|client| (waited(client), client)).collect();
+    let waited = |client: &DelayGauges| client.times.ns().saturating_sub(earlier(client));
+    let mut rows: Vec<(u64, &DelayGauges)> = now.clients.iter().map(|client| (waited(client), client)).collect();
     rows.retain(|(ns, _)| *ns > 0 && before.is_some());
     rows.sort_by_key(|(ns, _)| std::cmp::Reverse(*ns));
     let more = rows.len().saturating_sub(CLIENTS_SHOWN);
     let shown = rows.iter().take(CLIENTS_SHOWN);
     let mut parts: Vec<String> =
-        shown.map(|(ns, client)| format!("{} {}", output::shown(&client.client), units::latency(*ns))).collect();
+        shown.map(|(ns, client)| format!("{} {}", delays::name(client), units::latency(*ns))).collect();
     if more > 0 {
         parts.push(format!("{} more", units::count(more as u64)));
     }

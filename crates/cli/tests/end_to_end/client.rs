@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nfs_client::{Attributes, Change, Stability};
+use nfs_client::{Attributes, Change, Stability, User};
 
 use crate::server::Server;
 
@@ -36,6 +36,11 @@ impl Client {
 
     pub(crate) fn root(&self) -> Handle {
         self.root.clone()
+    }
+
+    /// Makes further calls come from a user.
+    pub(crate) fn act_as(&mut self, uid: u32) {
+        self.inner.set_user(Some(User { uid, gid: 0 }));
     }
 
     /// The verifier of the last WRITE or COMMIT.

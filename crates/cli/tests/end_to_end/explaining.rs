@@ -82,7 +82,7 @@ fn stat_says_why_writes_waited_and_how_long() {
     }
     let client = &device["clients"][0];
     assert_eq!((&client["client"], &client["waiting"]), (&"127.0.0.1".into(), &0.into()), "{device}");
-    assert_eq!(client["pauses"], pause["count"], "{device}");
+    assert_eq!(client["throttle"]["count"], device["waits"]["throttle"]["count"], "{device}");
     let people = text(&server.ask(&["stat"]));
     for said in [
         "throttled writes waited: half up to ",
@@ -92,6 +92,56 @@ fn stat_says_why_writes_waited_and_how_long() {
     ] {
         assert!(people.contains(said), "{said}: {people}");
     }
+    server.stop();
+}
+
+/// What `afflux delays --json` says of the client with that user: how often and how long, and who waited.
+fn delays_of(server: &Server, uid: Option<u32>) -> Value {
+    let told: Value = serde_json::from_str(&text(&server.ask(&["delays", "--json"]))).unwrap();
+    let clients = told["devices"][0]["clients"].as_array().unwrap().clone();
+    clients.into_iter().find(|one| one["uid"] == serde_json::json!(uid)).unwrap_or(Value::Null)
+}
+
+#[test]
+fn delays_say_who_waited_for_what_by_address_and_user() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], SMALL);
+    assert_eq!(text(&server.ask(&["delays"])), "nobody has waited\n");
+    std::fs::write(data.join("cold"), Bytes::new(9).vec(1 << 20)).unwrap();
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    client.act_as(1000);
+    let file = client.create(&root, "a");
+    let bytes = Bytes::new(3).vec(8 << 20);
+    eventually("a write waits", || {
+        client.write_at(&file, 0, &bytes);
+        server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
+    });
+    client.act_as(1001);
+    client.read_file(&root, "cold");
+    let (writer, reader) = (delays_of(&server, Some(1000)), delays_of(&server, Some(1001)));
+    let device = server.stat()["devices"][0].clone();
+    for (who, kind) in [(&writer, "throttle"), (&writer, "sync"), (&reader, "read")] {
+        assert_eq!(who["client"], "127.0.0.1", "{who}");
+        // Nobody else waited for it, so that it is all there is.
+        assert_eq!(who[kind], device["waits"][kind], "{kind}: {who}");
+        let figure = |name: &str| who[kind][name].as_u64().unwrap();
+        let told = [1, figure("p50_ns"), figure("p99_ns"), figure("max_ns"), figure("ns")];
+        assert!(figure("count") > 0 && told.is_sorted(), "{kind}: {who}");
+    }
+    assert_eq!((&writer["read"]["count"], &reader["throttle"]["count"]), (&0.into(), &0.into()));
+    let people = text(&server.ask(&["delays"]));
+    let name = device["name"].as_str().unwrap();
+    for said in [format!("127.0.0.1 uid 1000 on {name}"), format!("127.0.0.1 uid 1001 on {name}")] {
+        assert!(people.contains(&said), "{said}: {people}");
+    }
+    for heading in ["THROTTLE ", "RECLAIM ", "READ ", "SYNC ", "delay average"] {
+        assert_eq!(people.matches(heading).count(), 2, "{heading}: {people}");
+    }
+    // What is cached is waited for no more.
+    client.read_file(&root, "cold");
+    assert_eq!(delays_of(&server, Some(1001))["read"], reader["read"]);
     server.stop();
 }
 
@@ -164,7 +214,8 @@ fn nonsense_is_refused_with_what_would_make_sense() {
         (&["trace", "--device", "sdz9"][..], ["there is no device 'sdz9'", name.as_str()]),
         (&["trace", "--for", "never"], ["--for: 'never' is not a time", "30s"]),
         (&["trace", "--for", "0s"], ["--for: '0s' is out of range", "above 0"]),
-        (&["trace", "everything"], ["unexpected argument 'everything'", "Usage: afflux trace"]),
+        (&["trace", "everything"], ["unrecognized subcommand 'everything'", "Usage: afflux trace"]),
+        (&["delays", "everybody"], ["unexpected argument 'everybody'", "Usage: afflux delays"]),
         (&["stat", "--device", "sdz9"], ["unexpected argument '--device'", "Usage: afflux stat"]),
     ] {
         let output = server.ask(arguments);

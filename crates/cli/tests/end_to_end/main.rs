@@ -19,4 +19,5 @@ mod server;
 mod shutdown;
 mod simulate;
 mod tools;
+mod traces;
 mod trees;

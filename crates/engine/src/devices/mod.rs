@@ -10,6 +10,7 @@ pub(crate) mod admission;
 mod bandwidth;
 mod busy;
 mod congestion;
+pub(crate) mod delays;
 pub(crate) mod file;
 pub(crate) mod in_flight;
 mod lists;

@@ -16,6 +16,7 @@ use std::sync::Weak;
 
 use super::file::FileInner;
 use super::rings::Rings;
+use super::state::ListedFiles;
 use crate::platform::Nanos;
 
 /// Lists of turns.
@@ -133,6 +134,12 @@ impl Orders {
 }
 
 impl Ready {
+    /// How many files are in which list of turns; takes as long as there are files.
+    pub(super) fn counts(&self) -> ListedFiles {
+        let count = |list| self.turns.iter(list).count() as u64;
+        ListedFiles { dirty: count(DIRTY), round: count(ROUND), more: count(MORE) }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.orders.iter().all(|order| order.ages.is_empty())
     }

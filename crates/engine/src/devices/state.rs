@@ -690,6 +690,7 @@ impl DeviceState {
             dirty_runs: self.admission.runs(),
             writeback_bytes: Pages(self.writeback_pages.load(Ordering::Relaxed)).bytes(),
             dirty_limit_bytes: Pages(limits.dirty).bytes(),
+            dirtied_bytes: Pages(self.dirtied_pages.load(Ordering::Relaxed)).bytes(),
             written_bytes: usage.written_bytes,
             busy_ns: usage.clocks.any_ns(now),
             in_flight: usage.clocks.in_flight(),
@@ -707,6 +708,13 @@ impl DeviceState {
             stalled_ns: usage.clocks.silent_since().filter(|_| self.silence.is_stalled()).map(|since| now.since(since)),
             refuses: self.silence.refuses(),
         }
+    }
+}
+
+impl DeviceState {
+    /// How many files wait for a turn, in which list.
+    pub(crate) fn listed_files(&self) -> ListedFiles {
+        lock(&self.lists).ready.counts()
     }
 }
 
@@ -740,6 +748,17 @@ impl Drop for Draining<'_> {
     }
 }
 
+/// A device's files that may be written, by where they stand in the order of turns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ListedFiles {
+    /// Became dirty and have had no turn. (The kernel's b_dirty.)
+    pub dirty: u64,
+    /// Of the round that is under way. (b_io.)
+    pub round: u64,
+    /// Have had their turn of it and have more. (b_more_io.)
+    pub more: u64,
+}
+
 /// How a device is doing.
 #[derive(Clone, Debug)]
 pub struct DeviceStatus {
@@ -755,6 +774,8 @@ pub struct DeviceStatus {
     pub writeback_bytes: u64,
     /// Dirty bytes above which writers to this device wait.
     pub dirty_limit_bytes: u64,
+    /// Bytes dirtied since the engine started. (The kernel's BdiDirtied.)
+    pub dirtied_bytes: u64,
     /// Bytes written since the engine started.
     pub written_bytes: u64,
     /// Time during which at least one request was in flight.

@@ -1,14 +1,16 @@
 //! Who waits for a device, for what and since when, and how long such waits take.
 //!
-//! Owns: those who wait now, of how many clients they are, what each client waited for in all, the histograms.
-//! Does not own: the waiting (`throttle`, `writeback::sync`), the tally by cause (`policy::pauses`).
-//! Invariants: who begins to wait ends it once. Its lock is a leaf, taken at the two ends of a wait and never on a
-//! hit. Of clients that wait no more only the [`CLIENTS_MAX`] who did last are remembered.
+//! Owns: those who wait now, of how many clients they are, histograms of single pauses and of COMMITs.
+//! Does not own: the waiting (`throttle`, `writeback::sync`), what each client waited in all (`delays`), the tally by
+//! cause (`policy::pauses`).
+//! Invariants: who begins to wait ends it once. Its lock is a leaf, taken at the two ends of a pause or a sync and never
+//! on a hit.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use super::delays::{Delay, Delays, DelaysTold};
 use super::file::FileInner;
 use crate::client::Client;
 use crate::durations::{Durations, WaitTimes};
@@ -16,9 +18,6 @@ use crate::platform::Nanos;
 use crate::policy::PauseCause;
 use crate::request::Backing;
 use crate::wait::lock;
-
-/// Most clients whose sums are kept after they have ceased to wait.
-const CLIENTS_MAX: usize = 256;
 
 /// Most payers that wait and are told by name.
 pub(crate) const WAITERS_TOLD_MAX: usize = 16;
@@ -57,51 +56,37 @@ pub struct Waiter {
     pub ns: u64,
 }
 
-/// What a client waited for a device.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct ClientWaits {
-    /// Who.
-    pub client: Client,
-    /// How often it waits now.
-    pub waiting: u64,
-    /// Pauses of its writes that have ended.
-    pub pauses: u64,
-    /// Their sum in nanoseconds.
-    pub pause_ns: u64,
-    /// Its syncs that have ended.
-    pub syncs: u64,
-    /// Their sum in nanoseconds.
-    pub sync_ns: u64,
-}
-
 /// All that is known of waits for one device.
 #[derive(Clone, Default)]
 pub struct DeviceWaits {
-    /// Write calls that had to wait: the sum of each one's pauses.
+    /// Write calls that had to wait: the sum of each one's pauses, and of what it wrote itself.
     pub throttle: WaitTimes,
-    /// Single pauses.
-    pub pause: WaitTimes,
+    /// Calls that had to wait for a frame.
+    pub reclaim: WaitTimes,
+    /// Calls that had to wait for bytes to be read.
+    pub read: WaitTimes,
     /// Syncs that had to wait, as their callers saw them.
     pub sync: WaitTimes,
+    /// Single pauses.
+    pub pause: WaitTimes,
     /// COMMITs, or what the front end has in their place: a sync, and what the volume does with it.
     pub commit: WaitTimes,
     /// Payers that wait now, longest first, up to 16.
     pub waiting: Vec<Waiter>,
     /// How many more there are.
     pub waiting_more: u64,
-    /// Clients by name.
-    pub clients: Vec<ClientWaits>,
+    /// Who waited how long.
+    pub delays: DelaysTold,
 }
 
 /// A device's.
 #[derive(Default)]
 pub(crate) struct Waits {
-    /// Of write calls.
-    pub(crate) throttle: Durations,
+    /// By client.
+    pub(crate) delays: Delays,
     /// COMMITs.
     pub(crate) commit: Durations,
     pause: Durations,
-    sync: Durations,
     present: Mutex<Present>,
     /// Clients with a name of whom a payer waits.
     clients_waiting: AtomicUsize,
@@ -124,7 +109,8 @@ pub(crate) struct Whose<'a> {
 struct Present {
     next: u64,
     waiting: BTreeMap<u64, Waiting>,
-    clients: BTreeMap<Client, Sums>,
+    /// Of each client, calls that wait.
+    clients: BTreeMap<Client, u64>,
     /// Of each client, payers that wait, and how many calls of each do.
     payers: BTreeMap<Option<Client>, BTreeMap<PayerId, u64>>,
     /// Of all clients.
@@ -139,16 +125,6 @@ struct Waiting {
     since: Nanos,
 }
 
-#[derive(Default)]
-struct Sums {
-    waiting: u64,
-    pauses: u64,
-    pause_ns: u64,
-    syncs: u64,
-    sync_ns: u64,
-    ended_at: Nanos,
-}
-
 impl Waits {
     /// Somebody begins to wait; returns the number of the wait.
     pub(crate) fn begins(&self, whose: Whose<'_>, waits_for: WaitsFor, since: Nanos) -> u64 {
@@ -157,10 +133,10 @@ impl Waits {
         let number = present.next;
         present.next += 1;
         if let Some(client) = client {
-            present.sums_of(client).waiting += 1;
+            *present.clients.entry(client.clone()).or_default() += 1;
         }
         if let Some(payer) = payer {
-            present.pays(client, payer);
+            present.pays(client.and_then(Client::payer).as_ref(), payer);
             self.note_present(&present);
         }
         present.waiting.insert(number, Waiting { file, client: client.cloned(), payer, waits_for, since });
@@ -179,31 +155,31 @@ impl Waits {
 
     /// Clients of whom a payer waits, and payers of this client that do, this one counted in.
     pub(crate) fn sharing(&self, client: Option<&Client>, payer: PayerId) -> (u64, u64) {
+        let client = client.and_then(Client::payer);
         if client.is_none() && self.clients_waiting.load(Ordering::Relaxed) == 0 {
             // All are one client's: how many they are the tally says.
             return (1, 0);
         }
         let present = lock(&self.present);
-        let own = present.payers.get(&client.cloned());
+        let own = present.payers.get(&client);
         let others_of_client = own.map_or(0, |payers| payers.len() - usize::from(payers.contains_key(&payer)));
         let clients = present.payers.len() + usize::from(own.is_none());
         (clients as u64, others_of_client as u64 + 1)
     }
 
-    /// The wait of that number has ended now, after so long.
-    pub(crate) fn ends(&self, number: u64, now: Nanos, ns: u64) {
+    /// The wait of that number has ended, after so long.
+    pub(crate) fn ends(&self, number: u64, ns: u64) {
         let mut present = lock(&self.present);
         let Some(Waiting { client, payer, waits_for, .. }) = present.waiting.remove(&number) else { return };
         if let Some(payer) = payer {
-            present.pays_no_more(&client, payer);
+            present.pays_no_more(&client.as_ref().and_then(Client::payer), payer);
             self.note_present(&present);
         }
-        match waits_for {
-            WaitsFor::Pause(_) => self.pause.note(ns),
-            WaitsFor::Sync => self.sync.note(ns),
+        if matches!(waits_for, WaitsFor::Pause(_)) {
+            self.pause.note(ns);
         }
         if let Some(client) = client {
-            present.sums_of(&client).ended(waits_for, now, ns);
+            present.waits_no_more(&client);
         }
     }
 
@@ -223,23 +199,35 @@ impl Waits {
         };
         let waiting = payers.iter().zip(&files).filter_map(waiter).collect();
         let waiting_more = payers.len().saturating_sub(WAITERS_TOLD_MAX) as u64;
-        let clients = present.clients.iter().map(|(client, sums)| sums.told(client)).collect();
+        let clients = present.clients.clone();
         drop(payers);
         drop(present);
         drop(files);
+        let all = |delay| self.delays.all(delay);
         DeviceWaits {
-            throttle: self.throttle.times(),
+            throttle: all(Delay::Throttle),
+            reclaim: all(Delay::Reclaim),
+            read: all(Delay::Read),
+            sync: all(Delay::Sync),
             pause: self.pause.times(),
-            sync: self.sync.times(),
             commit: self.commit.times(),
             waiting,
             waiting_more,
-            clients,
+            delays: self.delays.told(|client| clients.get(client).copied().unwrap_or(0)),
         }
     }
 }
 
 impl Present {
+    /// A call of the client waits no more.
+    fn waits_no_more(&mut self, client: &Client) {
+        let Some(calls) = self.clients.get_mut(client) else { return };
+        *calls -= 1;
+        if *calls == 0 {
+            self.clients.remove(client);
+        }
+    }
+
     /// Clients with a name of whom a payer waits.
     fn named(&self) -> usize {
         self.payers.len() - usize::from(self.payers.contains_key(&None))
@@ -283,35 +271,6 @@ impl Present {
             payers[place].1 += 1;
         }
         payers
-    }
-
-    /// The sums of a client. A new one takes the place of the one that has waited for nothing for longest, if there
-    /// are too many.
-    fn sums_of(&mut self, client: &Client) -> &mut Sums {
-        if !self.clients.contains_key(client) && self.clients.len() >= CLIENTS_MAX {
-            let idle = self.clients.iter().filter(|(_, sums)| sums.waiting == 0);
-            let oldest = idle.min_by_key(|(_, sums)| sums.ended_at).map(|(client, _)| client.clone());
-            oldest.map(|client| self.clients.remove(&client));
-        }
-        self.clients.entry(client.clone()).or_default()
-    }
-}
-
-impl Sums {
-    fn ended(&mut self, waits_for: WaitsFor, now: Nanos, ns: u64) {
-        self.waiting -= 1;
-        self.ended_at = now;
-        let (count, sum) = match waits_for {
-            WaitsFor::Pause(_) => (&mut self.pauses, &mut self.pause_ns),
-            WaitsFor::Sync => (&mut self.syncs, &mut self.sync_ns),
-        };
-        *count += 1;
-        *sum += ns;
-    }
-
-    fn told(&self, client: &Client) -> ClientWaits {
-        let Self { waiting, pauses, pause_ns, syncs, sync_ns, ended_at: _ } = *self;
-        ClientWaits { client: client.clone(), waiting, pauses, pause_ns, syncs, sync_ns }
     }
 }
 

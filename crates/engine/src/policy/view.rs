@@ -59,6 +59,13 @@ pub enum Global {
     Unstable,
 }
 
+impl Global {
+    /// Whether it counts what an engine has none of, and so is always 0.
+    fn is_absent(self) -> bool {
+        matches!(self, Self::ActiveAnon | Self::InactiveAnon | Self::WritebackCopy | Self::Unstable)
+    }
+}
+
 /// For how long a device had what in flight, since the engine started. A clock runs while anything of its kind is in
 /// flight, however much.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -259,6 +266,7 @@ pub struct View {
     global: GlobalCounts,
     device: DeviceCounts,
     reads: Cell<Reads>,
+    absent_reads: Cell<u64>,
 }
 
 impl View {
@@ -291,6 +299,7 @@ impl View {
         };
         reads.dirty += u64::from(dirty);
         self.reads.set(reads);
+        self.absent_reads.update(|count| count + u64::from(which.is_absent()));
         value
     }
 
@@ -319,6 +328,11 @@ impl View {
     /// Pages that ordinary allocations do not get: a constant of the machine, not tallied.
     pub fn reserve_pages(&self) -> u64 {
         self.global.reserve
+    }
+
+    /// How many of the reads of shared counters were of what no engine has.
+    pub fn absent_reads(&self) -> u64 {
+        self.absent_reads.get()
     }
 
     /// What was read of it so far.

@@ -14,7 +14,9 @@ use frames::{Effort, FRAME_BYTES, FrameId};
 
 use super::{Obstacle, Reading};
 use crate::cache::Cache;
+use crate::call::Call;
 use crate::counters::Counter;
+use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
 use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
@@ -148,14 +150,14 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Waits for what is not there yet of what the miss needs.
-    async fn take_all<'a>(&'a self, demanded: u64, hand: &mut Hand<'a>) {
+    async fn take_all<'a>(&'a self, call: &Call<'_>, demanded: u64, hand: &mut Hand<'a>) {
         if hand.room.is_none() {
             hand.device.reading.take(demanded).await;
             hand.has_room(demanded);
         }
         if hand.frames() < demanded {
             let missing = (demanded - hand.frames()) as usize;
-            let spare = self.reclaim.take_frames(missing).await;
+            let spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(missing)).await;
             hand.spare.join(spare);
         }
         self.base.rare_yield().await;
@@ -182,12 +184,13 @@ impl<P: Platform> Reading<P> {
     /// Reads what a miss asks for, and further pages ahead; waits for the first request.
     pub(super) async fn fill<'a>(
         self: &'a Arc<Self>,
-        file: &'a Arc<FileInner>,
+        call: &Call<'a>,
         mut miss: Miss,
         mut hand: Hand<'a>,
     ) -> Result<(), Error> {
+        let file = call.file;
         if miss.sending.is_none() {
-            self.take_all(miss.demanded, &mut hand).await;
+            self.take_all(call, miss.demanded, &mut hand).await;
             miss.sending = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
         }
         drop(hand);
@@ -317,10 +320,11 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Reads what a page lacks into a side frame, merges it, and waits for that.
-    pub(super) async fn merge(self: &Arc<Self>, file: &Arc<FileInner>, page: u64) -> Result<(), Error> {
+    pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
+        let file = call.file;
         file.device.reading.take(1).await;
         let room = ReadRoom { device: Arc::clone(&file.device), pages: 1 };
-        let mut spare = self.reclaim.take_frames(1).await;
+        let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(1)).await;
         file.device.slots.take(1).await;
         let answer = Answer::new();
         let side = {

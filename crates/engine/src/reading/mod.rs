@@ -20,7 +20,10 @@ use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::PinnedPages;
 use crate::cache::hit::InPage;
+use crate::call::Call;
+use crate::client::Client;
 use crate::counters::Counter;
+use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
 use crate::error::Error;
 use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
@@ -96,11 +99,13 @@ impl<P: Platform> Reading<P> {
     /// Waits for those that are not in the cache.
     pub(crate) async fn read(
         self: &Arc<Self>,
+        client: Option<&Client>,
         file: &Arc<FileInner>,
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, Error> {
         check_range(offset, into.len())?;
+        let call = Call::new(file, client);
         let mut done = 0;
         loop {
             let want = available(file, offset, into.len());
@@ -112,7 +117,7 @@ impl<P: Platform> Reading<P> {
             if done < want {
                 let first = (offset + done as u64) / PAGE_BYTES;
                 let end = (offset + want as u64).div_ceil(PAGE_BYTES);
-                self.bring(file, first..end).await?;
+                call.waits(&self.base, Delay::Read, self.bring(&call, first..end)).await?;
             }
         }
     }
@@ -140,11 +145,13 @@ impl<P: Platform> Reading<P> {
     /// is too small to hold the range at once: read it then.
     pub(crate) async fn read_pinned(
         self: &Arc<Self>,
+        client: Option<&Client>,
         file: &Arc<FileInner>,
         offset: u64,
         len: usize,
     ) -> Result<Option<PinnedPages>, Error> {
         check_range(offset, len)?;
+        let call = Call::new(file, client);
         let tries = 16 + 2 * len / FRAME_BYTES;
         for _ in 0..tries {
             let want = available(file, offset, len);
@@ -155,7 +162,7 @@ impl<P: Platform> Reading<P> {
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
             let missing = pages.clone().find(|page| !self.is_there(file, *page));
             match missing {
-                Some(page) => self.bring(file, page..pages.end).await?,
+                Some(page) => call.waits(&self.base, Delay::Read, self.bring(&call, page..pages.end)).await?,
                 None => self.base.pass().await,
             }
         }
@@ -177,7 +184,8 @@ impl<P: Platform> Reading<P> {
     }
 
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
-    pub(crate) async fn bring(self: &Arc<Self>, file: &Arc<FileInner>, pages: Range<u64>) -> Result<(), Error> {
+    pub(crate) async fn bring(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
+        let file = call.file;
         self.base.local().count(Counter::ReadMissPages, 1);
         let mut hand = Hand::empty(&self.base.cache, &file.device);
         let found = {
@@ -192,17 +200,18 @@ impl<P: Platform> Reading<P> {
             }
         };
         match found {
-            Ok(miss) => self.fill(file, miss, hand).await,
-            Err(obstacle) => self.overcome(file, pages.start, obstacle).await,
+            Ok(miss) => self.fill(call, miss, hand).await,
+            Err(obstacle) => self.overcome(call, pages.start, obstacle).await,
         }
     }
 
-    async fn overcome(self: &Arc<Self>, file: &Arc<FileInner>, page: u64, obstacle: Obstacle) -> Result<(), Error> {
+    async fn overcome(self: &Arc<Self>, call: &Call<'_>, page: u64, obstacle: Obstacle) -> Result<(), Error> {
+        let file = call.file;
         match obstacle {
             Obstacle::None | Obstacle::Absent => {}
             Obstacle::Held => file.queue.until(|| (lock(&file.state).holds == 0).then_some(())).await,
             Obstacle::InFlight(frame) => self.wait_for_page(file, page, frame).await,
-            Obstacle::Partial(_) => self.merge(file, page).await?,
+            Obstacle::Partial(_) => self.merge(call, page).await?,
         }
         Ok(())
     }

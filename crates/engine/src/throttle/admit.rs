@@ -17,6 +17,7 @@ use super::pause::{NotedPause, Paying};
 use crate::base::Base;
 use crate::client::Client;
 use crate::counters::Counter;
+use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::dirty::{Charge, failing, refresh_guard, try_enter, try_take_anew};
 use crate::error::Error;
@@ -198,7 +199,8 @@ impl<P: Platform> Throttle<P> {
             Admission::Enter => Follows::GoesOn,
             Admission::Wait => Follows::Queues,
             Admission::WriteBack { pages } => {
-                so_far.written_last = self.writeback.write_back(&payer.file.device, pages).await;
+                let writes = self.writeback.write_back(&payer.file.device, pages);
+                so_far.written_last = payer.call.waits(&self.base, Delay::Throttle, writes).await;
                 so_far.written += so_far.written_last;
                 self.base.local().count(Counter::BalanceWrittenPages, so_far.written_last);
                 Follows::AskAgain

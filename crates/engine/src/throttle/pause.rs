@@ -1,15 +1,18 @@
 //! Who pays in a write call, and its pauses, each noted from its beginning to its end.
 //!
-//! Owns: what a pause is noted as, the sum of a call's pauses.
-//! Does not own: where that is kept (`policy::pauses`, `devices::waits`, `trace`), the waiting.
-//! Invariants: a pause is noted once, when it ends or its writer goes away; a call's sum when the call does.
+//! Owns: what a pause is noted as.
+//! Does not own: where that is kept (`policy::pauses`, `devices::waits`, `trace`), the sum of a call's pauses (`call`),
+//! the waiting.
+//! Invariants: a pause is noted once, when it ends or its writer goes away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::base::Base;
+use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
+use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::devices::waits::{PayerId, WaitsFor, Whose};
 use crate::platform::{Nanos, Platform};
@@ -19,21 +22,21 @@ use crate::trace::Event;
 /// The one who pays for what a write call dirties: an open file, for a client if one is known.
 pub(crate) struct Paying<'a> {
     pub(crate) file: &'a Arc<FileInner>,
-    pub(crate) client: Option<&'a Client>,
+    client: Option<&'a Client>,
+    /// What it waits.
+    pub(crate) call: Call<'a>,
     /// That of its client, while the file is new.
     purse: Option<Arc<Payer>>,
     /// When the call began to wait; the end of time if it never did.
     since_ns: AtomicU64,
-    /// The sum of its pauses.
-    waited_ns: AtomicU64,
 }
 
 impl<'a> Paying<'a> {
     /// `by_client`: its client pays for what is written of a file that is new.
     pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>, by_client: bool) -> Self {
         let new = client.filter(|_| by_client && file.payer.is_new());
-        let purse = new.map(|client| file.device.purses.of(client));
-        Self { file, client, purse, since_ns: AtomicU64::new(u64::MAX), waited_ns: AtomicU64::new(0) }
+        let purse = new.and_then(Client::payer).map(|client| file.device.purses.of(&client));
+        Self { file, client, call: Call::new(file, client), purse, since_ns: AtomicU64::new(u64::MAX) }
     }
 
     /// What it dirties goes on this account.
@@ -60,15 +63,6 @@ impl<'a> Paying<'a> {
     /// It waits now; returns since when, its earlier pauses included.
     fn waits(&self, now: Nanos) -> Nanos {
         Nanos(self.since_ns.fetch_min(now.0, Ordering::Relaxed).min(now.0))
-    }
-}
-
-impl Drop for Paying<'_> {
-    fn drop(&mut self) {
-        let waited_ns = *self.waited_ns.get_mut();
-        if waited_ns > 0 {
-            self.file.device.waits.throttle.note(waited_ns);
-        }
     }
 }
 
@@ -104,8 +98,8 @@ impl<P: Platform> Drop for NotedPause<'_, P> {
         let (device, ns) = (&payer.file.device, now.since(self.began));
         base.local().count(Counter::ThrottleNs, ns);
         device.pauses.ends(cause, ns, self.asked_ns);
-        device.waits.ends(wait, now, ns);
-        payer.waited_ns.fetch_add(ns, Ordering::Relaxed);
+        device.waits.ends(wait, ns);
+        payer.call.waited(Delay::Throttle, ns);
         base.trace_file(now, payer.file, payer.client, || Event::PauseEnds { wait, cause, ns });
     }
 }

@@ -13,8 +13,10 @@ use std::sync::Arc;
 use super::Writeback;
 use crate::base::Base;
 use crate::cache::nodes::Tag;
+use crate::call::Call;
 use crate::client::Client;
 use crate::counters::Counter;
+use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState, SyncRound};
 use crate::devices::waits::{WaitsFor, Whose};
 use crate::dirty::force_charge;
@@ -242,6 +244,7 @@ struct NotedSync<'a, P: Platform> {
     base: &'a Base<P>,
     file: &'a Arc<FileInner>,
     client: Option<&'a Client>,
+    call: Call<'a>,
     began: Nanos,
     wait: u64,
 }
@@ -253,17 +256,18 @@ impl<'a, P: Platform> NotedSync<'a, P> {
         let whose = Whose { file: Arc::downgrade(file), client, payer: None };
         let wait = file.device.waits.begins(whose, WaitsFor::Sync, began);
         base.trace_file(began, file, client, || Event::SyncBegins { wait });
-        Self { base, file, client, began, wait }
+        Self { base, file, client, call: Call::new(file, client), began, wait }
     }
 }
 
 impl<P: Platform> Drop for NotedSync<'_, P> {
     fn drop(&mut self) {
-        let Self { base, file, client, began, wait } = *self;
+        let Self { base, file, client, began, wait, .. } = *self;
         let now = base.now();
         let ns = now.since(began);
         base.local().count(Counter::SyncNs, ns);
-        file.device.waits.ends(wait, now, ns);
+        file.device.waits.ends(wait, ns);
+        self.call.waited(Delay::Sync, ns);
         base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
     }
 }

@@ -16,6 +16,7 @@ use crate::base::Base;
 use crate::cache::hit::InPage;
 use crate::client::Client;
 use crate::counters::Counter;
+use crate::devices::delays::Delay;
 use crate::devices::file::FileInner;
 use crate::error::Error;
 use crate::platform::Platform;
@@ -161,7 +162,10 @@ impl<P: Platform> Writing<P> {
             let mut spare = match lacking {
                 0 => Spare::none(&self.base.cache),
                 // A part of the cache at a time, so that many writers in a small one all get on.
-                _ => self.reclaim.take_frames(lacking.min((self.base.cache.total_pages() / 16).max(1) as usize)).await,
+                _ => {
+                    let most = lacking.min((self.base.cache.total_pages() / 16).max(1) as usize);
+                    payer.call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(most)).await
+                }
             };
             spare.expect_copy();
             self.base.rare_yield().await;
@@ -179,7 +183,8 @@ impl<P: Platform> Writing<P> {
                 Stop::Frames if done > 0 => break,
                 Stop::Frames => frames_min = 1,
                 Stop::Page(page) => {
-                    self.reading.bring(file, page..page + 1).await?;
+                    let brings = self.reading.bring(&payer.call, page..page + 1);
+                    payer.call.waits(&self.base, Delay::Read, brings).await?;
                     brought = true;
                 }
                 Stop::Cutting => file.queue.until(|| (!lock(&file.state).cutting).then_some(())).await,

@@ -115,7 +115,12 @@ fn write_written(writer: &mut Writer, consistency: &Consistency, count: u32, com
     writer.raw(&verifier);
 }
 
-pub(super) async fn read<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, extent: Extent) -> Reply {
+pub(super) async fn read<P: Platform>(
+    volume: Arc<Volume<P>>,
+    client: Client,
+    mut draft: Draft,
+    extent: Extent,
+) -> Reply {
     let volume = &*volume;
     let inode = match resolve(volume, &extent.object).await {
         Ok(inode) => inode,
@@ -125,7 +130,7 @@ pub(super) async fn read<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, 
     let read = match check_regular(inode.kind()) {
         Err(status) => Err(status),
         Ok(()) if count == 0 => read_nothing(volume, &inode, extent.offset).await,
-        Ok(()) => volume.read(&inode, extent.offset, count).await.map_err(Status::from),
+        Ok(()) => volume.read_for(Some(&client), &inode, extent.offset, count).await.map_err(Status::from),
     };
     match read {
         Ok(read) => {

@@ -38,7 +38,7 @@ pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, client: Client, draft: 
         Arguments::Lookup(place) => Box::pin(names::lookup(volume, draft, place)),
         Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, draft, object, wanted)),
         Arguments::ReadLink { object } => Box::pin(names::read_link(volume, draft, object)),
-        Arguments::Read(extent) => Box::pin(data::read(volume, draft, extent)),
+        Arguments::Read(extent) => Box::pin(data::read(volume, client, draft, extent)),
         Arguments::Write { extent, stability, data } => {
             Box::pin(data::write(volume, client, draft, extent, stability, data))
         }

@@ -49,6 +49,10 @@ impl Experiment for BudgetTable {
         "The flush budget beside Linux, ZFS and a plain limit: every device, every load"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: all of it, by the simulator"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -54,6 +54,10 @@ impl Experiment for Classes {
         "Four loads of writers: the engine beside buffered, RWF_DONTCACHE and O_DIRECT of this kernel"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, all of it is measured"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -117,6 +117,10 @@ impl Experiment for Eviction {
         "Which page to evict: hit ratios beside ARC and Belady's, and time on devices with dirty pages"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: all of it, by the engine's own policies over generated touches"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         OPTIONS
     }

@@ -13,6 +13,9 @@ impl Experiment for Nothing {
     fn about(&self) -> &'static str {
         "nothing at all"
     }
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing"
+    }
     fn options(&self) -> &'static [OptionInfo] {
         &[RATE]
     }
@@ -38,4 +41,14 @@ fn options_are_checked_read_and_have_defaults() {
     let error = given("speed", "7").check(&Nothing).unwrap_err().to_string();
     assert_eq!(error, "nothing has no option '--speed'; it has --rate");
     given("rate", "7").check(&Nothing).unwrap();
+}
+
+#[test]
+fn every_experiment_says_what_was_fitted_and_what_is_predicted_in_a_line() {
+    for experiment in crate::EXPERIMENTS {
+        let (name, line) = (experiment.name(), experiment.fitted());
+        let (fitted, predicted) = line.split_once("; predicted: ").unwrap_or_else(|| panic!("{name}: {line}"));
+        assert!(fitted.starts_with("fitted: ") && fitted.len() > "fitted: ".len() && !predicted.is_empty(), "{name}");
+        assert!(!line.contains('\n'), "{name}: {line}");
+    }
 }

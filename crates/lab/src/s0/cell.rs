@@ -32,6 +32,17 @@ impl Cell {
         self.change.label != AS_IT_IS
     }
 
+    /// Whether more than one run counts, so that there is a deviation.
+    pub(super) fn has_scatter(&self) -> bool {
+        self.speed.samples > 1
+    }
+
+    /// Its speed, with the deviation if there is one.
+    pub(super) fn speed_text(&self) -> String {
+        let scatter = if self.has_scatter() { format!(" ({:.2})", self.speed.sd) } else { String::new() };
+        format!("{:.1}{scatter}", self.speed.mean)
+    }
+
     /// What it is called where all sizes are shown.
     pub(super) fn name(&self) -> &'static str {
         if self.is_changed() { parts::UNASSIGNED_NAME } else { self.variant() }

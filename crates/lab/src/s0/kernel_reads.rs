@@ -8,16 +8,23 @@ use super::reads::Path;
 
 /// Whether a path is one that kernel-facts counts: let through at once, or after one write of a chunk.
 pub(super) fn is_shown(path: &Path) -> bool {
-    path.0 == "C" || path.0 == "WC"
+    matches!(path.0.trim_end_matches('f'), "C" | "WC")
+}
+
+/// The first three of a path's reads: what a kernel's code says, too.
+pub(super) fn read_on(path: &Path) -> [u64; 3] {
+    let [global, dirty, device, _] = path.1;
+    [global, dirty, device]
 }
 
 /// What the kernel's code reads on the path, counted by hand from it.
 pub(super) fn expected(variant: &str, path: &Path) -> Option<[u64; 3]> {
-    match (variant, path.0.as_str()) {
+    let is_flushing = path.0.ends_with('f');
+    match (variant, path.0.trim_end_matches('f')) {
         // The tail's two are read unless the device's writeback is in progress.
-        (BASE, "C") => Some(if path.1[0] == 12 { [12, 7, 4] } else { [14, 9, 4] }),
+        (BASE, "C") => Some(if is_flushing { [12, 7, 4] } else { [14, 9, 4] }),
         // Two computations of limits, one test, and the tail.
-        (BASE, "WC") => Some(if path.1[0] == 21 { [21, 11, 8] } else { [23, 13, 8] }),
+        (BASE, "WC") => Some(if is_flushing { [21, 11, 8] } else { [23, 13, 8] }),
         // Having written, August's and September's go round once more.
         ("s0-august" | "s0-september", "WC") => Some([18, 8, 4]),
         // Below the half-way mark nothing of the device is looked at.

@@ -1,8 +1,9 @@
 //! How often a law reads shared counters on each path through a call.
 //!
 //! A call's path is its decisions in a row: `C` lets the writer go on, `W` has it write pages back itself,
-//! `P` has it wait. A path may be taken with different reads (the merged form looks at the device only above
-//! the half-way mark), so reads belong to the key.
+//! `P` has it wait; `f` at its end: the device's background writeback was under way when the writer was let go, so that
+//! nobody had to look whether to begin it. A path may be taken with different reads (the merged form looks at the device
+//! only above the half-way mark), so reads belong to the key.
 //!
 //! Before its first decision the law is told that the device has had all completions of a long time, as a
 //! desktop's only disk has: its share is then the whole limit.
@@ -20,8 +21,9 @@ use engine::policy::{
 };
 use linux_policies::Policy;
 
-/// A path and what was read on it: shared by all devices, of these dirty counters, the device's.
-pub(super) type Path = (String, [u64; 3]);
+/// A path and what was read on it: shared by all devices, of these dirty counters, the device's; and of the first those
+/// that are always 0 here, since the engine has nothing that they count.
+pub(super) type Path = (String, [u64; 4]);
 
 /// Of the device whose completions are the machine's past: many periods of any limit here, in steps of less
 /// than half of the shortest.
@@ -91,7 +93,7 @@ impl Tally {
             calls.marks.pause_pages.get_or_insert(device.reclaimable + device.writeback);
         }
         let Reads { global, dirty, device } = view.reads();
-        for (sum, more) in calls.open.1.iter_mut().zip([global, dirty, device]) {
+        for (sum, more) in calls.open.1.iter_mut().zip([global, dirty, device, view.absent_reads()]) {
             *sum += more;
         }
         calls.open.0.push(match decision {
@@ -100,6 +102,9 @@ impl Tally {
             Admission::Pause(_) | Admission::Wait => 'P',
         });
         if decision == Admission::Enter {
+            if view.device().flushing {
+                calls.open.0.push('f');
+            }
             let path = std::mem::take(&mut calls.open);
             *calls.ended.entry(path).or_default() += 1;
         }

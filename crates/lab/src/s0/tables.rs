@@ -61,7 +61,7 @@ fn speeds(cells: &[Cell]) -> Table {
         table.row([
             Text::from(format!("{} MiB", cell.size_mib)),
             Text::from(cell.name()),
-            Text::from(speed([cell.speed.mean, cell.speed.sd])),
+            Text::from(cell.speed_text()),
             Text::from(text_of(gain(cells, cell))),
             Text::from(published.map_or_else(String::new, speed)),
             Text::from(text_of(published_gain)),
@@ -136,7 +136,7 @@ fn others(cells: &[Cell]) -> Table {
         table.row([
             Text::from(format!("{} MiB", cell.others_mib)),
             Text::from(cell.variant()),
-            Text::from(format!("{:.1} ({:.2})", cell.speed.mean, cell.speed.sd)),
+            Text::from(cell.speed_text()),
             Text::from(text_of(gain(cells, cell))),
             Text::from(or_dash(cell.first_pause_mib(), 1)),
         ]);

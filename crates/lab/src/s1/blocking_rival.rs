@@ -91,7 +91,8 @@ impl FlushDriver for WithRival {
     }
 }
 
-fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
+/// `rival`: it comes once the other is at work; without it the other has the disk to itself.
+fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
     let variant = &Variant::PDFLUSH;
     let mut setup = variant.setup()?;
     let started = Arc::new(AtomicBool::new(false));
@@ -124,7 +125,7 @@ fn run_one(beside: Beside, queue: Queue, seed: u64) -> Result<Row, LabError> {
     knob.map_err(|error| LabError::Failed(error.to_string()))?;
     machine.stream(&machine.file(0).0, 64 << 20, 64 << 10);
     machine.sleep(Nanos::SECOND)?;
-    started.store(true, Ordering::Relaxed);
+    started.store(rival, Ordering::Relaxed);
     machine.sleep(Nanos::SECOND)?;
     let from = machine.tally();
     machine.sleep(COUNTED_S * Nanos::SECOND)?;
@@ -154,7 +155,7 @@ pub(super) fn run(common: &Asked, watch: &mut dyn Watch) -> Result<Vec<Row>, Lab
     for nr_requests in [128, 2048] {
         for beside in [Beside::Pool, Beside::BlockingFlusher] {
             watch.step("blocking-rival", rows.len() as f64 / 4.0);
-            let row = run_one(beside, common.queue(nr_requests, common.request_kib.unwrap_or(64)), common.seed)?;
+            let row = run_one(beside, true, common.queue(nr_requests, common.request_kib.unwrap_or(64)), common.seed)?;
             watch.row(&row);
             rows.push(row);
         }

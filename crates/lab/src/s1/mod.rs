@@ -29,6 +29,11 @@ impl Experiment for S1 {
         "Flushers by device that block for requests, against pdflush and congestion"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: in twelve-disks the disks' 60 MB/s and requests of 64 KB; predicted: differences between \
+         kernels; assumed: machines, request sizes and where files lie"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         options::ALL
     }

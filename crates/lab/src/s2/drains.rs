@@ -1,6 +1,6 @@
 //! The drain vectors: lists of given contents, drained, and what that examined.
 //!
-//! Owns: the published contents with their counts, reading others, a row for each drain.
+//! Owns: the contents with the counts that kernels' sources give, reading others, a row for each drain.
 //! Does not own: the drains (`frames::linux`). Invariants: every count comes from a drain that was done.
 
 use frames::Mobility;
@@ -99,10 +99,11 @@ pub(super) struct Drain {
     pub(super) count: u32,
     pub(super) variant: &'static str,
     pub(super) drained: Drained,
-    pub(super) published: Option<u64>,
+    /// What the kernels' sources give, counted by hand.
+    pub(super) by_sources: Option<u64>,
 }
 
-/// Drains lists of these contents, or of the published ones, by every form.
+/// Drains lists of these contents, or of the known ones, by every form.
 pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Watch) -> Vec<Drain> {
     let known: Vec<Contents> = VECTORS.iter().map(|vector| Contents(vector.contents)).collect();
     let mut all = Vec::new();
@@ -110,17 +111,22 @@ pub(super) fn run(given: Option<&[Contents]>, counts: &[u32], watch: &mut dyn Wa
         for count in counts {
             for (variant, drain) in FORMS {
                 let drained = drain(*contents, *count);
-                let published = published(*contents, *count, variant);
-                let of_heads = published.get("lists_examined").and_then(|value| value.as_u64());
-                watch.row(&row(*contents, *count, variant, &drained, published));
-                all.push(Drain { contents: contents.text(), count: *count, variant, drained, published: of_heads });
+                let (by_sources, inner) = by_sources(*contents, *count, variant);
+                watch.row(&row(*contents, *count, variant, &drained, (by_sources, inner)));
+                all.push(Drain { contents: contents.text(), count: *count, variant, drained, by_sources });
             }
         }
     }
     all
 }
 
-fn row(contents: Contents, count: u32, variant: &str, drained: &Drained, published: Fields) -> Row {
+fn row(
+    contents: Contents,
+    count: u32,
+    variant: &str,
+    drained: &Drained,
+    (heads, inner): (Option<u64>, Option<u64>),
+) -> Row {
     let last = ["U", "R", "M"][contents.last().index()];
     let params = Fields::new().with("part", "drain").with("contents", contents.text()).with("drain", count);
     Row {
@@ -130,8 +136,10 @@ fn row(contents: Contents, count: u32, variant: &str, drained: &Drained, publish
         metrics: Fields::new()
             .with("lists_examined", drained.lists_examined)
             .with("inner_checks", drained.inner_checks)
-            .with("order", order(drained)),
-        published,
+            .with("order", order(drained))
+            .with("kernel_source_lists_examined", heads)
+            .with("kernel_source_inner_checks", inner),
+        published: Fields::new(),
         source: Source::Measured,
     }
 }
@@ -141,10 +149,10 @@ pub(super) fn order(drained: &Drained) -> String {
     drained.order.iter().map(|class| ["U", "R", "M"][class.index()]).collect()
 }
 
-fn published(contents: Contents, count: u32, variant: &str) -> Fields {
-    let fields = Fields::new();
+/// List heads and inner looks that the kernels' sources give for this drain, counted by hand: nobody published them.
+fn by_sources(contents: Contents, count: u32, variant: &str) -> (Option<u64>, Option<u64>) {
     let vector = VECTORS.iter().find(|vector| vector.contents == contents.0 && count == COUNT);
-    let Some(vector) = vector else { return fields };
+    let Some(vector) = vector else { return (None, None) };
     let (heads, inner) = match variant {
         "ListPerClass" => (Some(vector.list_per_class), None),
         "BatchedDrain" | "ZoneTunables" => (Some(vector.batched.0), vector.batched.1),
@@ -152,6 +160,5 @@ fn published(contents: Contents, count: u32, variant: &str) -> Fields {
         "EmptyFirstDrain" => (vector.empty_first, None),
         _ => (None, None),
     };
-    let fields = heads.map_or(fields.clone(), |heads| fields.with("lists_examined", heads));
-    inner.map_or(fields.clone(), |inner| fields.with("inner_checks", inner))
+    (heads.map(u64::from), inner.map(u64::from))
 }

@@ -13,6 +13,7 @@ use crate::experiment::Findings;
 use crate::prose::{paragraph, section};
 use crate::statistics::Repetition;
 
+const THE_COUNTS: &str = section(include_str!("found.md"), "the counts");
 const THE_LOOPS: &str = section(include_str!("found.md"), "the loops");
 
 /// Letters of a drain's order that a table has room for.
@@ -41,6 +42,7 @@ pub(super) fn findings(
     let mut findings = Findings::default();
     findings.tables.push(drain_table(drained));
     findings.says.push(drain_sentence(drained));
+    findings.says.push(paragraph(THE_COUNTS));
     if measured.is_empty() {
         return findings;
     }
@@ -63,7 +65,7 @@ fn drain_table(drained: &[Drain]) -> Table {
         ("drain", Align::Right),
         ("form", Align::Left),
         ("lists examined", Align::Right),
-        ("published", Align::Right),
+        ("by the kernels' sources", Align::Right),
         ("inner looks", Align::Right),
         ("order", Align::Left),
     ];
@@ -73,14 +75,14 @@ fn drain_table(drained: &[Drain]) -> Table {
         let shown: String = order.chars().take(ORDER_SHOWN).collect();
         let more = if order.len() > ORDER_SHOWN { "…" } else { "" };
         let examined = drain.drained.lists_examined;
-        let differs = drain.published.is_some_and(|published| published != examined);
+        let differs = drain.by_sources.is_some_and(|counted| counted != examined);
         let text = examined.to_string();
         table.row([
             drain.contents.clone().into(),
             drain.count.to_string().into(),
             drain.variant.into(),
             if differs { Cell::flagged(text) } else { text.into() },
-            drain.published.map(|heads| heads.to_string()).unwrap_or_default().into(),
+            drain.by_sources.map(|heads| heads.to_string()).unwrap_or_default().into(),
             drain.drained.inner_checks.to_string().into(),
             format!("{shown}{more}").into(),
         ]);
@@ -91,9 +93,9 @@ fn drain_table(drained: &[Drain]) -> Table {
 
 fn drain_sentence(drained: &[Drain]) -> String {
     let known: Vec<_> =
-        drained.iter().filter_map(|drain| Some((drain.drained.lists_examined, drain.published?))).collect();
-    let same = known.iter().filter(|(own, published)| own == published).count();
-    format!("Of {} published counts of list heads, {same} came out exactly.", known.len())
+        drained.iter().filter_map(|drain| Some((drain.drained.lists_examined, drain.by_sources?))).collect();
+    let same = known.iter().filter(|(own, counted)| own == counted).count();
+    format!("Of {} counts of list heads that the kernels' sources give, {same} came out exactly.", known.len())
 }
 
 fn loop_table(measured: &[Measured], repetition: Repetition, machine: &str) -> Table {

@@ -99,6 +99,11 @@ impl Experiment for S2 {
         "A page allocator whose fast path searches nothing, and its drain"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, it is measured; the counts of list heads are counted from the \
+         kernels' sources, not published"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         OPTIONS
     }

@@ -40,6 +40,11 @@ impl Experiment for S3 {
         "Direct reclaim under a thousand readers: how much it is to bring, and how long it may take"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: how far each CPU's part of the free count lags, and the objects in other caches; predicted: stalls, delays, \
+         interrupts, the total time, the order of failures, all of stop-above-high and afflux"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -9,7 +9,7 @@ mod measured;
 
 use report::{Align, Axis, Bar, Bars, Plot, Quantity, Series, Shape, Table};
 
-use super::plan::Plan;
+use super::plan::{Plan, Threshold};
 use super::published;
 use super::simulated::{Cell, VARIANTS};
 use crate::experiment::Findings;
@@ -20,6 +20,12 @@ pub(super) use measured::add_measured;
 const TEXT: &str = include_str!("findings.md");
 const AFFLUX: &str = section(TEXT, "afflux");
 const NOT_SHOWN: &str = section(TEXT, "not shown");
+
+const BY_COMPLETIONS: &str = "linux-3.6-completions";
+const BY_COMPLETIONS_KEPT: &str = "linux-3.6-completions-kept";
+
+/// The seed's advice.
+const SECOND: Threshold = Threshold::Centisecs(100);
 
 /// What a mean is taken of.
 type Metric = fn(&Cell) -> f64;
@@ -33,10 +39,15 @@ fn commit_wait(cell: &Cell) -> f64 {
 }
 
 /// The mean of a column of a variant.
-fn mean(cells: &[Cell], variant: &str, centisecs: u64, metric: Metric) -> Option<f64> {
-    let of_column = |cell: &&Cell| cell.variant == variant && cell.centisecs == centisecs;
+fn mean(cells: &[Cell], variant: &str, threshold: Threshold, metric: Metric) -> Option<f64> {
+    let of_column = |cell: &&Cell| cell.variant == variant && cell.threshold == threshold;
     let values: Vec<f64> = cells.iter().filter(of_column).map(metric).collect();
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// The published mean of a column, where the plan is the seed's.
+fn published_mean(plan: &Plan, threshold: Threshold) -> Option<f64> {
+    published::of(threshold, |centisecs| published::mean(centisecs, &plan.records)).filter(|_| plan.is_published)
 }
 
 /// Ours, and by how much it is off.
@@ -53,8 +64,10 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     findings.tables.push(commit_waits(plan, cells));
     findings.figures.push(rates_bars(plan, cells).into());
     // What they are about are columns that a list of other thresholds does not have.
-    findings.figures.extend([0, 100].iter().any(|it| plan.centisecs.contains(it)).then(|| dirty_plot(cells).into()));
-    findings.figures.extend(plan.centisecs.contains(&100).then(|| starts_plot(cells).into()));
+    findings
+        .figures
+        .extend([Threshold::OFF, SECOND].iter().any(|it| plan.columns.contains(it)).then(|| dirty_plot(cells).into()));
+    findings.figures.extend(plan.columns.contains(&SECOND).then(|| starts_plot(cells).into()));
     findings.says = says(plan, cells);
     findings
 }
@@ -62,15 +75,14 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
 fn means(plan: &Plan, cells: &[Cell]) -> Table {
     let distance = if plan.is_published { ", and how far from the published mean" } else { "" };
     let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "", Align::Left);
-    let of = |centisecs: &u64| published::mean(*centisecs, &plan.records).filter(|_| plan.is_published);
+    let of = |threshold: &Threshold| published_mean(plan, *threshold);
     if plan.is_published {
-        let row =
-            plan.centisecs.iter().map(|centisecs| of(centisecs).map_or(String::new(), |mean| format!("{mean:.3}")));
+        let row = plan.columns.iter().map(|column| of(column).map_or(String::new(), |mean| format!("{mean:.3}")));
         table.row(std::iter::once("published".to_owned()).chain(row));
     }
     for variant in VARIANTS {
-        let row = plan.centisecs.iter().map(|centisecs| {
-            mean(cells, variant.name, *centisecs, rate).map_or(String::new(), |ours| beside(ours, of(centisecs)))
+        let row = plan.columns.iter().map(|column| {
+            mean(cells, variant.name, *column, rate).map_or(String::new(), |ours| beside(ours, of(column)))
         });
         table.row(std::iter::once(variant.name.to_owned()).chain(row));
     }
@@ -85,10 +97,10 @@ fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
     let caption = format!("{variant}, MB/s{behind}");
     let mut table = table(plan, &caption, "record bytes", Align::Right);
     for &record in &plan.records {
-        let row = plan.centisecs.iter().map(|&centisecs| {
-            let same = |cell: &&Cell| (cell.variant, cell.centisecs, cell.record_bytes) == (variant, centisecs, record);
+        let row = plan.columns.iter().map(|&threshold| {
+            let same = |cell: &&Cell| (cell.variant, cell.threshold, cell.record_bytes) == (variant, threshold, record);
             let Some(ours) = cells.iter().find(same).map(rate) else { return String::new() };
-            match published::rate(centisecs, record).filter(|_| plan.is_published) {
+            match published::of(threshold, |cs| published::rate(cs, record)).filter(|_| plan.is_published) {
                 Some(published) => format!("{ours:.2} / {published:.2} {:+.1} %", (ours / published - 1.0) * 100.0),
                 None => format!("{ours:.2}"),
             }
@@ -101,8 +113,8 @@ fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
 fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
     let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "", Align::Left);
     for variant in VARIANTS {
-        let row = plan.centisecs.iter().map(|&centisecs| {
-            mean(cells, variant.name, centisecs, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
+        let row = plan.columns.iter().map(|&threshold| {
+            mean(cells, variant.name, threshold, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
         });
         table.row(std::iter::once(variant.name.to_owned()).chain(row));
     }
@@ -115,11 +127,11 @@ fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
     let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
         "Mean of the records. The smaller the threshold, the less is left to be written when the client commits.",
     );
-    plan.centisecs.iter().fold(bars, |bars, &centisecs| {
+    plan.columns.iter().fold(bars, |bars, &threshold| {
         let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));
-        let of_seed = published.map(|_| bar(published::mean(centisecs, &plan.records)));
-        let ours = VARIANTS.iter().map(|variant| bar(mean(cells, variant.name, centisecs, rate)));
-        bars.group(column_title(centisecs), of_seed.into_iter().chain(ours).collect())
+        let of_seed = published.map(|_| bar(published_mean(plan, threshold)));
+        let ours = VARIANTS.iter().map(|variant| bar(mean(cells, variant.name, threshold, rate)));
+        bars.group(column_title(threshold), of_seed.into_iter().chain(ours).collect())
     })
 }
 
@@ -129,13 +141,13 @@ fn dirty_plot(cells: &[Cell]) -> Plot {
         "Without a threshold in time it grows until the ordinary background limit, 10 percent of memory; \
                each fall to nothing is a COMMIT.",
     );
-    [0, 100].into_iter().fold(plot, |plot, centisecs| {
-        let cell = cells.iter().find(|cell| cell.variant == "linux-3.6" && cell.centisecs == centisecs);
+    [Threshold::OFF, SECOND].into_iter().fold(plot, |plot, threshold| {
+        let cell = cells.iter().find(|cell| cell.variant == "linux-3.6" && cell.threshold == threshold);
         let Some(cell) = cell else { return plot };
         let began = cell.copy.looks.first().map_or(0, |look| look.at_ns);
         let looks = cell.copy.looks.iter();
         let points = looks.map(|look| ((look.at_ns - began) as f64 / 1e9, look.dirty_bytes as f64)).collect();
-        plot.with(Series::new(column_title(centisecs), Shape::Line, points))
+        plot.with(Series::new(column_title(threshold), Shape::Line, points))
     })
 }
 
@@ -144,8 +156,8 @@ fn starts_plot(cells: &[Cell]) -> Plot {
     let y = Axis::new("dirty when the server begins to write", Quantity::Data);
     let plot = Plot::new("Where writing begins at 100 centiseconds", x, y)
         .note("The estimate of the disk's bandwidth starts at 100 MiB/s. A new server begins there for each copy.");
-    ["linux-3.6", "linux-3.6-kept"].into_iter().fold(plot, |plot, variant| {
-        let of_variant = |cell: &&Cell| cell.variant == variant && cell.centisecs == 100;
+    ["linux-3.6", "linux-3.6-kept", BY_COMPLETIONS, BY_COMPLETIONS_KEPT].into_iter().fold(plot, |plot, variant| {
+        let of_variant = |cell: &&Cell| cell.variant == variant && cell.threshold == SECOND;
         let starts = cells.iter().filter(of_variant).flat_map(|cell| cell.copy.first_writes_bytes());
         let points = starts.enumerate().map(|(at, bytes)| (at as f64 + 1.0, bytes as f64)).collect();
         plot.with(Series::new(variant, Shape::Line, points))
@@ -153,22 +165,24 @@ fn starts_plot(cells: &[Cell]) -> Plot {
 }
 
 /// First and last of a column's beginnings of writing, in MB.
-fn starts_mb(cells: &[Cell], variant: &str, centisecs: u64) -> Option<(f64, f64)> {
-    let of_column = |cell: &&Cell| cell.variant == variant && cell.centisecs == centisecs;
+fn starts_mb(cells: &[Cell], variant: &str, threshold: Threshold) -> Option<(f64, f64)> {
+    let of_column = |cell: &&Cell| cell.variant == variant && cell.threshold == threshold;
     let starts: Vec<u64> = cells.iter().filter(of_column).flat_map(|cell| cell.copy.first_writes_bytes()).collect();
     Some((*starts.first()? as f64 / 1e6, *starts.last()? as f64 / 1e6))
 }
 
 fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
     let mut says = Vec::new();
-    if let (Some(off), Some(second)) = (mean(cells, "linux-3.6", 0, rate), mean(cells, "linux-3.6", 100, rate)) {
+    if let (Some(off), Some(second)) =
+        (mean(cells, "linux-3.6", Threshold::OFF, rate), mean(cells, "linux-3.6", SECOND, rate))
+    {
         says.push(format!(
             "Shown: a server that begins to write while it receives takes {:+.1} % more at 100 centiseconds than \
              without a threshold in time ({second:.2} against {off:.2} MB/s).",
             (second / off - 1.0) * 100.0
         ));
     }
-    if let Some((first, last)) = starts_mb(cells, "linux-3.6", 0) {
+    if let Some((first, last)) = starts_mb(cells, "linux-3.6", Threshold::OFF) {
         says.push(format!(
             "Without a threshold in time the server begins to write at {first:.0} MB dirty in the first window (a \
              device that has completed nothing has no share of the background limit, so that the flusher's look every \
@@ -180,14 +194,27 @@ fn says(plan: &Plan, cells: &[Cell]) -> Vec<String> {
     // With a single copy nothing is kept from one to the next.
     let several = plan.records.len() > 1;
     if several
-        && let (Some(fresh), Some(kept)) = (starts_mb(cells, "linux-3.6", 100), starts_mb(cells, "linux-3.6-kept", 100))
+        && let (Some(fresh), Some(kept)) =
+            (starts_mb(cells, BY_COMPLETIONS, SECOND), starts_mb(cells, BY_COMPLETIONS_KEPT, SECOND))
     {
-        let kept_rate = mean(cells, "linux-3.6-kept", 100, rate).unwrap_or_default();
+        let kept_rate = mean(cells, BY_COMPLETIONS_KEPT, SECOND, rate).unwrap_or_default();
         says.push(format!(
-            "An estimate that is kept ends lower than the disk's speed: at 100 centiseconds writing begins at {:.0} MB \
+            "An estimate that is kept and learned at each completed write, as later kernels do it, ends lower than the disk's \
+             speed: at 100 centiseconds writing begins at {:.0} MB \
              in the first window and at {:.0} MB in the last of a server that goes on, so that it copies at \
-             {kept_rate:.2} MB/s; a new server gets from {:.0} to {:.0} MB in one copy. The kernel counts idle time \
-             between writes as slowness of the disk: what it measures once writing keeps up is the network.",
+             {kept_rate:.2} MB/s; a new server gets from {:.0} to {:.0} MB in one copy. Idle time between \
+             writes counts as slowness of the disk: what is measured once writing keeps up is the network.",
+            kept.0, kept.1, fresh.0, fresh.1
+        ));
+    }
+    if several
+        && let (Some(fresh), Some(kept)) =
+            (starts_mb(cells, "linux-3.6", SECOND), starts_mb(cells, "linux-3.6-kept", SECOND))
+    {
+        says.push(format!(
+            "As the posted kernels learn it, from the flusher's passes alone, writing begins at {:.0} MB in the first \
+             window and at {:.0} MB in the last of a server that goes on, and from {:.0} to {:.0} MB in one copy of a new \
+             one.",
             kept.0, kept.1, fresh.0, fresh.1
         ));
     }

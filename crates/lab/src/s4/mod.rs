@@ -36,6 +36,11 @@ impl Experiment for S4 {
         "A background threshold in time, so that a server writes while it receives"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: the 900 MB that may be dirty, which make the background line of 90 MB and so the rates \
+         without a threshold; predicted: the thresholds' gains over that"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

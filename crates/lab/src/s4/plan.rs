@@ -22,7 +22,7 @@ const LINK: TypedOption<LinkOptions> = options::parsed(
 );
 const DISK_RATE: TypedOption<u64> = options::rate(
     OptionInfo { name: "disk-rate", value: "RATE", default: "25MB", doc: "bytes a second of the server's disk" },
-    1_000_000..=50_000_000,
+    1_000_000..=1_000_000_000,
 );
 const SIZE: TypedOption<u64> = options::size(
     OptionInfo { name: "size", value: "SIZE", default: "1GB", doc: "bytes of the file" },
@@ -45,6 +45,24 @@ const CENTISECS: TypedOption<u64> = options::parsed(
         doc: "values of dirty_background_centisecs",
     },
     centisecs,
+);
+const BACKGROUND_BYTES: TypedOption<u64> = options::size(
+    OptionInfo {
+        name: "background-bytes",
+        value: "LIST",
+        default: "25MB",
+        doc: "values of dirty_background_bytes in place of a time, a column each; simulated only",
+    },
+    4_096..=100_000_000_000,
+);
+const CLIENTS: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "clients",
+        value: "NUMBER",
+        default: "1",
+        doc: "clients that copy at once, each its part of the size to a file of its own, with a window of its own",
+    },
+    1..=100,
 );
 const RECORD: TypedOption<u64> = options::size(
     OptionInfo {
@@ -100,6 +118,8 @@ pub(super) const OPTIONS: &[OptionInfo] = &[
     SIZE.info,
     WINDOW.info,
     CENTISECS.info,
+    BACKGROUND_BYTES.info,
+    CLIENTS.info,
     RECORD.info,
     WRITE_SIZE.info,
     MEMORY.info,
@@ -119,6 +139,27 @@ pub(super) enum Limiters {
 /// Bytes that the model disk takes in one command, and what a command costs beside them.
 const DISK: &str = "usb2-disk";
 
+/// A column: what makes the server begin to write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Threshold {
+    /// `dirty_background_centisecs`; 0: off.
+    Centisecs(u64),
+    /// `dirty_background_bytes`.
+    Bytes(u64),
+}
+
+impl Threshold {
+    pub(super) const OFF: Self = Self::Centisecs(0);
+
+    /// The centiseconds, 0 where there are none.
+    pub(super) fn centisecs(self) -> u64 {
+        match self {
+            Self::Centisecs(centisecs) => centisecs,
+            Self::Bytes(_) => 0,
+        }
+    }
+}
+
 /// What is run.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -127,7 +168,11 @@ pub(super) struct Plan {
     pub(super) disk_bytes_per_s: u64,
     pub(super) file_bytes: u64,
     pub(super) window_bytes: u64,
+    /// What is measured.
     pub(super) centisecs: Vec<u64>,
+    /// What is simulated: these, and thresholds in bytes.
+    pub(super) columns: Vec<Threshold>,
+    pub(super) clients: u64,
     pub(super) records: Vec<u32>,
     /// `None`: as large as the record.
     pub(super) write_bytes: Option<u32>,
@@ -154,13 +199,17 @@ impl Plan {
         let disk = disk_of(disk_bytes_per_s).map_err(|why| DISK_RATE.refused(&request, why))?;
         // In whole frames.
         let frame = frames::FRAME_BYTES as u64;
+        let centisecs = CENTISECS.list(&request)?;
+        let bytes = BACKGROUND_BYTES.list(&request)?.into_iter().map(Threshold::Bytes);
         let plan = Self {
             link: LINK.value(&request)?,
             disk,
             disk_bytes_per_s,
             file_bytes: SIZE.value(&request)?,
             window_bytes: WINDOW.value(&request)?,
-            centisecs: CENTISECS.list(&request)?,
+            columns: centisecs.iter().copied().map(Threshold::Centisecs).chain(bytes).collect(),
+            centisecs,
+            clients: CLIENTS.value(&request)?,
             records: RECORD.list(&request)?.into_iter().map(|bytes| bytes as u32).collect(),
             write_bytes: WRITE_SIZE.value(&request)?,
             memory_bytes: MEMORY.value(&request)? / frame * frame,
@@ -170,16 +219,24 @@ impl Plan {
         };
         plan.check(&request)?;
         let seed = LinkOptions::default();
+        let memory_bytes = MEMORY.read(MEMORY.info.default).map(|bytes| bytes / frame * frame);
         let is_published = plan.link == seed
-            && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000);
+            && (plan.disk_bytes_per_s, plan.file_bytes, plan.window_bytes) == (25_000_000, 1_000_000_000, 100_000_000)
+            && (Ok(plan.memory_bytes), plan.write_bytes, plan.clients) == (memory_bytes, Some(32 << 10), 1);
         Ok(Self { is_published, ..plan })
     }
 
     /// Refuses what single values cannot be refused for.
     fn check(&self, request: &Request) -> Result<(), LabError> {
-        if self.window_bytes > self.file_bytes {
-            let (window, file) = (report::units::data(self.window_bytes), report::units::data(self.file_bytes));
-            let why = format!("a window of {window} is more than the file has ({file}, --{})", SIZE.info.name);
+        if request.measured && self.clients > 1 {
+            return Err(CLIENTS.refused(request, "what is measured has one client".to_owned()));
+        }
+        if self.window_bytes > self.file_bytes_each() {
+            let (window, file) = (report::units::data(self.window_bytes), report::units::data(self.file_bytes_each()));
+            let why = format!(
+                "a window of {window} is more than a client's file has ({file}, --{} and --{})",
+                SIZE.info.name, CLIENTS.info.name
+            );
             return Err(WINDOW.refused(request, why));
         }
         let rate_alone = LinkOptions { bits_per_second: self.link.bits_per_second, ..LinkOptions::default() };
@@ -187,6 +244,11 @@ impl Plan {
             return Err(LINK.refused(request, "where it is measured a link has a rate and nothing else".to_owned()));
         }
         Ok(())
+    }
+
+    /// Bytes of each client's file.
+    pub(super) fn file_bytes_each(&self) -> u64 {
+        self.file_bytes / self.clients
     }
 
     /// Bytes of a WRITE on the wire for a program that writes such records.

@@ -4,6 +4,8 @@
 //! Does not own: ours.
 //! Invariants: nothing here is rounded or corrected.
 
+use super::plan::Threshold;
+
 /// Centiseconds of the table's columns; 0 is off.
 pub(super) const CENTISECS: [u64; 4] = [0, 300, 200, 100];
 
@@ -25,6 +27,14 @@ pub(super) const TABLE: [(u32, [f64; 4]); 10] = [
 pub(super) fn rate(centisecs: u64, record_bytes: u32) -> Option<f64> {
     let column = CENTISECS.iter().position(|column| *column == centisecs)?;
     TABLE.iter().find(|(record, _)| *record == record_bytes).map(|(_, row)| row[column])
+}
+
+/// What is published of a threshold: of one in bytes nothing.
+pub(super) fn of<T>(threshold: Threshold, by_centisecs: impl FnOnce(u64) -> Option<T>) -> Option<T> {
+    match threshold {
+        Threshold::Centisecs(centisecs) => by_centisecs(centisecs),
+        Threshold::Bytes(_) => None,
+    }
 }
 
 /// The mean of a column over these records, those that it has.

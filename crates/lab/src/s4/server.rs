@@ -10,7 +10,9 @@
 //! Does not own: which copies are made, and the rows (`simulated`).
 //! Invariants: the same plan, variant and seed give the same figures and trace.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use engine::counters::{COUNTER_COUNT, Counter};
 use engine::settings::Knob;
@@ -23,7 +25,7 @@ use simulator::{
 };
 use workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
 
-use super::plan::Plan;
+use super::plan::{Plan, Threshold};
 use crate::experiment::LabError;
 
 /// How often the cache is looked at.
@@ -38,6 +40,8 @@ const LOOKS_MAX: usize = 400_000;
 pub(super) enum Law {
     /// Of Linux 3.6 with the seed's patch.
     Linux,
+    /// The same, but that learns its bandwidth as later kernels do.
+    LinuxByCompletions,
     /// The engine's own.
     Afflux,
 }
@@ -80,14 +84,22 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 }
 
 impl Machine {
-    pub(super) fn new(plan: &Plan, law: Law, centisecs: u64, seed: u64) -> Result<Self, LabError> {
+    pub(super) fn new(plan: &Plan, law: Law, threshold: Threshold, seed: u64) -> Result<Self, LabError> {
         let world = World::new(WorldOptions { steps_max: 1 << 40, ..WorldOptions::seed(seed) });
         let disk = catalogue::make(&world, 0, &plan.disk);
         let tree = MemoryTree::new(&world, &disk, TreeOptions::default());
-        let policy = if law == Law::Linux { "linux-3.6" } else { OWN_POLICY };
+        let policy = match law {
+            Law::Linux => "linux-3.6",
+            Law::LinuxByCompletions => "linux-3.6-completions",
+            Law::Afflux => OWN_POLICY,
+        };
         let mut setup = Setup::of(policy).map_err(failed)?;
         setup.settings.add(&frontend_nfs::KNOBS);
-        setup.settings.set(Knob::BackgroundCentisecs, centisecs).map_err(failed)?;
+        match threshold {
+            Threshold::Centisecs(centisecs) => setup.settings.set(Knob::BackgroundCentisecs, centisecs),
+            Threshold::Bytes(bytes) => setup.settings.set(Knob::BackgroundBytes, bytes),
+        }
+        .map_err(failed)?;
         let memory = Memory::Stamped(plan.memory_bytes);
         let mut parts = simulator::Machine::new(&world, memory, setup).map_err(failed)?;
         let volume = parts.add_tree("disk", &tree).map_err(failed)?;
@@ -124,20 +136,29 @@ impl Machine {
     /// Has the client make a file of the plan's size, until its last COMMIT is answered, and checks that
     /// it is on the disk.
     pub(super) fn copy(&self, plan: &Plan, name: &str, write_bytes: u32) -> Result<Copy, LabError> {
-        let options = NfsClientOptions {
+        let options = |name: &str| NfsClientOptions {
             name: name.to_owned(),
-            file_bytes: plan.file_bytes,
+            file_bytes: plan.file_bytes_each(),
             record_bytes: write_bytes,
             dirty_limit_bytes: plan.window_bytes,
             ..NfsClientOptions::default()
         };
-        let model = Arc::new(Mutex::new(StampModel::new(1, 0)));
+        let names: Vec<String> = match plan.clients {
+            1 => vec![name.to_owned()],
+            clients => (0..clients).map(|client| format!("{name}.{client}")).collect(),
+        };
+        let models: Vec<_> = names.iter().map(|_| Arc::new(Mutex::new(StampModel::new(1, 0)))).collect();
         let before = (self.counters(), self.disk.figures(), self.entry.link().figures().0.bytes);
         self.looks.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let client = NfsClient::new(self.world.platform(), &self.entry, options, Arc::clone(&model));
-        let client = self.world.run(client.run()).map_err(failed)?.map_err(failed)?;
+        let clients = names.iter().zip(&models).map(|(name, model)| {
+            NfsClient::new(self.world.platform(), &self.entry, options(name), Arc::clone(model)).run()
+        });
+        let clients = self.world.run(all(clients.collect())).map_err(failed)?;
+        let client = together(clients.into_iter().collect::<Result<_, _>>().map_err(failed)?);
         let looks = std::mem::take(&mut *self.looks.lock().unwrap_or_else(PoisonError::into_inner));
-        self.check_disk(plan, name, &model)?;
+        for (name, model) in names.iter().zip(&models) {
+            self.check_disk(plan, name, model)?;
+        }
         let (after, disk) = (self.counters(), self.disk.figures());
         let commands = |figures: &DiskFigures| figures.commands;
         Ok(Copy {
@@ -154,12 +175,13 @@ impl Machine {
     fn check_disk(&self, plan: &Plan, name: &str, model: &Mutex<StampModel>) -> Result<(), LabError> {
         let file = self.tree.file_at(&[name]).ok_or_else(|| failed(format!("{name}: the file is not there")))?;
         let durable = self.disk.durable_size(file);
-        if durable != plan.file_bytes {
-            return Err(failed(format!("{name}: of {} bytes {durable} are durable", plan.file_bytes)));
+        let bytes = plan.file_bytes_each();
+        if durable != bytes {
+            return Err(failed(format!("{name}: of {bytes} bytes {durable} are durable")));
         }
         let model = model.lock().unwrap_or_else(PoisonError::into_inner);
-        for offset in (0..plan.file_bytes).step_by(CHECKED_MIB_IN << 20) {
-            let bytes = (plan.file_bytes - offset).min(1 << 20) as usize;
+        for offset in (0..bytes).step_by(CHECKED_MIB_IN << 20) {
+            let bytes = (bytes - offset).min(1 << 20) as usize;
             model.check_crashed(offset, &self.disk.durable_bytes(file, offset, bytes)).map_err(|it| failed(it.what))?;
         }
         Ok(())
@@ -170,6 +192,44 @@ impl Machine {
     pub(super) fn trace_hash(&self) -> u64 {
         self.world.trace_hash()
     }
+}
+
+/// All at once, to the end of the last.
+async fn all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
+    let mut left: Vec<_> = futures.into_iter().map(Box::pin).map(Some).collect();
+    let mut ended: Vec<Option<F::Output>> = left.iter().map(|_| None).collect();
+    poll_fn(|cx| {
+        for (future, ended) in left.iter_mut().zip(&mut ended) {
+            if let Some(running) = future
+                && let Poll::Ready(output) = running.as_mut().poll(cx)
+            {
+                *ended = Some(output);
+                *future = None;
+            }
+        }
+        if left.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    ended.into_iter().flatten().collect()
+}
+
+/// Clients that began at once as if they were one.
+fn together(outcomes: Vec<NfsClientOutcome>) -> NfsClientOutcome {
+    let mut outcomes = outcomes.into_iter();
+    let mut sum = outcomes.next().unwrap_or_default();
+    for one in outcomes {
+        sum.bytes += one.bytes;
+        sum.elapsed_ns = sum.elapsed_ns.max(one.elapsed_ns);
+        sum.commit_waits_ns.extend(one.commit_waits_ns);
+        sum.commits_at_ns.extend(one.commits_at_ns);
+        sum.writes += one.writes;
+        sum.write_ns_max = sum.write_ns_max.max(one.write_ns_max);
+        sum.write_ns_sum += one.write_ns_sum;
+        sum.resent_bytes += one.resent_bytes;
+        sum.connections_lost += one.connections_lost;
+    }
+    sum.commits_at_ns.sort_unstable();
+    sum
 }
 
 impl Copy {

@@ -7,7 +7,7 @@
 use engine::counters::Counter;
 use report::{Fields, Row, Source};
 
-use super::plan::Plan;
+use super::plan::{Plan, Threshold};
 use super::published;
 use super::server::{Copy, Law, Machine};
 use crate::experiment::{LabError, Watch};
@@ -23,9 +23,11 @@ pub(super) struct Variant {
 }
 
 /// In the order of the tables.
-pub(super) const VARIANTS: [Variant; 3] = [
+pub(super) const VARIANTS: [Variant; 5] = [
     Variant { name: "linux-3.6", law: Law::Linux, keeps: false },
     Variant { name: "linux-3.6-kept", law: Law::Linux, keeps: true },
+    Variant { name: "linux-3.6-completions", law: Law::LinuxByCompletions, keeps: false },
+    Variant { name: "linux-3.6-completions-kept", law: Law::LinuxByCompletions, keeps: true },
     Variant { name: "afflux", law: Law::Afflux, keeps: false },
 ];
 
@@ -33,28 +35,28 @@ pub(super) const VARIANTS: [Variant; 3] = [
 #[derive(Clone, Debug)]
 pub(super) struct Cell {
     pub(super) variant: &'static str,
-    pub(super) centisecs: u64,
+    pub(super) threshold: Threshold,
     pub(super) record_bytes: u32,
     pub(super) copy: Copy,
 }
 
 /// Makes all copies.
 pub(super) fn run(plan: &Plan, watch: &mut dyn Watch, share: f64) -> Result<Vec<Cell>, LabError> {
-    let all = VARIANTS.len() * plan.centisecs.len() * plan.records.len();
+    let all = VARIANTS.len() * plan.columns.len() * plan.records.len();
     let mut cells = Vec::with_capacity(all);
     for variant in VARIANTS {
-        for &centisecs in &plan.centisecs {
+        for &threshold in &plan.columns {
             let mut kept = None;
             for (number, &record_bytes) in plan.records.iter().enumerate() {
-                let what = format!("{}, {centisecs} centiseconds, records of {record_bytes}", variant.name);
+                let what = format!("{}, {threshold:?}, records of {record_bytes}", variant.name);
                 watch.step(&what, share * cells.len() as f64 / all as f64);
                 let machine = match kept.take() {
                     Some(machine) => machine,
-                    None => Machine::new(plan, variant.law, centisecs, number as u64 + 1)?,
+                    None => Machine::new(plan, variant.law, threshold, number as u64 + 1)?,
                 };
                 let copy = machine.copy(plan, &format!("file{number}"), plan.write_bytes_for(record_bytes))?;
                 kept = variant.keeps.then_some(machine);
-                let cell = Cell { variant: variant.name, centisecs, record_bytes, copy };
+                let cell = Cell { variant: variant.name, threshold, record_bytes, copy };
                 watch.row(&row(plan, &cell));
                 cells.push(cell);
             }
@@ -67,13 +69,20 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
     let copy = &cell.copy;
     let first_writes: Vec<f64> =
         copy.first_writes_bytes().iter().map(|bytes| rounded(*bytes as f64 / 1e6, 3)).collect();
-    let published = published::rate(cell.centisecs, cell.record_bytes).filter(|_| plan.is_published);
+    let published =
+        published::of(cell.threshold, |cs| published::rate(cs, cell.record_bytes)).filter(|_| plan.is_published);
+    let background_bytes = match cell.threshold {
+        Threshold::Bytes(bytes) => Some(bytes),
+        Threshold::Centisecs(_) => None,
+    };
     let counted = |counter| copy.counter(counter);
     Row {
         experiment: "s4".to_owned(),
         variant: cell.variant.to_owned(),
         params: Fields::new()
-            .with("centisecs", cell.centisecs)
+            .with("centisecs", cell.threshold.centisecs())
+            .with("background_bytes", background_bytes)
+            .with("clients", plan.clients)
             .with("record_bytes", cell.record_bytes)
             .with("write_bytes", plan.write_bytes_for(cell.record_bytes))
             .with("size_bytes", plan.file_bytes)

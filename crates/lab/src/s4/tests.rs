@@ -3,7 +3,7 @@
 use engine::counters::Counter;
 use report::Row;
 
-use super::plan::Plan;
+use super::plan::{Plan, Threshold};
 use super::server::{Law, Machine};
 use super::*;
 
@@ -24,7 +24,7 @@ impl Watch for Kept {
 }
 
 fn small(pairs: &[(&str, &str)]) -> Request {
-    let base = [("size", "40MB"), ("client-window", "10MB"), ("record", "32768")];
+    let base = [("size", "40MB"), ("background-bytes", "5MB"), ("client-window", "10MB"), ("record", "32768")];
     let given = base.iter().chain(pairs).map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Request { given, ..Request::default() }
 }
@@ -35,11 +35,15 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
     // Centiseconds of which the smallest is below the window: the estimate starts at 105 MB/s.
     let findings = S4.run(&small(&[("centisecs", "0,8,2")]), &mut kept).unwrap();
     let rate = |variant: &str, centisecs: u64| {
-        let same = |row: &&Row| row.variant == variant && row.params.get("centisecs").unwrap() == centisecs;
+        let same = |row: &&Row| {
+            row.variant == variant
+                && row.params.get("centisecs").unwrap() == centisecs
+                && row.params.get("background_bytes").unwrap().is_null()
+        };
         kept.rows.iter().find(same).unwrap().metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
     };
-    assert_eq!(kept.rows.len(), 9);
-    for variant in ["linux-3.6", "linux-3.6-kept", "afflux"] {
+    assert_eq!(kept.rows.len(), 5 * 4);
+    for variant in ["linux-3.6", "linux-3.6-kept", "linux-3.6-completions", "linux-3.6-completions-kept", "afflux"] {
         let (off, some, few) = (rate(variant, 0), rate(variant, 8), rate(variant, 2));
         assert!(some < few && few < 11.75, "{variant}: {some} {few}");
         if variant == "afflux" {
@@ -56,13 +60,13 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
     }
     assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
     // No plot of where writing begins at 100 centiseconds: nothing of that was run.
-    assert_eq!((findings.tables.len(), findings.figures.len()), (5, 2));
+    assert_eq!((findings.tables.len(), findings.figures.len()), (7, 2));
 }
 
 #[test]
 fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
     let plan = Plan::read(&small(&[])).unwrap();
-    let machine = Machine::new(&plan, Law::Linux, 8, 1).unwrap();
+    let machine = Machine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), 1).unwrap();
     let first = machine.copy(&plan, "first", 32_768).unwrap();
     let second = machine.copy(&plan, "second", 32_768).unwrap();
     // The estimate has come down from 100 MiB/s, so writing begins earlier.
@@ -77,7 +81,7 @@ fn an_estimate_that_is_kept_makes_the_second_copy_another_than_the_first() {
 fn the_same_plan_gives_the_same_copy() {
     let plan = Plan::read(&small(&[])).unwrap();
     let run = |seed| {
-        let machine = Machine::new(&plan, Law::Linux, 8, seed).unwrap();
+        let machine = Machine::new(&plan, Law::LinuxByCompletions, Threshold::Centisecs(8), seed).unwrap();
         (machine.copy(&plan, "file", 32_768).unwrap(), machine.trace_hash())
     };
     assert_eq!(run(1), run(1));
@@ -92,4 +96,38 @@ fn published_figures_stand_where_they_belong() {
     let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
     let means = [0, 300, 200, 100].map(|centisecs| (published::mean(centisecs, &records).unwrap() * 1e3).round());
     assert_eq!(means, [8395.0, 8743.0, 9531.0, 10460.0]);
+}
+
+#[test]
+fn several_clients_copy_their_parts_and_none_is_lost() {
+    let plan = Plan::read(&small(&[("clients", "3"), ("client-window", "4MB"), ("size", "39MB")])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::Bytes(2_000_000), 1).unwrap();
+    let copy = machine.copy(&plan, "file", 32_768).unwrap();
+    assert_eq!((copy.client.bytes, copy.client.commit_waits_ns.len()), (39_000_000, 3 * 4));
+    assert!(copy.client.commits_at_ns.is_sorted() && copy.link_bytes > 39_000_000);
+    let measured = Request { measured: true, ..small(&[("clients", "3"), ("client-window", "4MB")]) };
+    assert!(Plan::read(&measured).unwrap_err().to_string().contains("what is measured has one client"));
+}
+
+/// The headline, with one record size for all ten: what was fitted is 'off' alone. The posted kernel's own way to learn is
+/// further off at 200 centiseconds than today's, which the page says.
+#[test]
+fn the_columns_lie_where_the_page_says() {
+    let plan = Plan::read(&Request::default()).unwrap();
+    let records: Vec<u32> = published::TABLE.iter().map(|(record, _)| *record).collect();
+    let published = |centisecs| published::mean(centisecs, &records).unwrap();
+    let own = |law, centisecs| {
+        let machine = Machine::new(&plan, law, Threshold::Centisecs(centisecs), 7).unwrap();
+        machine.copy(&plan, "file", 32_768).unwrap().rate_mb_per_s()
+    };
+    for centisecs in [0, 300, 200, 100] {
+        let rate = own(Law::LinuxByCompletions, centisecs);
+        assert!((rate / published(centisecs) - 1.0).abs() < 0.03, "{centisecs} cs: {rate}");
+    }
+    let posted = [0, 300, 200, 100].map(|centisecs| own(Law::Linux, centisecs));
+    eprintln!("by passes: {posted:?}");
+    for (rate, (centisecs, tolerance)) in posted.into_iter().zip([(0, 0.03), (300, 0.03), (200, 0.1)]) {
+        assert!((rate / published(centisecs) - 1.0).abs() < tolerance, "{centisecs} cs: {posted:?}");
+    }
+    assert!(posted[3] > posted[2] && posted[2] > posted[0], "{posted:?}");
 }

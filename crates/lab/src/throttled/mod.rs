@@ -32,6 +32,11 @@ impl Experiment for Throttled {
         "The simulator against the real thing: a disk with a byte rate, simulated and measured"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing to what was published; predicted: nothing, the simulator is held against a disk \
+         whose latency it is given"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         options::ALL
     }

@@ -50,6 +50,10 @@ impl Experiment for WritebackReal {
         "Writers on really throttled disks: the kernel's page cache, the same tuned, and the engine"
     }
 
+    fn fitted(&self) -> &'static str {
+        "fitted: nothing; predicted: nothing, all of it is measured"
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

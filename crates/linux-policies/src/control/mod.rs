@@ -4,7 +4,7 @@
 //! Above it a writer that has used up its pages sleeps so long that it dirties at the device's rate limit
 //! (`rate`) times the factor of its position (`position`); time that it spent elsewhere since its last
 //! pause counts as slept, and a sleep longer than the longest is carried on as debt (`pauses`). Estimates are
-//! updated at most every 200 ms, by writers that are throttled and by writes that end. A device's share of
+//! updated at most every 200 ms, by writers that are throttled and by writes that end, in 3.6 by passes of its flusher. A device's share of
 //! the limit is its fraction of recent completions (`proportions::flexible`). The limit itself falls slowly
 //! (`hard_limit`).
 //! Sources: kernel-facts, sections 6 and 2.3, after Linux 6.1 mm/page-writeback.c and fs/fs-writeback.c;
@@ -52,9 +52,22 @@ pub(crate) enum Era {
     V6_1,
 }
 
+/// When a device's bandwidth is learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Learns {
+    /// By writers that are throttled, and after each pass of the device's flusher, whose own run says what is idle time:
+    /// more than a second without an update, the last one before this run began. What a sync writes is seen only as what
+    /// was written since. As posted for Linux 3.2 and there until 5.15 (`__bdi_update_bandwidth`, from memory).
+    Passes,
+    /// At each completed write, a sync's included; time is idle if nothing was under way for more than a second. As
+    /// since Linux 5.16.
+    Completions,
+}
+
 /// The law.
 pub(crate) struct Control {
     pub(crate) era: Era,
+    pub(crate) learns: Learns,
     /// Pauses are whole ticks, rounded down: the fewer a second, the more a writer gets through.
     pub(crate) ticks: TickRate,
 }
@@ -77,6 +90,8 @@ pub(crate) struct Device {
     dirtied: u64,
     written: u64,
     exceeded: bool,
+    /// When the flusher's run began, in ticks, if it is in one.
+    run_began: Option<u64>,
 }
 
 /// What is remembered of all devices.
@@ -167,6 +182,12 @@ impl Control {
         if elapsed < hz / 5 {
             return;
         }
+        // A writer's call begins as it is asked about.
+        let began = if position.is_some() { now.ticks } else { device.run_began.unwrap_or(now.ticks) };
+        if self.learns == Learns::Passes && elapsed > hz && device.updated < began {
+            device.begins_anew(now.ticks, view);
+            return;
+        }
         let (dirtied, written) = (view.device().dirtied, view.device().written);
         if let Some(position) = position {
             shared.hard_limit.update(now.limits.dirty, now.dirty, now.ticks, hz / 5);
@@ -202,8 +223,15 @@ impl Control {
     fn skip_idle(&self, view: &View, device: &mut Device) {
         let now = self.ticks.at(view.now);
         if now.saturating_sub(device.updated) > self.ticks.a_second() && view.device().writeback == 0 {
-            (device.updated, device.dirtied, device.written) = (now, view.device().dirtied, view.device().written);
+            device.begins_anew(now, view);
         }
+    }
+
+    /// The flusher begins a pass, or has ended its last: what it did since the last update is learned.
+    fn passes(&self, view: &View, device: &mut Device, shared: &mut Shared) {
+        let now = Now::of(self.ticks.at(view.now));
+        device.run_began.get_or_insert(now.ticks);
+        self.update(&now, view, None, device, shared);
     }
 
     /// Seed S4: what the device writes in the time set, if one is.
@@ -274,13 +302,23 @@ impl Control {
     fn wrote(&self, view: &View, pages: u64, device: &mut Device, shared: &mut Shared) {
         let largest = flexible::WHOLE * view.knobs.own.get(KernelKnob::MaxRatio) / 100;
         shared.completions.add(&mut device.completions, pages, largest, view.now);
-        let now = Now {
-            ticks: self.ticks.at(view.now),
-            limits: Limits { dirty: 0, background: 0 },
-            reclaimable: 0,
-            dirty: 0,
-        };
-        self.update(&now, view, None, device, shared);
+        if self.learns == Learns::Completions {
+            self.update(&Now::of(self.ticks.at(view.now)), view, None, device, shared);
+        }
+    }
+}
+
+impl Now {
+    /// Of an update without a position.
+    fn of(ticks: u64) -> Self {
+        Self { ticks, limits: Limits { dirty: 0, background: 0 }, reclaimable: 0, dirty: 0 }
+    }
+}
+
+impl Device {
+    /// What was dirtied and written until now is no sign of a speed.
+    fn begins_anew(&mut self, now: u64, view: &View) {
+        (self.updated, self.dirtied, self.written) = (now, view.device().dirtied, view.device().written);
     }
 }
 
@@ -290,9 +328,10 @@ impl DevicePolicy for Control {
     type Shared = Shared;
 
     fn name(&self) -> &'static str {
-        match self.era {
-            Era::V3_6 => "linux-3.6",
-            Era::V6_1 => "linux-6.1",
+        match (self.era, self.learns) {
+            (Era::V3_6, Learns::Passes) => "linux-3.6",
+            (Era::V3_6, Learns::Completions) => "linux-3.6-completions",
+            (Era::V6_1, _) => "linux-6.1",
         }
     }
 
@@ -376,11 +415,23 @@ impl DevicePolicy for Control {
     fn over_background(&self, view: &View, device: &mut Device, shared: &mut Shared) -> bool {
         let now = self.now(view);
         let of_device = self.share(view, now.limits.background, now.limits, device, shared);
-        now.reclaimable > now.limits.background || view.device().reclaimable > of_device || self.over_time(view, device)
+        if self.learns == Learns::Passes && device.run_began.is_some() {
+            self.passes(view, device, shared);
+        }
+        let over = now.reclaimable > now.limits.background
+            || view.device().reclaimable > of_device
+            || self.over_time(view, device);
+        if !over {
+            device.run_began = None;
+        }
+        over
     }
 
     fn slice_bytes(&self, view: &View, device: &mut Device, shared: &mut Shared) -> u64 {
-        self.skip_idle(view, device);
+        match self.learns {
+            Learns::Passes => self.passes(view, device, shared),
+            Learns::Completions => self.skip_idle(view, device),
+        }
         let limit = shared.hard_limit.pages(self.limits_now(view).dirty);
         pauses::chunk_pages(device.bandwidth.average, limit, u64::MAX).saturating_mul(PAGE_BYTES)
     }

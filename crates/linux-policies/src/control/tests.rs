@@ -30,7 +30,7 @@ struct Kept {
 
 impl Kept {
     fn new(era: Era) -> Self {
-        let law = Control { era, ticks: TickRate::DEFAULT };
+        let law = Control { era, learns: Learns::Completions, ticks: TickRate::DEFAULT };
         let pace = DevicePolicy::start(&law, 1_000_000, 1);
         Self { law, task: Task::default(), device: Device::default(), shared: Shared::default(), pace }
     }
@@ -235,7 +235,8 @@ fn background_by_time_by_table() {
             assert_eq!(kept.pace.start_background, over, "a writer below the ceiling asks for it too");
             let Kept { device, shared, .. } = &mut kept;
             assert!(
-                !Control { era: Era::V6_1, ticks: TickRate::DEFAULT }.over_background(&view, device, shared),
+                !Control { era: Era::V6_1, learns: Learns::Completions, ticks: TickRate::DEFAULT }
+                    .over_background(&view, device, shared),
                 "it was never merged"
             );
         }
@@ -252,4 +253,45 @@ fn time_without_writes_is_not_measured() {
     let after = view(60_200, 0, DeviceCounts { written: 6280, ..DeviceCounts::default() }, 0);
     law.wrote(&after, 1280, device, shared);
     assert_eq!(device.bandwidth, Bandwidth { now: 24_662, average: 25_600 }, "6,400 a second, as in the table");
+}
+
+/// A law of 3.6 that learns by the flusher's passes, and its device.
+fn by_passes() -> (Control, Device, Shared) {
+    let law = Control { era: Era::V3_6, learns: Learns::Passes, ticks: TickRate::DEFAULT };
+    (law, Device::default(), Shared::default())
+}
+
+fn written(ms: u64, written: u64) -> View {
+    view(ms, 0, DeviceCounts { written, ..DeviceCounts::default() }, 0)
+}
+
+#[test]
+fn by_passes_a_completed_write_teaches_nothing_and_the_next_pass_learns_it() {
+    let (law, mut device, mut shared) = by_passes();
+    // A pass every 300 ms, 25 MB/s: 6,400 pages a second.
+    for pass in 0..=10 {
+        law.slice_bytes(&written(pass * 300, pass * 1920), &mut device, &mut shared);
+    }
+    let learned = device.bandwidth;
+    assert!(learned.now < 25_600, "{learned:?}");
+    let done = Completed { pages: 1000, ..Completed::default() };
+    law.completed(&written(3400, 40_000), &done, &mut device, &mut shared);
+    assert_eq!((device.bandwidth, device.updated), (learned, 3000), "a sync's writes end unseen");
+    law.slice_bytes(&written(3500, 40_000), &mut device, &mut shared);
+    assert!(device.bandwidth.now > learned.now && device.updated == 3500);
+}
+
+#[test]
+fn by_passes_time_is_idle_only_if_the_run_began_after_the_last_update() {
+    let (law, mut device, mut shared) = by_passes();
+    law.slice_bytes(&written(300, 1920), &mut device, &mut shared);
+    let before = device.bandwidth;
+    // The run goes on: 2 s without an update were slow, and count.
+    law.slice_bytes(&written(2300, 2000), &mut device, &mut shared);
+    let slow = device.bandwidth;
+    assert!(slow.now < before.now, "{slow:?} after {before:?}");
+    // It ends, and 2 s later another begins: that was idle.
+    assert!(!law.over_background(&written(2400, 2000), &mut device, &mut shared));
+    law.slice_bytes(&written(4400, 2000), &mut device, &mut shared);
+    assert_eq!((device.bandwidth, device.updated, device.written), (slow, 4400, 2000));
 }

@@ -14,7 +14,7 @@ use crate::lab::MILLISECOND;
 /// `HZ / 5` since position control, `HZ / 10` for each wait before (kernel-facts, sections 6.7 and 1.1).
 fn longest_ms(name: &str) -> u64 {
     match name {
-        "linux-3.6" => 200,
+        "linux-3.6" | "linux-3.6-completions" => 200,
         // A sleep of 200 ticks ends as the next one begins.
         "linux-6.1" => 201,
         _ => 100,

@@ -68,6 +68,16 @@ fn a_client_with_twenty_files_gets_no_more_than_one_with_one() {
 }
 
 #[test]
+fn a_client_that_acts_for_many_users_gets_no_more_than_one_that_acts_for_one() {
+    let lab = lab(1 << 30, &[disk(SLOW)]);
+    let (clients, written) = (["10.0.0.1", "10.0.0.2"].map(Client::named), [Written::default(), Written::default()]);
+    streams(&lab, &clients[0].of_user(0), &written[0]);
+    (0..10).for_each(|user| streams(&lab, &clients[1].of_user(user), &written[1]));
+    let bytes = in_seconds(&lab, 60, &written);
+    assert!(jain(&bytes) >= 0.99, "{bytes:?}");
+}
+
+#[test]
 fn the_files_of_one_client_share_its_part_evenly_and_three_clients_have_a_third_each() {
     let lab = lab(1 << 30, &[disk(SLOW)]);
     let written: Vec<Written> = (0..9).map(|_| Written::default()).collect();

@@ -7,7 +7,7 @@ use engine::counters::Counter;
 use engine::policy::PauseCause;
 use engine::settings::Knob;
 use engine::trace::{Event, Traced, TurnReason};
-use engine::{Client, DeviceWaits, Operation, WaitsFor};
+use engine::{Client, Delay, DeviceWaits, Operation, WaitsFor, Whose};
 use simulator::DiskOptions;
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
@@ -53,10 +53,9 @@ fn who_waits_is_told_with_file_client_cause_and_time_longest_first() {
         assert!((seconds * SECOND - MILLISECOND * 100..=seconds * SECOND).contains(&one.ns), "{} ns", one.ns);
         assert_eq!(file.disk.file_of(&one.file), Some(file.id));
     }
-    let waiting: Vec<_> = told.clients.iter().map(|one| (one.client.name(), one.waiting, one.pauses)).collect();
-    assert_eq!(waiting, [("10.0.0.1", 1, 0), ("10.0.0.2", 1, 0)]);
     assert_eq!((told.throttle.count, told.waiting_more), (0, 0), "none has ended");
-    assert!(waits(&lab, 1).clients.is_empty(), "another device has nothing to do with it");
+    assert!(told.delays.accounts.is_empty(), "what is not over is not counted");
+    assert!(waits(&lab, 1).waiting.is_empty(), "another device has nothing to do with it");
 }
 
 #[test]
@@ -112,11 +111,12 @@ fn waits_of_a_call_add_up_and_agree_with_the_counters() {
         }
     });
     let told = waits(&lab, 0);
-    let [client] = &told.clients[..] else { panic!("{:?}", told.clients) };
+    let named: Vec<_> = told.delays.accounts.iter().filter(|one| matches!(one.whose, Whose::Client(_))).collect();
+    let [client] = &named[..] else { panic!("{} clients", named.len()) };
     assert!(told.pause.count > 0 && told.throttle.count > 0, "{:?}", told.throttle);
     assert_eq!(told.pause.count, lab.count(Counter::ThrottlePauses));
     assert_eq!(told.pause.ns, lab.count(Counter::ThrottleNs));
-    assert_eq!((client.pauses, client.pause_ns), (told.pause.count, told.pause.ns), "{client:?}");
+    assert_eq!(client.times.of(Delay::Throttle), told.throttle);
     assert_eq!(told.throttle.ns, told.pause.ns, "a call's waits are the sum of its pauses");
     assert_eq!((told.sync.count, told.sync.ns), (lab.count(Counter::SyncCalls), lab.count(Counter::SyncNs)));
     assert!(told.waiting.is_empty() && client.waiting == 0);

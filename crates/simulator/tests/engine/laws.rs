@@ -185,7 +185,7 @@ fn below_the_ceiling_a_law_is_asked_as_rarely_as_its_kernel_would_and_looks_thre
             // Before position control one in ratelimit_pages: 65,536 / 32, at most 1,024. Since then after 32 pages
             // and then 2 to the power of half the logarithm of what is left of 13,107 pages: 64.
             let calls = match *name {
-                "linux-3.6" | "linux-6.1" => 1 + (PAGES as u64 + 1 - 32) / 64,
+                "linux-3.6" | "linux-3.6-completions" | "linux-6.1" => 1 + (PAGES as u64 + 1 - 32) / 64,
                 _ => (PAGES as u64 + 1) / 1024,
             };
             assert_eq!(lab.count(Counter::BalanceCalls), calls, "{name}");

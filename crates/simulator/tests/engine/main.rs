@@ -9,6 +9,7 @@ mod beside_readers;
 mod bridging;
 mod budget;
 mod clients;
+mod delays;
 mod device_time;
 mod dirty_limits;
 mod errors;

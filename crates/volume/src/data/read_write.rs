@@ -72,22 +72,39 @@ impl<P: Platform> Volume<P> {
 
     /// Reads at most `len` bytes from `offset`, fewer only at the end of the file; past it, none.
     pub async fn read(&self, inode: &Arc<Inode<P>>, offset: u64, len: u32) -> Result<ReadResult, VolumeError> {
+        self.read_for(None, inode, offset, len).await
+    }
+
+    /// [`Volume::read`] for a client, as [`Engine::read_for`](engine::Engine::read_for) has it.
+    pub async fn read_for(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        len: u32,
+    ) -> Result<ReadResult, VolumeError> {
         inode.require_regular()?;
         inode.used_now();
         let file = self.opened(inode, false).await?;
-        Ok(self.read_file(inode, file, offset, len).await?)
+        Ok(self.read_file(client, inode, file, (offset, len)).await?)
     }
 
-    async fn read_file(&self, inode: &Arc<Inode<P>>, file: &File, offset: u64, len: u32) -> Result<ReadResult, Error> {
+    async fn read_file(
+        &self,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        file: &File,
+        (offset, len): (u64, u32),
+    ) -> Result<ReadResult, Error> {
         let len = clamped(file, offset, len);
         let bytes = if len == 0 {
             ReadBytes::Copied(Bytes::new())
         } else {
-            match self.engine.read_pinned(file, offset, len).await? {
+            match self.engine.read_pinned_for(client, file, offset, len).await? {
                 Some(pages) => ReadBytes::Pages(pages),
                 None => {
                     let mut copied = vec![0; len];
-                    let read = self.engine.read(file, offset, &mut copied).await?;
+                    let read = self.engine.read_for(client, file, offset, &mut copied).await?;
                     copied.truncate(read);
                     ReadBytes::Copied(Bytes::from(copied))
                 }

@@ -9,6 +9,7 @@ mod description;
 mod faults;
 mod needs;
 mod policy;
+mod replaying;
 mod run;
 mod sampling;
 mod serving;
@@ -16,8 +17,8 @@ mod settle;
 
 pub use crate::contents::Contents;
 pub use crate::outcome::{
-    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Outcome,
-    Unwritten,
+    DelayOutcome, DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause,
+    OperationOutcome, Outcome, Unwritten,
 };
 pub use description::{Callers, DeviceChoice, MakeDisk, Progress, Simulation, SimulationError};
 pub use needs::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES};

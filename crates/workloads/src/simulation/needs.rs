@@ -41,6 +41,11 @@ impl Simulation {
             Workload::Job(job) => of_clone(job).saturating_mul(job.clones),
             Workload::Readers(readers) => readers.file_bytes.saturating_mul(readers.count),
             Workload::NfsClient(stream) => stream.client.file_bytes,
+            // A call that is not aligned touches a page more at each end.
+            Workload::Replay(replay) => {
+                let ends = (replay.trace.calls.len() * 2 * FRAME_BYTES) as u64;
+                replay.trace.moved_bytes().saturating_add(ends)
+            }
         });
         bytes.fold(0, u64::saturating_add) / FRAME_BYTES as u64
     }

@@ -14,18 +14,19 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
 use engine::counters::{COUNTERS, Counter};
-use engine::{Nanos, Platform};
+use engine::{DelaysTold, Nanos, Platform, Whose};
 use frames::FRAME_BYTES;
 
 use super::description::{DeviceChoice, Progress, Simulation, SimulationError};
 use super::faults::{self, Parties};
+use super::replaying::{self, Replayed};
 use super::sampling::Sampler;
 use super::serving::{self, Client, Served};
 use super::settle;
 use crate::contents::Contents;
 use crate::left::Left;
 use crate::locking::lock;
-use crate::outcome::{DeviceOutcome, EngineOutcome, Loss, LossCause, Outcome, Unwritten};
+use crate::outcome::{DelayOutcome, DeviceOutcome, EngineOutcome, Loss, LossCause, Outcome, Unwritten};
 use crate::plan::{Plan, Start, plan};
 use crate::runner::{self, Doing, described};
 use crate::simulated::{SimulatedSite, Volume, WorkFile, is_under};
@@ -52,6 +53,7 @@ struct Run<'a> {
     /// What ends everything in memory, and when.
     ending: Option<(u64, LossCause)>,
     clients: &'a [Client],
+    replays: &'a [Replayed],
     /// Set once no fault is to begin any more.
     faults_over: Arc<AtomicBool>,
     /// Devices may have been made to be full.
@@ -114,7 +116,9 @@ impl Simulation {
         let mut plan = plan(&self.workloads, &*machine, &Random::new(self.seed).fork(4)).map_err(wrong)?;
         let streams: Vec<_> = serving::streams(&self.workloads).collect();
         let clients = serving::clients(&streams, &world, &machine, &served).map_err(wrong)?;
-        let bytes = streams.iter().map(|stream| stream.client.file_bytes).sum::<u64>();
+        let replays = replaying::replayed(&self.workloads, &machine).map_err(wrong)?;
+        let bytes = streams.iter().map(|stream| stream.client.file_bytes).sum::<u64>()
+            + replaying::replays(&self.workloads).map(|replay| replay.trace.moved_bytes()).sum::<u64>();
         plan.bytes = plan.bytes.map(|planned| planned.saturating_add(bytes));
         let parties = Parties { script: &self.faults, devices: &self.devices, machine: &machine, clients: &clients };
         let faults_over = parties.schedule(&world).map_err(wrong)?;
@@ -128,6 +132,7 @@ impl Simulation {
             time_total_ns: plan.time_ns.map(|ns| ns.min(self.until_ns.unwrap_or(u64::MAX))).or(self.until_ns),
             ending: faults::ending(&self.faults),
             clients: &clients,
+            replays: &replays,
             faults_over,
             no_space: self.faults.entries.iter().any(|entry| matches!(entry.what, ScriptedWhat::NoSpace)),
             progress,
@@ -142,7 +147,7 @@ impl Simulation {
         };
         let at_ns = machine.now_ns();
         let ended = ended.map_err(|what| SimulationError::Run { what, seed: self.seed, at_ns })?;
-        Ok(self.outcome(&world, &machine, (&plan, &clients), ended))
+        Ok(self.outcome(&world, &machine, (&plan, &clients, &replays), ended))
     }
 
     /// The machine, and its devices that a server serves, by number.
@@ -199,7 +204,7 @@ impl Simulation {
         &self,
         world: &World,
         machine: &SimulatedSite,
-        (plan, clients): (&Plan<WorkFile>, &[Client]),
+        (plan, clients, replays): (&Plan<WorkFile>, &[Client], &[Replayed]),
         mut ended: Ended,
     ) -> Outcome {
         let counters = machine.platform.counters().sum();
@@ -209,6 +214,7 @@ impl Simulation {
         // The disk's own figures, not the engine's: they are of each device, and after merging.
         let devices = devices.map(|(at, (choice, volume))| {
             let figures = volume.disk.figures();
+            let waits = machine.engine.waits(volume.device).unwrap_or_default().delays;
             DeviceOutcome {
                 name: volume.name.clone(),
                 model: choice.model.clone(),
@@ -217,15 +223,20 @@ impl Simulation {
                 bytes: figures.bytes,
                 seeks: figures.seeks,
                 file_switches: figures.file_switches,
+                delays: delays(&waits),
+                delays_of_others: waits.others,
+                others: waits.others_count,
                 samples: ended.sampler.samples(at),
                 offsets: volume.disk.offsets(),
             }
         });
+        let rows = clients.iter().map(|client| &client.row).chain(replays.iter().map(|replay| &replay.row));
+        let rows = rows.chain(&plan.rows);
         Outcome {
             seed: self.seed,
             trace_hash: world.trace_hash(),
             virtual_ns: ended.virtual_ns,
-            jobs: clients.iter().map(|client| &client.row).chain(&plan.rows).map(|row| lock(row).outcome()).collect(),
+            jobs: rows.map(|row| lock(row).outcome()).collect(),
             devices: devices.collect(),
             engine: EngineOutcome {
                 cache_bytes: status.cache_bytes,
@@ -245,12 +256,27 @@ impl Simulation {
     }
 }
 
+/// Who waited, the longest first.
+fn delays(told: &DelaysTold) -> Vec<DelayOutcome> {
+    let who = |whose: &Whose| match whose {
+        Whose::Client(client) => client.to_string(),
+        Whose::File(_) => "nobody in particular".to_owned(),
+    };
+    let all = told.accounts.iter().map(|one| DelayOutcome { who: who(&one.whose), times: one.times });
+    let mut all: Vec<_> = all.collect();
+    all.sort_by(|one, other| (other.times.ns(), &one.who).cmp(&(one.times.ns(), &other.who)));
+    all
+}
+
 impl Run<'_> {
     async fn finish(mut self, starts: Vec<Start<WorkFile>>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
         let crash_ns = self.ending.map_or(u64::MAX, |(at_ns, _)| at_ns);
         for client in self.clients {
             self.spawn("nfs client", client.run(&self.machine));
+        }
+        for replay in self.replays {
+            self.spawn("replay", replay.run(&self.machine));
         }
         for start in starts {
             if start.stonewall {

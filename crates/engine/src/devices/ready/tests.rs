@@ -114,3 +114,16 @@ fn files_are_looked_at_when_it_is_time_to() {
     assert_eq!(all(|| ready.next_oldest(Nanos(100), true)).len(), 7);
     assert!(ready.look_at().is_none(), "a file that has another turn is looked at no more");
 }
+
+#[test]
+fn files_are_counted_by_where_they_stand_in_the_order_of_turns() {
+    let mut ready = six();
+    let counts = |dirty, round, more| ListedFiles { dirty, round, more };
+    assert_eq!(ready.counts(), counts(4, 0, 2));
+    ready.next_in_turn();
+    assert_eq!(ready.counts(), counts(0, 5, 0));
+    ready.push(entry(6, 1, 1), Behind::More);
+    ready.push(entry(7, 1, 1), Behind::Dirty);
+    ready.next_in_turn();
+    assert_eq!(ready.counts(), counts(1, 4, 1));
+}

@@ -3,11 +3,18 @@ use super::*;
 #[test]
 fn a_pool_starves_beside_a_writer_that_waits_and_a_flusher_does_not() {
     let queue = Queue { nr_requests: 128, request_kib: 64, batch: 1, at_submission: false };
-    let share = |beside| {
-        let row = run_one(beside, queue, 1).unwrap();
-        row.metrics.get("share_beside_rival").and_then(serde_json::Value::as_f64).unwrap()
+    let run = |beside, rival| {
+        let row = run_one(beside, rival, queue, 1).unwrap();
+        let of = |name: &str| row.metrics.get(name).and_then(serde_json::Value::as_f64).unwrap();
+        (of("share_beside_rival"), of("share_of_rival"), of("throughput_mb_per_s"))
     };
-    let (pool, flusher) = (share(Beside::Pool), share(Beside::BlockingFlusher));
-    assert!(pool < 0.15, "{pool}");
-    assert!((0.3..0.7).contains(&flusher), "{flusher}");
+    // Alone each has the disk to itself and keeps it busy: what starves beside the rival is at work.
+    for beside in [Beside::Pool, Beside::BlockingFlusher] {
+        let (own, rival, alone) = run(beside, false);
+        assert!((own - 1.0).abs() < 1e-9 && rival == 0.0 && alone > 60.0, "{own}, {rival}, {alone} MB/s");
+    }
+    let (pool, rival, _) = run(Beside::Pool, true);
+    assert!(pool < 0.15 && pool + rival > 0.999, "{pool}, {rival}");
+    let (flusher, rival, _) = run(Beside::BlockingFlusher, true);
+    assert!((0.3..0.7).contains(&flusher) && flusher + rival > 0.999, "{flusher}, {rival}");
 }

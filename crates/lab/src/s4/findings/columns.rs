@@ -5,16 +5,20 @@
 
 use report::{Align, Table};
 
-use crate::s4::plan::Plan;
+use crate::s4::plan::{Plan, Threshold};
 
 /// What a threshold is called.
-pub(super) fn column_title(centisecs: u64) -> String {
-    if centisecs == 0 { "off".to_owned() } else { format!("{centisecs} cs") }
+pub(super) fn column_title(threshold: Threshold) -> String {
+    match threshold {
+        Threshold::OFF => "off".to_owned(),
+        Threshold::Centisecs(centisecs) => format!("{centisecs} cs"),
+        Threshold::Bytes(bytes) => report::units::data(bytes),
+    }
 }
 
-/// A table whose columns are the centiseconds.
+/// A table whose columns are the thresholds.
 pub(super) fn table(plan: &Plan, caption: &str, first: &str, align: Align) -> Table {
-    let titles: Vec<String> = plan.centisecs.iter().map(|&centisecs| column_title(centisecs)).collect();
+    let titles: Vec<String> = plan.columns.iter().map(|&threshold| column_title(threshold)).collect();
     let columns: Vec<(&str, Align)> =
         std::iter::once((first, align)).chain(titles.iter().map(|title| (title.as_str(), Align::Right))).collect();
     Table::new(caption, &columns)

@@ -12,7 +12,7 @@ use super::columns::column_title;
 use crate::experiment::Findings;
 use crate::prose::{filled, section};
 use crate::s4::measured::{Measured, Outcome};
-use crate::s4::plan::Plan;
+use crate::s4::plan::{Plan, Threshold};
 use crate::s4::published;
 use crate::statistics::{Estimate, Samples};
 
@@ -132,7 +132,7 @@ fn plot(servers: &[Server<'_>]) -> Plot {
     );
     let shown = servers.iter().filter(|server| matches!(server.first().centisecs(), Some(0 | 100)));
     shown.fold(plot, |plot, server| {
-        let title = column_title(server.first().centisecs().unwrap_or_default());
+        let title = column_title(Threshold::Centisecs(server.first().centisecs().unwrap_or_default()));
         plot.with(Series::new(title, Shape::Line, server.first().dirty()))
     })
 }

@@ -48,8 +48,8 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("link", "0", "--link 0: rate=0: it takes 1 kbit to 1000 Gbit"),
         ("link", "fast", "it takes 1 kbit to 1000 Gbit"),
         ("link", "100Mbit,speed=1", "there is no \"speed\""),
-        ("disk-rate", "0", "1 MB/s to 50 MB/s"),
-        ("disk-rate", "1GB", "1 MB/s to 50 MB/s"),
+        ("disk-rate", "0", "1 MB/s to 1 GB/s"),
+        ("disk-rate", "2GB", "1 MB/s to 1 GB/s"),
         ("size", "", "100 GB"),
         ("size", "0", "4 KiB to 100 GB"),
         ("size", "12", "4 KiB to 100 GB"),
@@ -63,7 +63,11 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         ("record", "0", "512 bytes to 1 GiB"),
         ("record", "2GiB", "512 bytes to 1 GiB"),
         ("write-size", "2MiB", "or 'record'"),
-        ("client-window", "2GB", "a window of 2.00 GB is more than the file has (1.00 GB, --size)"),
+        (
+            "client-window",
+            "2GB",
+            "a window of 2.00 GB is more than a client's file has (1.00 GB, --size and --clients)",
+        ),
         ("samples", "0", "1 to 20"),
         ("limiters", "none", "auto, kernel, process"),
         ("memory", "1MB", "16 MB to 64 GB"),
@@ -71,4 +75,22 @@ fn what_is_wrong_is_named_with_what_is_allowed() {
         let error = Plan::read(&given(&[(name, value)])).unwrap_err().to_string();
         assert!(error.contains(&format!("--{name} {value}")) && error.contains(words), "{name}={value}: {error}");
     }
+}
+
+#[test]
+fn published_cells_stand_only_beside_what_the_seed_measured() {
+    for (name, value) in [
+        ("memory", "1GB"),
+        ("write-size", "64KiB"),
+        ("link", "1Gbit"),
+        ("disk-rate", "30MB"),
+        ("client-window", "50MB"),
+        ("size", "2GB"),
+        ("clients", "2"),
+    ] {
+        assert!(!Plan::read(&given(&[(name, value)])).unwrap().is_published, "{name} {value}");
+    }
+    assert!(
+        Plan::read(&given(&[("memory", "900MB"), ("write-size", "32KiB"), ("clients", "1")])).unwrap().is_published
+    );
 }

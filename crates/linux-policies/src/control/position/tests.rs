@@ -105,15 +105,22 @@ fn a_strict_limit_by_table() {
         assert_eq!(position.factor(), factor, "{device_dirty}");
     }
     let few = Position { share: 2000, share_background: 1000, device_dirty: 7, strict: true, ..alone(190_000) };
-    assert_eq!(few.factor(), (2 * cubic(175_000, 190_000, 200_000, NeverZero::LastBit)).min(2048));
+    // Twice the global factor: 1024 + cube of -614, which is -221.
+    assert_eq!(few.factor(), 1606);
+    let fewer = Position { dirty: 150_000, ..few };
+    assert_eq!(fewer.factor(), 2048, "twice 2045 is capped");
     let none = Position { share: 0, share_background: 0, device_dirty: 100, strict: true, ..alone(0) };
     assert_eq!(none.factor(), 0);
 }
 
+/// Limits of an odd distance, small, so that a divisor that is larger by 1 shows.
 #[test]
-fn linux_3_6_differs_by_a_unit() {
-    let old = |dirty| Position { never_zero: NeverZero::PlusOne, ..alone(dirty) }.factor();
-    for dirty in (150_000..200_000).step_by(5000) {
-        assert!(old(dirty).abs_diff(alone(dirty).factor()) <= 3, "{dirty}");
+fn linux_3_6_and_6_1_divide_by_another_number_by_table() {
+    let table = [(1600, 1478, 1479), (1700, 1095, 1096), (1750, 1022, 1024), (1900, 657, 659), (1950, 385, 386)];
+    for (dirty, v3_6, v6_1) in table {
+        let limits = Limits { dirty: 2001, background: 1001 };
+        let of =
+            |never_zero| Position { limits, hard_limit: 2001, share: 2001, bandwidth: 100, never_zero, ..alone(dirty) };
+        assert_eq!((of(NeverZero::PlusOne).factor(), of(NeverZero::LastBit).factor()), (v3_6, v6_1), "{dirty}");
     }
 }

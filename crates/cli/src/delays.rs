@@ -1,0 +1,138 @@
+//! `afflux delays`: who waited for a running server's devices, for what and how long, in the manner of `getdelays`.
+//!
+//! Owns: asking, the blocks that people read, the object of JSON; how somebody who waits is called.
+//! Does not own: the figures (the engine), whose they are (the server).
+//! Invariants: the longest waits come first; the number of blocks is bounded, and what is left out is said. JSON has all.
+
+#[cfg(test)]
+mod tests;
+
+use std::io::{IsTerminal, Write};
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::args;
+use crate::control::client::Client;
+use crate::control::messages::{DelayGauges, DelayTimeGauges, Reply, Request, TimeGauges};
+use crate::failure::{Failure, Outcome};
+use crate::{output, units};
+
+/// Between two reports of `--watch`.
+const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Most clients of a device that are shown to people.
+const SHOWN_MAX: usize = 16;
+
+/// What is told at a time.
+#[derive(Serialize)]
+struct Delays {
+    uptime_ns: u64,
+    devices: Vec<OfDevice>,
+}
+
+#[derive(Serialize)]
+struct OfDevice {
+    name: String,
+    clients: Vec<DelayGauges>,
+    others: DelayTimeGauges,
+    others_count: u64,
+}
+
+pub(crate) fn run(args: &args::Delays) -> Outcome {
+    let mut client = Client::connect(args.target.control.as_deref())?;
+    let redraw = !args.json && std::io::stdout().is_terminal();
+    let mut drawn = 0;
+    loop {
+        let delays = ask(&mut client)?;
+        let text = if args.json { json(&delays)? } else { blocks(&delays) };
+        let erase = if redraw && drawn > 0 { format!("\x1b[{drawn}A\x1b[J") } else { String::new() };
+        // Nobody reads any more: `delays --watch | head`.
+        if !print(&erase, &text) || !args.watch {
+            return Ok(());
+        }
+        drawn = text.lines().count();
+        thread::sleep(WATCH_INTERVAL);
+    }
+}
+
+fn print(erase: &str, text: &str) -> bool {
+    let mut stdout = std::io::stdout().lock();
+    let text = format!("{erase}{}", output::harmless(text, &[]));
+    stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).is_ok()
+}
+
+fn ask(client: &mut Client) -> Outcome<Delays> {
+    client.ask(&Request::Delays)?;
+    let mut devices = Vec::<OfDevice>::new();
+    loop {
+        match client.reply()? {
+            Reply::Delays { device, clients, others, others_count } => match devices.last_mut() {
+                Some(last) if last.name == device => last.clients.extend(clients),
+                _ => devices.push(OfDevice { name: device, clients, others, others_count }),
+            },
+            Reply::DelaysEnded { uptime_ns } => {
+                for device in &mut devices {
+                    device.clients.sort_by_key(|client| std::cmp::Reverse(client.times.ns()));
+                }
+                return Ok(Delays { uptime_ns, devices });
+            }
+            other => return Err(client.unexpected(&other)),
+        }
+    }
+}
+
+fn json(delays: &Delays) -> Outcome<String> {
+    let line = serde_json::to_string(delays).map_err(|error| Failure::failed(error.to_string()))?;
+    Ok(format!("{line}\n"))
+}
+
+/// A client by address and user, a file by its path.
+pub(crate) fn name(of: &DelayGauges) -> String {
+    let user = of.uid.map(|uid| format!(" uid {uid}")).unwrap_or_default();
+    let name = of.client.as_ref().or(of.file.as_ref());
+    format!("{}{user}", output::shown(name.map_or("nobody in particular", String::as_str)))
+}
+
+/// A block for each client of each device.
+fn blocks(delays: &Delays) -> String {
+    let mut text = String::new();
+    for device in &delays.devices {
+        for client in device.clients.iter().take(SHOWN_MAX) {
+            let waiting = match client.waiting {
+                0 => String::new(),
+                1 => ", 1 call waits now".to_owned(),
+                calls => format!(", {} calls wait now", units::count(calls)),
+            };
+            block(&mut text, &format!("{} on {}{waiting}", name(client), output::shown(&device.name)), &client.times);
+        }
+        let more = device.clients.len().saturating_sub(SHOWN_MAX);
+        if more > 0 {
+            let (more, name) = (units::count(more as u64), output::shown(&device.name));
+            text.push_str(&format!("and {more} more on {name} that waited less (--json has them)\n\n"));
+        }
+        if device.others_count > 0 {
+            let (others, name) = (units::count(device.others_count), output::shown(&device.name));
+            block(&mut text, &format!("{others} others on {name}, not told apart any more"), &device.others);
+        }
+    }
+    if text.is_empty() {
+        text.push_str("nobody has waited\n");
+    }
+    text
+}
+
+fn block(text: &mut String, title: &str, times: &DelayTimeGauges) {
+    text.push_str(&format!(
+        "{title}\n{:<8}{:>10}{:>15}{:>15}{:>13}{:>13}\n",
+        "", "count", "delay total", "delay average", "delay p99", "delay max"
+    ));
+    for (name, TimeGauges { count, ns, p99_ns, max_ns, .. }) in times.all() {
+        let average = ns.checked_div(*count).unwrap_or(0);
+        let [total, average, p99, max] = [*ns, average, *p99_ns, *max_ns].map(units::latency);
+        let (name, count) = (name.to_uppercase(), units::count(*count));
+        text.push_str(&format!("{name:<8}{count:>10}{total:>15}{average:>15}{p99:>13}{max:>13}\n"));
+    }
+    text.push('\n');
+}

@@ -1,0 +1,27 @@
+//! Traces in files, for whoever shows or replays them.
+//!
+//! Owns: how large a file may be, what is said of one that cannot be read.
+//! Does not own: the two formats (`workloads::replay`), writing (`trace`).
+//! Invariants: what is wrong is told with the file's name.
+
+use std::path::Path;
+
+use workloads::replay::Trace;
+
+use crate::failure::{Failure, Outcome};
+use crate::units;
+
+/// Largest trace that is read.
+const TRACE_BYTES_MAX: u64 = 2 << 30;
+
+/// Reads a trace, whichever of the two formats it has.
+pub(crate) fn read(path: &Path) -> Outcome<Trace> {
+    let name = path.display();
+    let cannot = |error: std::io::Error| Failure::failed(format!("{name} cannot be read: {error}"));
+    let bytes = std::fs::metadata(path).map_err(cannot)?.len();
+    if bytes > TRACE_BYTES_MAX {
+        let (bytes, most) = (units::memory(bytes), units::memory(TRACE_BYTES_MAX));
+        return Err(Failure::failed(format!("{name} has {bytes}; at most {most} can be read")));
+    }
+    Trace::read(&std::fs::read(path).map_err(cannot)?).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))
+}

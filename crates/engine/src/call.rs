@@ -1,0 +1,84 @@
+//! One call, as far as it waits.
+//!
+//! Owns: what the call has waited for each thing so far, whose it is.
+//! Does not own: the waiting, the accounts (`devices::delays`).
+//! Invariants: an instant counts once: what a read waits for a frame is no wait for the read. Nothing is noted of a call
+//! that does not wait, and no clock is asked. A call that is dropped has waited until then.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::base::Base;
+use crate::client::Client;
+use crate::devices::delays::{Delay, Of, Waited};
+use crate::devices::file::FileInner;
+use crate::platform::{Nanos, Platform};
+
+/// A call for a file, of a client if one is known.
+pub(crate) struct Call<'a> {
+    pub(crate) file: &'a Arc<FileInner>,
+    pub(crate) client: Option<&'a Client>,
+    waited_ns: [AtomicU64; Delay::ALL.len()],
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(file: &'a Arc<FileInner>, client: Option<&'a Client>) -> Self {
+        Self { file, client, waited_ns: [const { AtomicU64::new(0) }; Delay::ALL.len()] }
+    }
+
+    /// It waited so long more for that.
+    pub(crate) fn waited(&self, delay: Delay, ns: u64) {
+        self.waited_ns[delay as usize].fetch_add(ns, Ordering::Relaxed);
+    }
+
+    /// All that it has waited so far.
+    fn in_all_ns(&self) -> u64 {
+        self.waited_ns.iter().map(|ns| ns.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Does the work, and notes how long that waited, but for what is noted by itself meanwhile.
+    pub(crate) async fn waits<P: Platform, T>(&self, base: &Base<P>, delay: Delay, work: impl Future<Output = T>) -> T {
+        // Dropped after the work, which may note something of its own when it is given up.
+        let mut noted = None;
+        let mut work = pin!(work);
+        poll_fn(|cx| {
+            let before_ns = self.in_all_ns();
+            let done = work.as_mut().poll(cx);
+            if done.is_pending() && noted.is_none() {
+                noted = Some(Noted { call: self, base, delay, began: base.now(), before_ns });
+            }
+            done
+        })
+        .await
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let waited: Waited = std::array::from_fn(|at| *self.waited_ns[at].get_mut());
+        if waited.iter().any(|ns| *ns > 0) {
+            let of = self.client.map_or(Of::File(self.file), Of::Client);
+            self.file.device.waits.delays.call_ended(of, &waited);
+        }
+    }
+}
+
+/// A wait under way.
+struct Noted<'a, P: Platform> {
+    call: &'a Call<'a>,
+    base: &'a Base<P>,
+    delay: Delay,
+    began: Nanos,
+    /// What the call had waited for other things before.
+    before_ns: u64,
+}
+
+impl<P: Platform> Drop for Noted<'_, P> {
+    fn drop(&mut self) {
+        let within_ns = self.call.in_all_ns() - self.before_ns;
+        let ns = self.base.now().since(self.began).saturating_sub(within_ns);
+        self.call.waited(self.delay, ns);
+    }
+}

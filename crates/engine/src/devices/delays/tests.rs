@@ -1,0 +1,72 @@
+use super::{ACCOUNTS_MAX, Delay, Delays, DelaysTold, Of, SHARD_MAX, Whose};
+use crate::client::Client;
+
+fn ends(delays: &Delays, client: &Client, delay: Delay, ns: u64) {
+    let mut waited = [0; Delay::ALL.len()];
+    waited[delay as usize] = ns;
+    delays.call_ended(Of::Client(client), &waited);
+}
+
+fn names(told: &DelaysTold) -> Vec<String> {
+    let name = |whose: &Whose| match whose {
+        Whose::Client(client) => client.to_string(),
+        Whose::File(_) => panic!("a file"),
+    };
+    told.accounts.iter().map(|one| name(&one.whose)).collect()
+}
+
+#[test]
+fn each_kind_of_wait_has_its_own_figures_for_each_client_and_user() {
+    let (delays, host) = (Delays::default(), Client::named("10.0.0.5"));
+    for ns in [8, 10, 12] {
+        ends(&delays, &host.of_user(1), Delay::Throttle, ns);
+    }
+    delays.call_ended(Of::Client(&host.of_user(1)), &[0, 5, 7, 0]);
+    ends(&delays, &host.of_user(2), Delay::Sync, 40);
+    let told = delays.told(|client| u64::from(client.user() == Some(1)));
+    let of = |user: u32| {
+        let found = told.accounts.iter().find(|one| matches!(&one.whose, Whose::Client(it) if it.user() == Some(user)));
+        found.unwrap()
+    };
+    let figures = |user, delay| {
+        let times = of(user).times.of(delay);
+        (times.count, times.ns, times.p99_ns, times.max_ns)
+    };
+    assert_eq!(Delay::ALL.map(|delay| figures(1, delay)), [(3, 30, 12, 12), (1, 5, 5, 5), (1, 7, 7, 7), (0, 0, 0, 0)]);
+    assert_eq!(Delay::ALL.map(|delay| figures(2, delay).0), [0, 0, 0, 1]);
+    assert_eq!((of(1).waiting, of(2).waiting, of(1).times.ns()), (1, 0, 42));
+    assert_eq!((delays.all(Delay::Throttle).count, delays.all(Delay::Sync).ns), (3, 40));
+}
+
+#[test]
+fn of_too_many_clients_the_oldest_go_among_the_others_and_no_wait_is_lost() {
+    let (delays, many) = (Delays::default(), 3 * ACCOUNTS_MAX as u64);
+    for at in 0..many {
+        ends(&delays, &Client::named(&format!("client {at}")), Delay::Read, 1 + at);
+        // One that comes again and again stays.
+        ends(&delays, &Client::named("often"), Delay::Read, 1);
+    }
+    let told = delays.told(|_| 0);
+    assert!(told.accounts.len() <= ACCOUNTS_MAX, "{} accounts", told.accounts.len());
+    assert!(told.accounts.len() > ACCOUNTS_MAX - SHARD_MAX, "{} accounts", told.accounts.len());
+    assert_eq!(told.accounts.len() as u64 + told.others_count, many + 1);
+    let names = names(&told);
+    let has = |name: &str| names.iter().any(|own| own == name);
+    assert!(has("often") && has(&format!("client {}", many - 1)) && !has("client 0"));
+    let rows = || told.accounts.iter().map(|one| &one.times).chain([&told.others]);
+    assert_eq!(rows().map(|times| times.of(Delay::Read).count).sum::<u64>(), 2 * many);
+    assert_eq!(rows().map(super::DelayTimes::ns).sum::<u64>(), many * (many + 1) / 2 + many);
+    assert_eq!(told.others.of(Delay::Sync).count, 0);
+}
+
+#[test]
+fn the_one_that_ended_a_wait_last_is_told_first() {
+    let delays = Delays::default();
+    // Of one shard: of others the order between them is not kept.
+    let clients: Vec<Client> = (0..200).map(|at| Client::named(&at.to_string())).collect();
+    let shard: Vec<_> = clients.iter().filter(|client| super::number_of(client) % super::SHARDS == 0).take(3).collect();
+    for at in [0, 1, 2, 0] {
+        ends(&delays, shard[at], Delay::Sync, 1);
+    }
+    assert_eq!(names(&delays.told(|_| 0)), [0, 2, 1].map(|at| shard[at].to_string()));
+}

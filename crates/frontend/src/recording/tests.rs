@@ -1,0 +1,53 @@
+use super::*;
+
+fn calls(from: u64, count: u64) -> Vec<RecordedCall> {
+    let call = |offset| RecordedCall { operation: RecordedOperation::Read, file: 1, offset, bytes: 1 };
+    (from..from + count).map(call).collect()
+}
+
+#[test]
+fn nothing_is_kept_while_nobody_reads() {
+    let recording = Arc::new(Recording::default());
+    recording.note(&mut calls(0, 3), || panic!("no clock is asked"));
+    assert!(!recording.is_on());
+    let mut reader = recording.read().unwrap();
+    assert!(recording.is_on() && recording.read().is_none(), "one reader at a time");
+    recording.note(&mut calls(5, 2), || 70);
+    let (taken, lost) = reader.take(10);
+    assert_eq!(
+        (taken.iter().map(|(at, call)| (*at, call.offset)).collect::<Vec<_>>(), lost),
+        (vec![(70, 5), (70, 6)], 0)
+    );
+    drop(reader);
+    assert!(!recording.is_on());
+    recording.note(&mut calls(9, 1), || 80);
+    assert!(recording.read().unwrap().take(10).0.is_empty(), "what came in between is nobody's");
+}
+
+#[test]
+fn a_reader_that_is_too_slow_is_told_how_much_it_lost() {
+    let recording = Arc::new(Recording::default());
+    let mut reader = recording.read().unwrap();
+    let most = CALLS_KEPT as u64;
+    for round in 0..3 {
+        recording.note(&mut calls(round * most / 2, most / 2), || round);
+    }
+    let (taken, lost) = reader.take(usize::MAX);
+    assert_eq!((taken.len(), lost, taken[0].1.offset), (CALLS_KEPT, most / 2, most / 2));
+    assert_eq!(reader.take(1), (Vec::new(), 0));
+}
+
+#[test]
+fn handles_that_differ_are_other_files() {
+    let handle = [7; 29];
+    let numbers = (0..29).map(|at| {
+        let mut other = handle;
+        other[at] ^= 1;
+        file_number(&other)
+    });
+    let mut numbers: Vec<u64> = numbers.chain([file_number(&handle), file_number(&handle[..28])]).collect();
+    assert_eq!(file_number(&handle), file_number(&[7; 29]));
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 31);
+}
