@@ -91,7 +91,7 @@ impl FlushDriver for WithRival {
     }
 }
 
-/// `rival`: it comes once the other is at work; without it the other has the disk to itself.
+/// `rival`: it comes once the pool is at work, and so does a flusher beside it; without it the pool has the disk alone.
 fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, LabError> {
     let variant = &Variant::PDFLUSH;
     let mut setup = variant.setup()?;
