@@ -183,10 +183,14 @@ impl PageTable {
         self.record(frame).uses.load(Ordering::Relaxed) & AHEAD != 0
     }
 
-    /// Somebody asks for it the first time. Of several at once one is the first.
-    #[cold]
-    fn first_use(&self, frame: FrameId) {
-        if self.record(frame).uses.fetch_and(!AHEAD, Ordering::Relaxed) & AHEAD != 0 {
+    /// Counts a use. Calls nothing: a hit would have to keep its registers from it. Two at once may count as one; of
+    /// several first uses of a page that was read ahead one is the first.
+    #[inline]
+    fn count_use(&self, frame: FrameId, seen: u8, then: u8) {
+        let uses = &self.record(frame).uses;
+        if seen & AHEAD == 0 {
+            uses.store(then, Ordering::Relaxed);
+        } else if uses.swap(then & !AHEAD, Ordering::Relaxed) & AHEAD != 0 {
             self.unread.take(frame);
         }
     }
@@ -219,27 +223,18 @@ impl PageTable {
     /// Notes a use. Counts to two, so that a hot page's line is not written for it.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
-        let uses = &self.record(frame).uses;
-        let seen = uses.load(Ordering::Relaxed);
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
         if seen & USES < 2 {
-            if seen & AHEAD != 0 {
-                self.first_use(frame);
-            }
-            // Two uses at once may count as one.
-            uses.store((seen & !AHEAD) + 1, Ordering::Relaxed);
+            self.count_use(frame, seen, seen + 1);
         }
     }
 
     /// Notes a use that overwrote what was dirty.
     #[inline]
     pub(crate) fn touch_overwritten(&self, frame: FrameId) {
-        let uses = &self.record(frame).uses;
-        let seen = uses.load(Ordering::Relaxed);
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
         if seen & (OVERWRITTEN | USES) < OVERWRITTEN | 2 {
-            if seen & AHEAD != 0 {
-                self.first_use(frame);
-            }
-            uses.store((seen & !AHEAD | OVERWRITTEN) + u8::from(seen & USES < 2), Ordering::Relaxed);
+            self.count_use(frame, seen, (seen | OVERWRITTEN) + u8::from(seen & USES < 2));
         }
     }
 
