@@ -23,6 +23,7 @@ impl Unread {
         Self { pages: std::array::from_fn(|_| OwnLines(AtomicU64::new(0))), wasted: AtomicU64::new(0) }
     }
 
+    #[inline]
     fn part(&self, frame: FrameId) -> &AtomicU64 {
         &self.pages[frame.index() % PARTS]
     }
@@ -31,6 +32,7 @@ impl Unread {
         self.part(frame).fetch_add(1, Ordering::Relaxed);
     }
 
+    #[inline]
     pub(super) fn take(&self, frame: FrameId) {
         self.part(frame).fetch_sub(1, Ordering::Relaxed);
     }

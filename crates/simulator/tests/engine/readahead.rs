@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use engine::counters::Counter;
+use engine::eviction::EvictionKind;
 use engine::{Advice, DeviceError, Error, Policies, Readahead};
 use simulator::catalogue::{DeviceChoice, make};
 use simulator::{
@@ -111,8 +112,8 @@ fn a_disk_with_streams_is_faster_than_under_the_kernels_windows() {
 fn many_streams_share_what_may_be_unread_and_next_to_none_of_it_is_evicted() {
     for (frames, count, pages) in [(4096, 256, 256), (16_384, 1000, 256)] {
         let got = streams(&on_disk("sata-ssd", frames, Readahead::Afflux), count, pages, 1, 1_000_000);
-        // The two lists do not spare what is unread: a slow reader's may go.
-        assert!(got.waste * 400 <= count * pages, "{count} streams in {frames} frames: {got:?}");
+        // Above a quarter of the frames the eldest of what is unread goes: a slow reader's may.
+        assert!(got.waste * 150 <= count * pages, "{count} streams in {frames} frames: {got:?}");
         // What is not read ahead is a request by itself.
         assert!(got.requests * 2 < count * pages, "{count} streams in {frames} frames: {got:?}");
     }
@@ -120,7 +121,9 @@ fn many_streams_share_what_may_be_unread_and_next_to_none_of_it_is_evicted() {
 
 #[test]
 fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
-    let lab = Lab::new(1, 512, &[DiskOptions::default()], &[]);
+    // The two lists let what is unread go like any page that was used once.
+    let policies = Policies { eviction: EvictionKind::TwoList, ..Policies::default() };
+    let lab = Lab::with_policies(1, 512, &[DiskOptions::default()], &[], policies);
     let (read, other) = (lab.file(0, 64 * PAGE, 1), lab.file(0, 2048 * PAGE, 2));
     lab.run(async {
         for page in 0..4 {
