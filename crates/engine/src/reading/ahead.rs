@@ -20,6 +20,7 @@ use crate::devices::file::{FileInner, FileState};
 use crate::page::{DIRTY, PRIOR, READING, WRITEBACK};
 use crate::platform::Platform;
 use crate::rare::Rare;
+use crate::readahead::law::Law;
 use crate::readahead::{Advice, Ahead, Cached, Came, Terms};
 use crate::reclaim::may_go;
 use crate::settings::Knob;
@@ -70,12 +71,14 @@ impl<P: Platform> Reading<P> {
         let budget = cache.total_pages() / UNREAD_PART;
         let left = || budget.saturating_sub(cache.pages.unread.pages());
         let knob = |knob| file.device.knob(self.base.settings(), knob);
+        // A request of the device at least: how late a busy machine notices an answer, no law knows.
+        let law = file.device.read_law.get();
         let terms = Terms {
             file_pages: file.size().div_ceil(PAGE_BYTES),
             most: (knob(Knob::ReadaheadBytes) / PAGE_BYTES).min(budget),
             linux_most: knob(Knob::ReadAheadKb) * 1024 / PAGE_BYTES,
             request_pages: file.device.request_pages(),
-            law: file.device.read_law.get(),
+            law: Law { most: law.most.max(file.device.request_pages()), ..law },
             left: &left,
         };
         let ahead = ask(state, &terms, &CachedPages(cache, &file.pages));
