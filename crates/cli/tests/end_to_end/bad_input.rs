@@ -93,7 +93,7 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
         ),
         (
             vec!["simulate", "nfs-client", "--device", "usb2-disk", "--policy", "none"],
-            vec!["'none'", "linux-3.6, linux-6.1"],
+            vec!["'none'", "linux-3.6-completions, linux-6.1"],
         ),
         (vec!["lab", "run", "s9"], vec!["'s9'", "s0, s1, s2, s3, s4, throttled"]),
         (vec!["lab", "run", "writeback-real", "--policy", "none"], vec!["no policy 'none'", "afflux"]),

@@ -12,7 +12,7 @@ use crate::server::{Server, afflux, eventually, run, text};
 fn block_trace(scratch: &Scratch) -> std::path::PathBuf {
     let mut lines = String::from("time_us,op,offset,bytes\n");
     for at in 0..200_u64 {
-        lines.push_str(&format!("{},read,{},{}\n", at * 1000, (at % 100) * 10_007 + 3, 5000));
+        lines.push_str(&format!("{},read,{},{}\n", at * 1000, (at % 100) * 40_009 + 3, 5000));
         lines.push_str(&format!("{},write,{},700\n", at * 1000 + 10, at * 30_011 + 1));
     }
     lines.push_str("200000,sync,0,0\n");

@@ -4,6 +4,7 @@
 //! Does not own: the machine (`machine`), the policies (`linux-policies`), what a case makes of them.
 //! Invariants: what differs between two variants is their policy and what ends its waits.
 
+use engine::Readahead;
 use engine::counters::Counter;
 use linux_policies::{CongestionWaits, policy_with};
 use simulator::catalogue::Model;
@@ -41,7 +42,9 @@ impl Variant {
             return Setup::of(OWN_POLICY).map_err(|error| failed(&error));
         }
         let policy = policy_with(self.policy, self.waits).map_err(|error| failed(&error))?;
-        Setup::of_kernel(policy).map_err(|error| failed(&error))
+        let setup = Setup::of_kernel(policy).map_err(|error| failed(&error))?;
+        // What was written is read back to see how it lies, not how far a kernel reads ahead.
+        Ok(setup.with_readahead(Some(Readahead::Afflux)))
     }
 }
 
