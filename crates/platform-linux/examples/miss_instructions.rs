@@ -1,6 +1,6 @@
 //! Reads of pages that are not in the cache, to be counted by callgrind: `miss_instructions COUNT`.
 //!
-//! Pages of 4 KiB in scattered order from a file 16 times as large as the cache, on a device that completes each
+//! Pages of 4 KiB in scattered order from a file 128 times as large as the cache, which is too small for reclaim ahead of need, on a device that completes each
 //! request at once: what is counted is the engine's way from the miss to the bytes, an eviction and the copy included,
 //! and no system call.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
@@ -36,7 +36,7 @@ fn main() {
     // System calls instead of a ring: valgrind knows them all.
     let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();
     let platform = reactors.platform();
-    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(16 << 20).unwrap());
+    let engine = Engine::new(Arc::new(platform.clone()), Settings::new(), Frames::new(2 << 20).unwrap());
     let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, ..Limits::default() };
     let id = engine.add_device("instant", Arc::new(Instant(limits)));
     let file = engine.open(id, Backing::new(Arc::new(())), PAGES * 4096);
