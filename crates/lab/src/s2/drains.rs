@@ -160,5 +160,5 @@ fn by_sources(contents: Contents, count: u32, variant: &str) -> (Option<u64>, Op
         "EmptyFirstDrain" => (vector.empty_first, None),
         _ => (None, None),
     };
-    (heads.map(u64::from), inner.map(u64::from))
+    (heads, inner)
 }

@@ -98,7 +98,7 @@ impl Replayed {
                     ends.count -= 1;
                     let waker = ends.waker.take();
                     drop(ends);
-                    waker.map(Waker::wake);
+                    waker.into_iter().for_each(Waker::wake);
                 });
             }
             fewer_than(&under_way, 1).await;

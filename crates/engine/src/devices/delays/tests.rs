@@ -64,7 +64,8 @@ fn the_one_that_ended_a_wait_last_is_told_first() {
     let delays = Delays::default();
     // Of one shard: of others the order between them is not kept.
     let clients: Vec<Client> = (0..200).map(|at| Client::named(&at.to_string())).collect();
-    let shard: Vec<_> = clients.iter().filter(|client| super::number_of(client) % super::SHARDS == 0).take(3).collect();
+    let shard: Vec<_> =
+        clients.iter().filter(|client| super::number_of(client).is_multiple_of(super::SHARDS)).take(3).collect();
     for at in [0, 1, 2, 0] {
         ends(&delays, shard[at], Delay::Sync, 1);
     }
