@@ -50,7 +50,7 @@ fn a_block_trace_is_replayed_against_any_memory_and_policy() {
         (count("read_hit_pages"), count("read_miss_pages"), told["trace_hash"].clone())
     };
     let (much, little) = (run_with("64MiB", "afflux"), run_with("1MiB", "afflux"));
-    assert!(much.0 > little.0 && much.1 < little.1, "{much:?} {little:?}");
+    assert!(much.1 < little.1, "what was let go is missed again: {much:?} {little:?}");
     assert_eq!(run_with("64MiB", "afflux"), much, "the same again");
     assert_ne!(run_with("64MiB", "linux-6.1").2, much.2);
     let people = run(scratch.path(), &["simulate", "--trace-in", trace.to_str().unwrap(), "--device", "usb2-disk"]);
