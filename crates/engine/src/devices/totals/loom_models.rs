@@ -14,6 +14,7 @@ use loom::thread;
 use super::super::admission::AdmissionQueue;
 use super::*;
 use crate::policy::Room;
+use crate::units::Pages;
 
 /// Two devices that may have two pages between them, and each has one.
 struct World {
@@ -28,15 +29,15 @@ impl World {
         totals.hold(DeviceId(0), 1);
         let second = AdmissionQueue::new();
         second.set_room(&Room::UNLIMITED);
-        second.set_guard(1);
+        second.set_guard(Pages(1));
         // Who has nothing gets what it asks for.
-        second.force(1);
+        second.force(Pages(1));
         Self { totals, second }
     }
 
     /// As `dirty::refresh_guard`: what the first leaves of the two.
     fn refresh(&self) {
-        self.second.set_guard(2 - self.totals.held());
+        self.second.set_guard(Pages(2 - self.totals.held()));
     }
 
     /// As `dirty::uncharge`.
@@ -50,7 +51,7 @@ impl World {
     /// As `throttle::admit`.
     async fn charge(&self) {
         let waits = self.totals.waits();
-        let mut take = pin!(self.second.take(1));
+        let mut take = pin!(self.second.take(Pages(1)));
         let granted = std::future::poll_fn(|cx| {
             let granted = take.as_mut().poll(cx);
             if granted.is_pending() {
