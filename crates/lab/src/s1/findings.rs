@@ -42,6 +42,7 @@ pub(super) struct Rows {
     pub(super) two_writers: Vec<Row>,
     pub(super) pool_alone: Vec<Row>,
     pub(super) two_superblocks: Vec<Row>,
+    pub(super) sync_of_two: Vec<Row>,
     pub(super) twelve_disks: Vec<Row>,
     pub(super) blocking_rival: Vec<Row>,
 }
@@ -117,6 +118,12 @@ fn tables(rows: &Rows) -> Vec<Table> {
             "A and B with 100,000 dirty pages each (B's share of the bytes when A is submitted; seconds)",
             &rows.two_superblocks,
             &with(&blocks, &[]),
+            None,
+        ),
+        table(
+            "sync of A and B with 100,000 dirty pages each (seconds after it began)",
+            &rows.sync_of_two,
+            &with(&[("passes", "passes"), ("A durable", "a_ends_s"), ("both durable", "b_ends_s")], &[]),
             None,
         ),
         table("Twelve disks, 16 writers each (MiB of memory)", &rows.twelve_disks, &with(&memory, &FLOW), published),
@@ -319,7 +326,20 @@ fn beside_best(own: &Row, rows: &[Row]) -> Option<f64> {
     Some(number(own, "throughput_mb_per_s") / best)
 }
 
+/// What the first pass of sync is for.
+fn of_syncs(rows: &[Row], says: &mut Vec<String>) {
+    for variant in [WOKEN, FLUSHERS, AFFLUX] {
+        let of = |passes| find(rows, variant, &[("passes", passes)]).map(|row| number(row, "b_ends_s"));
+        let (Some(one), Some(two)) = (of(1.0), of(2.0)) else { continue };
+        says.push(format!(
+            "sync-of-two, {variant}: both disks are durable after {one:.2} s where each is waited for in turn, after \
+             {two:.2} s where both are begun first."
+        ));
+    }
+}
+
 fn of_the_others(rows: &Rows, says: &mut Vec<String>) {
+    of_syncs(&rows.sync_of_two, says);
     let shares = rows.two_superblocks.iter().filter(|row| row.variant == "linux-2.6.31");
     let shares: Vec<f64> = shares.map(|row| number(row, "share_of_b")).collect();
     if let (Some(low), Some(high)) = (shares.iter().copied().reduce(f64::min), shares.iter().copied().reduce(f64::max))

@@ -9,6 +9,7 @@ mod findings;
 mod machines;
 mod options;
 mod pool_alone;
+mod sync_of_two;
 mod twelve_disks;
 mod two_superblocks;
 mod two_writers;
@@ -50,6 +51,7 @@ impl Experiment for S1 {
                 Case::TwoWriters => (rows.two_writers, plotted) = two_writers::run(&common, watch)?,
                 Case::PoolAlone => rows.pool_alone = pool_alone::run(&common, watch)?,
                 Case::TwoSuperblocks => rows.two_superblocks = two_superblocks::run(&common, watch)?,
+                Case::SyncOfTwo => rows.sync_of_two = sync_of_two::run(&common, watch)?,
                 Case::TwelveDisks => rows.twelve_disks = twelve_disks::run(&common, watch)?,
                 Case::BlockingRival => rows.blocking_rival = blocking_rival::run(&common, watch)?,
             }

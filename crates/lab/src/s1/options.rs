@@ -12,13 +12,14 @@ const CASE: TypedOption<Case> = options::choice(
     OptionInfo {
         name: "case",
         value: "LIST",
-        default: "two-writers,pool-alone,two-superblocks,twelve-disks,blocking-rival",
+        default: "two-writers,pool-alone,two-superblocks,sync-of-two,twelve-disks,blocking-rival",
         doc: "Which cases, separated by commas",
     },
     &[
         ("two-writers", Case::TwoWriters),
         ("pool-alone", Case::PoolAlone),
         ("two-superblocks", Case::TwoSuperblocks),
+        ("sync-of-two", Case::SyncOfTwo),
         ("twelve-disks", Case::TwelveDisks),
         ("blocking-rival", Case::BlockingRival),
     ],
@@ -107,6 +108,7 @@ pub(super) enum Case {
     TwoWriters,
     PoolAlone,
     TwoSuperblocks,
+    SyncOfTwo,
     TwelveDisks,
     BlockingRival,
 }

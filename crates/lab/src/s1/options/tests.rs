@@ -7,7 +7,7 @@ fn read(given: &[(&str, &str)]) -> Result<Asked, LabError> {
 
 #[test]
 fn all_cases_unless_some_are_named() {
-    assert_eq!(read(&[]).unwrap().cases.len(), 5);
+    assert_eq!(read(&[]).unwrap().cases.len(), 6);
     let common = read(&[("case", "twelve-disks"), ("request", "24KiB"), ("allocate-at-submission", "yes")]).unwrap();
     assert_eq!((common.cases, common.request_kib, common.at_submission), (vec![Case::TwelveDisks], Some(24), true));
     assert_eq!(common.batch, 32);

@@ -1,0 +1,24 @@
+use super::*;
+
+fn ends(variant: &Variant, passes: Passes) -> [f64; 2] {
+    let queue = Queue { nr_requests: 128, request_kib: 512, batch: 32, at_submission: false };
+    let row = run_one(variant, passes, queue, 20_000, 1).unwrap();
+    ["a_ends_s", "b_ends_s"].map(|metric| row.metrics.get(metric).and_then(serde_json::Value::as_f64).unwrap())
+}
+
+#[test]
+fn two_passes_take_half_the_time_of_one() {
+    for variant in [&Variant::PDFLUSH, &Variant::FLUSHERS] {
+        let (one, two) = (ends(variant, Passes::One), ends(variant, Passes::Two));
+        let about = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.05;
+        assert!(about(one[1], 2.0 * one[0]) && about(two[1], one[0]), "{}: {one:?} {two:?}", variant.name);
+    }
+}
+
+#[test]
+fn under_the_flush_budget_little_is_left_for_a_sync() {
+    for passes in [Passes::One, Passes::Two] {
+        // A second of each disk's time may be dirty.
+        assert!(ends(&Variant::AFFLUX, passes)[1] < 1.0, "{passes:?}");
+    }
+}
