@@ -1,10 +1,12 @@
 //! Reclaim: clean pages give up their frames. Frames are taken: free ones, which are freed ahead of need
 //! (`background`), else those of clean pages, else the next that comes back.
 //!
-//! Owns: the order of attempts, the wait, how long that took. Does not own: which page goes (`eviction`), readahead's refusal; dirty
-//! pages, which are never evicted, only written (`writeback`).
+//! Owns: the order of attempts, the wait, how long that took.
+//! Does not own: which page goes (`eviction`), readahead's refusal; dirty pages, which are never evicted, only written
+//! (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
 //! the flushers and waits; it ends when a frame comes back, whoever brings it.
+
 mod background;
 mod spare;
 

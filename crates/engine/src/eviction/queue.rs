@@ -86,6 +86,14 @@ impl Queue {
     }
 }
 
+/// Takes a frame off the queue that it is on, if it is on any: its policy knows nothing of it afterwards.
+pub(super) fn forget(queue: Option<&mut Queue>, pages: &PageTable, frame: FrameId) {
+    match queue {
+        Some(queue) => queue.unlink(pages, frame, UNLISTED),
+        None => pages.set_list(frame, UNLISTED),
+    }
+}
+
 fn frame(number: u32) -> Option<FrameId> {
     (number != NONE).then(|| FrameId::new(number))
 }

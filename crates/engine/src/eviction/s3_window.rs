@@ -25,7 +25,7 @@ use std::sync::Mutex;
 use frames::FrameId;
 
 use super::ghost::Ghost;
-use super::queue::{Queue, UNLISTED};
+use super::queue::{Queue, UNLISTED, forget};
 use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE};
 use crate::page::{DIRTY, PRESENT, PageTable};
 use crate::wait::lock;
@@ -207,12 +207,7 @@ impl Eviction for S3Window {
 
     fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
         let mut queues = lock(&self.queues);
-        for frame in frames {
-            match queues.on(pages.list(*frame)) {
-                Some(queue) => queue.unlink(pages, *frame, UNLISTED),
-                None => pages.set_list(*frame, UNLISTED),
-            }
-        }
+        frames.iter().for_each(|frame| forget(queues.on(pages.list(*frame)), pages, *frame));
     }
 
     fn remember(&self, key: PageKey) {

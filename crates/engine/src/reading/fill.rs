@@ -145,7 +145,6 @@ impl<P: Platform> Reading<P> {
             return false;
         }
         hand.spare.grow(miss.demanded as usize, Effort::Normal);
-        self.reclaim.look_ahead();
         hand.frames() >= miss.demanded && hand.try_slot(0)
     }
 
@@ -189,6 +188,8 @@ impl<P: Platform> Reading<P> {
         mut hand: Hand<'a>,
     ) -> Result<(), Error> {
         let file = call.file;
+        // Not where the frames were taken: it may start a task, and the file's lock was held there.
+        self.reclaim.look_ahead();
         if miss.sending.is_none() {
             self.take_all(call, miss.demanded, &mut hand).await;
             miss.sending = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
