@@ -24,8 +24,8 @@ use crate::platform::{Device, Nanos, Platform};
 use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
 use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
-use crate::reading::{self, Reading};
-use crate::reclaim::Reclaim;
+use crate::reading::{self, Readings};
+use crate::reclaim::{Dropped, Reclaim};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
 use crate::settings::{Acts, KnobError, KnobInfo, Settings, Shares, WhichKnob, would_fit};
@@ -44,7 +44,7 @@ pub struct Engine<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
     writeback: Arc<Writeback<P>>,
-    reading: Arc<Reading<P>>,
+    reading: Arc<Readings<P>>,
     writing: Arc<Writing<P>>,
     reshaping: Arc<Reshaping<P>>,
 }
@@ -156,6 +156,8 @@ pub struct EngineStatus {
     pub files: u64,
     /// The policy in force.
     pub policy: &'static str,
+    /// By which policy clean pages are evicted.
+    pub eviction: &'static str,
     /// Each device.
     pub devices: Vec<DeviceStatus>,
 }
@@ -181,7 +183,7 @@ impl<P: Platform> Engine<P> {
         let base = Base { platform, cache, devices, tracer: Arc::default() };
         let reclaim = Reclaim::new(base.clone());
         let writeback = Writeback::new(base.clone(), policies.driver);
-        let reading = Reading::new(base.clone(), Arc::clone(&reclaim));
+        let reading = Readings::new(&base, &reclaim);
         let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));
         let reshaping = Reshaping::new(base.clone(), Arc::clone(&writeback), Arc::clone(&writing));
         Arc::new(Self { base, reclaim, writeback, reading, writing, reshaping })
@@ -220,7 +222,7 @@ impl<P: Platform> Engine<P> {
         }
         let end = offset + want as u64;
         if reading::wants_more_ahead(&file.0, end) {
-            self.reading.read_ahead(&file.0, offset..end);
+            self.reading.of(&file.0).read_ahead(&file.0, offset..end);
         }
         Some(want)
     }
@@ -239,12 +241,12 @@ impl<P: Platform> Engine<P> {
         offset: u64,
         into: &mut [u8],
     ) -> Result<usize, Error> {
-        self.reading.read(client, &file.0, offset, into).await
+        self.reading.of(&file.0).read(client, &file.0, offset, into).await
     }
 
     /// As [`Engine::try_read`], without the copy. Nothing also when guards hold too much already.
     pub fn try_read_pinned(&self, file: &File, offset: u64, len: usize) -> Option<PinnedPages> {
-        self.reading.try_read_pinned(&file.0, offset, len)
+        self.reading.of(&file.0).try_read_pinned(&file.0, offset, len)
     }
 
     /// As [`Engine::read`], without the copy. Nothing when guards hold too much already, or the cache
@@ -261,13 +263,13 @@ impl<P: Platform> Engine<P> {
         offset: u64,
         len: usize,
     ) -> Result<Option<PinnedPages>, Error> {
-        self.reading.read_pinned(client, &file.0, offset, len).await
+        self.reading.of(&file.0).read_pinned(client, &file.0, offset, len).await
     }
 
     /// What the caller knows of how a range of the file, or all of it, will be read. Waits for nothing and promises
     /// nothing: a wish that has no room is dropped.
     pub fn advise(&self, file: &File, range: Range<u64>, advice: Advice) {
-        self.reading.advise(&file.0, range, advice);
+        self.reading.of(&file.0).advise(&file.0, range, advice);
     }
 
     /// Overwrites bytes if all of them are in pages that are dirty already, and says so; if not, it
@@ -475,6 +477,11 @@ impl<P: Platform> Engine<P> {
         self.device(device).map(|device| device.file_bytes_max())
     }
 
+    /// Lets go of every clean page that nobody holds, as `drop_caches` does in Linux. What was used goes, too.
+    pub fn drop_clean_pages(&self) -> Dropped {
+        self.reclaim.evict_all()
+    }
+
     /// How it is doing.
     pub fn status(&self) -> EngineStatus {
         let Base { cache, devices, .. } = &self.base;
@@ -496,6 +503,7 @@ impl<P: Platform> Engine<P> {
             metadata_bytes: cache.metadata_bytes(),
             files: devices.files.count(),
             policy: devices.policy.name(),
+            eviction: cache.eviction_kind.name(),
             devices: statuses,
         }
     }

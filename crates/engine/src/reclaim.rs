@@ -1,10 +1,12 @@
 //! Reclaim: clean pages give up their frames. Frames are taken: free ones, which are freed ahead of need
 //! (`background`), else those of clean pages, else the next that comes back.
 //!
-//! Owns: the order of attempts, the wait, how long that took. Does not own: which page goes (`eviction`), readahead's refusal; dirty
-//! pages, which are never evicted, only written (`writeback`).
+//! Owns: the order of attempts, the wait, how long that took.
+//! Does not own: which page goes (`eviction`), readahead's refusal; dirty pages, which are never evicted, only written
+//! (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
 //! the flushers and waits; it ends when a frame comes back, whoever brings it.
+
 mod background;
 mod spare;
 
@@ -15,8 +17,9 @@ use frames::Effort;
 use crate::base::Base;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
-use crate::devices::file::FileInner;
+use crate::devices::file::{FileInner, FileState};
 use crate::durations::{Durations, WaitTimes};
+use crate::eviction::{PageKey, Victim, is_claimed};
 use crate::page::DIRTY;
 use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
@@ -32,6 +35,8 @@ const RECYCLED: usize = 4;
 const RECYCLE_NS: u64 = 20_000;
 /// Pages looked at for one batch.
 const SCAN_MAX: u64 = 256;
+/// Victims of a file that go in one hold of its lock.
+const HELD: usize = 8;
 /// How often one who waits for memory looks again by himself: a passing pin wakes nobody.
 const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 
@@ -43,48 +48,72 @@ pub(crate) struct Reclaim<P: Platform> {
 }
 
 impl<P: Platform> Reclaim<P> {
-    /// Evicts up to `want` clean pages, of those that the eviction policy chooses.
+    /// Evicts up to `want` clean pages, of those that the eviction policy chooses. Victims of one file go together: the file
+    /// is looked up and locked once for them.
     pub(crate) fn evict(&self, want: usize) -> Evicted {
         let (cache, local) = (&self.base.cache, self.base.local());
-        let scan = cache.eviction.victims(&cache.pages, want, SCAN_MAX);
+        let mut scan = cache.eviction.victims(&cache.pages, want, SCAN_MAX);
         local.count(Counter::PagesScanned, scan.scanned);
-        let (mut evicted, mut freed) = (0, false);
-        for victim in scan.victims {
-            let Some(file) = self.base.devices.files.get(victim.identity.file) else {
-                continue;
-            };
-            let mut state = lock(&file.state);
-            let page = victim.identity.index;
-            if file.pages.index.frame(&cache.nodes, page) != Some(victim.frame) {
-                continue;
-            }
-            if !may_go(&file, page) {
-                continue;
-            }
-            // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
-            // it is detached a late reader may free it, and somebody else link it as another page.
-            cache.eviction.removed(&cache.pages, &[victim.frame]);
-            if cache.pages.detach_idle(victim.frame) {
-                if file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed) {
-                    state.unflushed_evicted = true;
+        if scan.waiting_to_be_written.len() > scan.victims.len() {
+            self.press_writers_of(&mut scan.waiting_to_be_written);
+        }
+        scan.victims.sort_by_key(|victim| victim.identity.file);
+        let mut gone = Vec::with_capacity(scan.victims.len());
+        for victims in scan.victims.chunk_by(|one, other| one.identity.file == other.identity.file) {
+            // Without it the file is gone, and its pages with it.
+            if let Some(file) = self.base.devices.files.get(victims[0].identity.file) {
+                for victims in victims.chunks(HELD) {
+                    let mut state = lock(&file.state);
+                    let taken = victims.iter().filter(|victim| take_out(&file, &mut state, victim));
+                    gone.extend(taken.map(|victim| (victim, file.pages.key(victim.identity.index))));
                 }
-                file.pages.index.remove(&cache.nodes, page);
-                if victim.remember {
-                    cache.eviction.remember(file.pages.key(page));
-                }
-                freed |= cache.release_silently(victim.frame);
-                evicted += 1;
-            } else if !cache.pages.word(victim.frame).any(DIRTY) {
-                cache.note_clean(victim.frame);
             }
         }
-        if freed {
+        let keys: Vec<PageKey> = gone.iter().filter(|(victim, _)| victim.remember).map(|(_, key)| *key).collect();
+        cache.eviction.remember(&keys);
+        let freed = gone.iter().filter(|(victim, _)| cache.release_silently(victim.frame)).count();
+        if freed > 0 {
             cache.memory_queue.wake_all();
         }
-        local.count(Counter::PagesEvicted, evicted as u64);
+        local.count(Counter::PagesEvicted, gone.len() as u64);
         local.count(Counter::ReadaheadWaste, cache.pages.unread.take_wasted());
-        Evicted { pages: evicted, scanned: scan.scanned }
+        Evicted { pages: gone.len(), scanned: scan.scanned }
     }
+
+    /// Where most of the pages that would have gone are dirty, their devices write, whatever else is due: each page is
+    /// met once, so that nothing is pressed again for what is dirty already.
+    #[cold]
+    fn press_writers_of(&self, files: &mut Vec<u32>) {
+        files.sort_unstable();
+        files.dedup();
+        for file in files.iter().filter_map(|slot| self.base.devices.files.get(*slot)) {
+            file.device.press();
+        }
+    }
+}
+
+/// Takes a victim out of its file, if it is still there and can go.
+fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
+    let (cache, page) = (&file.cache, victim.identity.index);
+    if file.pages.index.frame(&cache.nodes, page) != Some(victim.frame) {
+        return false;
+    }
+    if !may_go(file, page) {
+        return false;
+    }
+    // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
+    // it is detached a late reader may free it, and somebody else link it as another page.
+    if !is_claimed(&cache.pages, victim.frame) {
+        cache.eviction.removed(&cache.pages, &[victim.frame]);
+    }
+    let goes = cache.pages.detach_idle(victim.frame);
+    if goes {
+        state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
+        file.pages.index.remove(&cache.nodes, page);
+    } else if !cache.pages.word(victim.frame).any(DIRTY) {
+        cache.note_clean(victim.frame);
+    }
+    goes
 }
 
 /// Whether the page could be read back: not yet, where the device shows what was written after a flush only.
@@ -98,10 +127,40 @@ pub(crate) struct Evicted {
     scanned: u64,
 }
 
+/// What letting go of all clean pages came to.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Dropped {
+    /// Pages that went.
+    pub pages: u64,
+    /// Pages looked at until the last of these had gone, each time counted.
+    pub looks: u64,
+}
+
+/// Looks in a row at pages of which none could go, after which none of those that are left can: a policy spares a page
+/// that was used four times at most.
+const LOOKS_FOR_NOTHING: u64 = 5;
+
 impl<P: Platform> Reclaim<P> {
     pub(crate) fn new(base: Base<P>) -> Arc<Self> {
         let background = Background::new(base.cache.frames.total());
         Arc::new(Self { base, background, waits: Durations::default() })
+    }
+
+    /// Evicts every clean page that nobody holds.
+    pub(crate) fn evict_all(&self) -> Dropped {
+        let (mut dropped, mut fruitless) = (Dropped::default(), 0);
+        while fruitless <= LOOKS_FOR_NOTHING * self.base.cache.total_pages() {
+            let evicted = self.evict(BATCH);
+            if evicted.scanned == 0 {
+                break;
+            }
+            fruitless += evicted.scanned;
+            if evicted.pages > 0 {
+                dropped.pages += evicted.pages as u64;
+                dropped.looks += std::mem::take(&mut fruitless);
+            }
+        }
+        dropped
     }
 
     /// Takes up to `count` frames, at least one: waits for that one if it must.

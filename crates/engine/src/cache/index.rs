@@ -255,6 +255,11 @@ impl Index {
         self.leaf(nodes, page).is_some_and(|leaf| leaf.has_tag(tag, page))
     }
 
+    /// Whether any page has the tag. Costs a look at the root.
+    pub(crate) fn any_tagged(&self, nodes: &Nodes, tag: Tag) -> bool {
+        self.root().is_some_and(|(root, _)| nodes.node(root).tags(tag) != 0)
+    }
+
     /// The first page at or after `from` that has the tag.
     pub(crate) fn next_tagged(&self, nodes: &Nodes, from: u64, tag: Tag) -> Option<u64> {
         self.next(nodes, from, |node| node.tags(tag))

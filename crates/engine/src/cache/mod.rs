@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use frames::{FrameId, Frames, Order};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
+use crate::memory::Arena;
 use crate::page::{GUARD, Identity, PageTable};
 use crate::rare::{Rare, Switches};
 use crate::sync::OwnLines;
@@ -37,9 +38,12 @@ const PAGE_QUEUES: usize = 256;
 /// Everything of an engine's pages that does not depend on its world.
 pub(crate) struct Cache {
     pub(crate) frames: Arc<Frames>,
+    /// The same for the memory of writes.
+    pub(crate) arena: Arc<Arena>,
     pub(crate) pages: PageTable,
     pub(crate) nodes: Nodes,
     pub(crate) eviction: Box<dyn Eviction>,
+    pub(crate) eviction_kind: EvictionKind,
     page_queues: Box<[WaitQueue]>,
     /// Those who found no frame to take.
     pub(crate) memory_queue: OwnLines<WaitQueue>,
@@ -49,14 +53,17 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(frames: Frames, eviction: EvictionKind) -> Self {
-        let eviction = eviction.make(frames.total());
+    pub(crate) fn new(frames: Frames, eviction_kind: EvictionKind) -> Self {
+        let eviction = eviction_kind.make(frames.total());
         let pages = PageTable::new(frames.total());
+        let frames = Arc::new(frames);
         Self {
-            frames: Arc::new(frames),
+            arena: Arc::new(Arena(Arc::clone(&frames))),
+            frames,
             pages,
             nodes: Nodes::new(),
             eviction,
+            eviction_kind,
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
             memory_queue: OwnLines(WaitQueue::new()),
             pinned_pages: OwnLines(AtomicU64::new(0)),

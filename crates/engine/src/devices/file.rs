@@ -323,7 +323,7 @@ impl FileInner {
 
     /// Whether any page has the tag.
     pub(crate) fn has_tagged(&self, tag: Tag) -> bool {
-        self.pages.index.next_tagged(&self.cache.nodes, 0, tag).is_some()
+        self.pages.index.any_tagged(&self.cache.nodes, tag)
     }
 
     /// Has the flusher come back at `at`, unless it will come back anyway.

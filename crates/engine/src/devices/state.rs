@@ -27,6 +27,7 @@ use crate::policy::{DeviceCounts, DeviceMemory, DirtyFiles, Figure, KnobValues, 
 use crate::readahead::law::SharedLaw;
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
+use crate::sync::OwnLines;
 use crate::units::{PAGE_BYTES, Pages};
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
@@ -37,6 +38,11 @@ pub struct DeviceId(pub u32);
 /// A device as the engine keeps it. On cache lines of its own: writers to one device change it at every page.
 #[repr(align(128))]
 pub(crate) struct DeviceState {
+    /// Requests in flight.
+    pub(crate) slots: Permits,
+    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all. Beside the slots: a read
+    /// takes and gives back both.
+    pub(crate) reading: Permits,
     pub(crate) id: DeviceId,
     name: String,
     device: Arc<dyn Device>,
@@ -47,10 +53,6 @@ pub(crate) struct DeviceState {
     pub(crate) admission: AdmissionQueue,
     pub(crate) in_flight: InFlight,
     totals: Arc<DirtyTotals>,
-    /// Requests in flight.
-    pub(crate) slots: Permits,
-    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all.
-    pub(crate) reading: Permits,
     pub(crate) flusher: Signal,
     lists: Mutex<Lists>,
     writeback_pages: AtomicU64,
@@ -83,7 +85,7 @@ pub(crate) struct DeviceState {
     failed_pages: AtomicU64,
     /// The room on top of the limit that was given for them (`dirty::failing`).
     failed_room: AtomicU64,
-    usage: Mutex<Usage>,
+    usage: OwnLines<Mutex<Usage>>,
     /// How far to read ahead, by what reads cost.
     pub(crate) read_law: SharedLaw,
 }
@@ -155,7 +157,7 @@ impl DeviceState {
             failed_pages: AtomicU64::new(0),
             failed_room: AtomicU64::new(0),
             read_law: SharedLaw::new(Usage::default().law()),
-            usage: Mutex::default(),
+            usage: OwnLines::default(),
         }
     }
 

@@ -8,6 +8,7 @@
 //! cache depends on that.
 
 use super::PageKey;
+use crate::sync::OwnLines;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 const WAYS: usize = 16;
@@ -20,7 +21,7 @@ const STALE_EPOCHS: u64 = 1200;
 pub(super) struct Ghost {
     buckets: Box<[Bucket]>,
     /// Pages remembered so far.
-    noted: AtomicU64,
+    noted: OwnLines<AtomicU64>,
     /// Pages remembered in one epoch.
     epoch_pages: u64,
     stale_epochs: u64,
@@ -29,6 +30,14 @@ pub(super) struct Ghost {
 /// An entry is a fingerprint, never 0, above the epoch; 0 is none.
 #[repr(align(64))]
 struct Bucket([AtomicU32; WAYS]);
+
+const _: () = assert!(WAYS == 16, "an entry's number has four bits");
+
+impl Bucket {
+    fn entries(&self) -> [u32; WAYS] {
+        std::array::from_fn(|at| self.0[at].load(Ordering::Relaxed))
+    }
+}
 
 /// Where a page's entry is, and what it looks like.
 struct Place<'a> {
@@ -44,7 +53,7 @@ impl Ghost {
         let epoch_pages = (entries / EPOCHS).max(1);
         Self {
             buckets: (0..entries.div_ceil(WAYS as u64)).map(|_| bucket()).collect(),
-            noted: AtomicU64::new(0),
+            noted: OwnLines(AtomicU64::new(0)),
             epoch_pages,
             stale_epochs: (entries * STALE_EPOCHS / EPOCHS / epoch_pages).max(1),
         }
@@ -54,24 +63,34 @@ impl Ghost {
         size_of_val(&*self.buckets) as u64
     }
 
-    /// Remembers a page, in place of the one in its bucket that went first if need be.
-    pub(super) fn note(&self, key: PageKey) {
-        let epoch = self.noted.fetch_add(1, Ordering::Relaxed) / self.epoch_pages;
-        let place = self.place(key);
-        let oldest = place.bucket.0.iter().max_by_key(|entry| age(epoch, entry.load(Ordering::Relaxed)));
-        let entry = place.fingerprint << 16 | epoch as u32 & 0xffff;
-        oldest.expect("a bucket has entries").store(entry, Ordering::Relaxed);
+    /// Remembers pages, each in place of the one in its bucket that went first if need be.
+    pub(super) fn note(&self, keys: &[PageKey]) {
+        if keys.is_empty() {
+            return;
+        }
+        let epoch = self.noted.fetch_add(keys.len() as u64, Ordering::Relaxed) / self.epoch_pages;
+        for key in keys {
+            let place = self.place(*key);
+            let aged = place.bucket.entries().map(|entry| age(epoch, entry));
+            // The last of the oldest, by ages with the entries' numbers behind them: one comparison of all.
+            let oldest = (0..WAYS).map(|at| aged[at] << 4 | at as u32).max().unwrap_or(0) as usize % WAYS;
+            let entry = place.fingerprint << 16 | epoch as u32 & 0xffff;
+            place.bucket.0[oldest].store(entry, Ordering::Relaxed);
+        }
     }
 
     /// Whether the page is remembered; it is no longer.
     pub(super) fn take(&self, key: PageKey) -> bool {
-        let epoch = self.noted.load(Ordering::Relaxed) / self.epoch_pages;
         let place = self.place(key);
-        place.bucket.0.iter().any(|entry| {
-            let seen = entry.load(Ordering::Relaxed);
-            seen >> 16 == place.fingerprint
-                && age(epoch, seen) <= self.stale_epochs
-                && entry.compare_exchange(seen, 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        let entries = place.bucket.entries();
+        let alike = entries.map(|entry| entry >> 16 == place.fingerprint);
+        if !alike.contains(&true) {
+            return false;
+        }
+        let epoch = self.noted.load(Ordering::Relaxed) / self.epoch_pages;
+        (0..WAYS).filter(|at| alike[*at]).any(|at| {
+            u64::from(age(epoch, entries[at])) <= self.stale_epochs
+                && place.bucket.0[at].compare_exchange(entries[at], 0, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         })
     }
 
@@ -83,8 +102,8 @@ impl Ghost {
 }
 
 /// How many epochs ago the entry was made; longer than any if there is none.
-fn age(epoch: u64, entry: u32) -> u64 {
-    if entry == 0 { u64::MAX } else { (epoch as u32).wrapping_sub(entry) as u64 & 0xffff }
+fn age(epoch: u64, entry: u32) -> u32 {
+    if entry == 0 { 1 << 16 } else { (epoch as u32).wrapping_sub(entry) & 0xffff }
 }
 
 /// All bits of the key in each bit of the result (the finalizer of splitmix64).

@@ -16,9 +16,10 @@ mod two_lists;
 
 use frames::FrameId;
 
-use crate::page::{DIRTY, Identity, PRIOR, PageTable, READING, WRITEBACK};
+use crate::page::{DIRTY, Identity, PRIOR, PageTable, READING, WRITEBACK, Word};
 pub use kind::EvictionKind;
 pub use offline::Offline;
+pub(crate) use queue::is_claimed;
 
 /// States in which a page cannot go, whoever holds it. When it leaves them the policy is told that it is clean.
 const UNEVICTABLE: u64 = DIRTY | WRITEBACK | READING | PRIOR;
@@ -69,20 +70,31 @@ pub(crate) struct Victim {
 pub(crate) struct Scan {
     pub(crate) victims: Vec<Victim>,
     pub(crate) scanned: u64,
+    /// Slots of the files of pages that could not go because they are dirty and nobody writes them, one for each such page.
+    pub(crate) waiting_to_be_written: Vec<u32>,
     /// How many victims are wanted, and how many pages may be looked at for them.
     wanted: (usize, u64),
 }
 
 impl Scan {
     fn new(count: usize, scan_max: u64) -> Self {
-        Self { victims: Vec::with_capacity(count.min(scan_max as usize)), scanned: 0, wanted: (count, scan_max) }
+        let victims = Vec::with_capacity(count.min(scan_max as usize));
+        Self { victims, scanned: 0, waiting_to_be_written: Vec::new(), wanted: (count, scan_max) }
     }
 
     fn goes_on(&self) -> bool {
         self.victims.len() < self.wanted.0 && self.scanned < self.wanted.1
     }
 
+    /// The page in this frame cannot go, and has left its queue.
+    fn pass_over(&mut self, pages: &PageTable, frame: FrameId, word: Word) {
+        if word.any(DIRTY) && !word.any(WRITEBACK) {
+            self.waiting_to_be_written.push(pages.identity(frame).file);
+        }
+    }
+
     fn take(&mut self, pages: &PageTable, frame: FrameId, remember: bool) {
+        queue::claim(pages, frame);
         self.victims.push(Victim { frame, identity: pages.identity(frame), remember });
     }
 }
@@ -110,8 +122,8 @@ pub(crate) trait Eviction: Send + Sync {
     /// Pages leave the cache, whoever takes them out.
     fn removed(&self, pages: &PageTable, frames: &[FrameId]);
 
-    /// A victim that was to be remembered is gone.
-    fn remember(&self, _key: PageKey) {}
+    /// Victims that were to be remembered are gone.
+    fn remember(&self, _keys: &[PageKey]) {}
 
     /// Nothing of the file is in the cache any more, nor will be under its number.
     fn file_forgotten(&self, _file: u64) {}

@@ -80,7 +80,7 @@ impl Offline {
             assert!(self.pages.detach_idle(victim.frame), "a victim that cannot go");
             let page = victim.identity.index;
             if victim.remember {
-                self.policy.remember(key(page));
+                self.policy.remember(&[key(page)]);
             }
             assert!(self.pages.release(victim.frame), "nobody holds it");
             self.free.push(victim.frame);

@@ -15,12 +15,35 @@ const NONE: u32 = u32::MAX;
 /// What a frame bears that is on no queue and that its policy knows nothing of.
 pub(super) const UNLISTED: u8 = 0;
 
+/// What a victim bears while nobody has put it on a queue since it was chosen.
+const CLAIMED: u8 = u8::MAX;
+
+/// The number that a frame bears; a victim is on no queue.
+pub(super) fn listed(pages: &PageTable, frame: FrameId) -> u8 {
+    match pages.list(frame) {
+        CLAIMED => UNLISTED,
+        number => number,
+    }
+}
+
+/// A frame that is on no queue becomes a victim.
+pub(super) fn claim(pages: &PageTable, frame: FrameId) {
+    debug_assert_eq!(pages.list(frame), UNLISTED);
+    pages.set_list(frame, CLAIMED);
+}
+
+/// Whether a frame that was a victim still is: then it is on no queue. Asked with the file's lock held, without which no
+/// frame is put on a queue.
+pub(crate) fn is_claimed(pages: &PageTable, frame: FrameId) -> bool {
+    pages.list(frame) == CLAIMED
+}
+
 /// Frames in order: they come at the head and are looked at from the tail.
 pub(super) struct Queue {
     number: u8,
     head: u32,
     tail: u32,
-    len: u64,
+    len: u32,
 }
 
 impl Queue {
@@ -30,7 +53,7 @@ impl Queue {
     }
 
     pub(super) fn len(&self) -> u64 {
-        self.len
+        u64::from(self.len)
     }
 
     pub(super) fn tail(&self) -> Option<FrameId> {
@@ -83,6 +106,14 @@ impl Queue {
         }
         self.len -= 1;
         pages.set_list(frame, now);
+    }
+}
+
+/// Takes a frame off the queue that it is on, if it is on any: its policy knows nothing of it afterwards.
+pub(super) fn forget(queue: Option<&mut Queue>, pages: &PageTable, frame: FrameId) {
+    match queue {
+        Some(queue) => queue.unlink(pages, frame, UNLISTED),
+        None => pages.set_list(frame, UNLISTED),
     }
 }
 

@@ -11,9 +11,10 @@ use std::sync::Mutex;
 use frames::FrameId;
 
 use super::ghost::Ghost;
-use super::queue::{Queue, UNLISTED};
+use super::queue::{Queue, UNLISTED, forget, listed};
 use super::{Admitted, Arrival, Eviction, PageKey, Scan, UNEVICTABLE};
 use crate::page::{DIRTY, PRESENT, PageTable};
+use crate::sync::OwnLines;
 use crate::wait::lock;
 
 const SMALL: u8 = 1;
@@ -21,6 +22,9 @@ const MAIN: u8 = 2;
 /// On no queue: it was remembered, and goes to main when it is clean.
 const COMING_BACK: u8 = 3;
 
+/// Looks at each page of a queue, and at all of them, after which what stays is taken to be held.
+const LOOKS_A_PAGE: u64 = 4;
+const LOOKS_MAX: u64 = 128;
 /// Uses in the small queue that take a page to the main one.
 const MOVE_HITS: u8 = 2;
 
@@ -28,11 +32,10 @@ const MOVE_HITS: u8 = 2;
 pub(super) struct S3Fifo {
     small_max: u64,
     ghost: Ghost,
-    queues: Mutex<Queues>,
+    queues: OwnLines<Mutex<Queues>>,
 }
 
-/// The queues, on cache lines of their own.
-#[repr(align(128))]
+/// The queues.
 struct Queues {
     small: Queue,
     main: Queue,
@@ -42,7 +45,7 @@ impl S3Fifo {
     pub(super) fn new(frames: u32) -> Self {
         let (frames, small_max) = (u64::from(frames), u64::from(frames) / 10);
         let queues = Queues { small: Queue::new(SMALL), main: Queue::new(MAIN) };
-        Self { small_max, ghost: Ghost::new(frames - small_max), queues: Mutex::new(queues) }
+        Self { small_max, ghost: Ghost::new(frames - small_max), queues: OwnLines(Mutex::new(queues)) }
     }
 }
 
@@ -55,10 +58,18 @@ impl Queues {
         }
     }
 
+    /// The queue that gives next where it should be this one, after so many looks at pages that stay: the other by turns,
+    /// if this one's must all be held. The publication has no such pages.
+    fn giver(&mut self, from: u8, stayed: u64) -> u8 {
+        let (own, other) = if from == SMALL { (&self.small, &self.main) } else { (&self.main, &self.small) };
+        let all_held = stayed >= (LOOKS_A_PAGE * own.len()).min(LOOKS_MAX);
+        if all_held && other.len() > 0 && stayed % 2 == 0 { SMALL + MAIN - from } else { from }
+    }
+
     fn list(&mut self, pages: &PageTable, frame: FrameId) {
         let word = pages.word(frame);
         if word.has(PRESENT) && !word.any(DIRTY) {
-            match pages.list(frame) {
+            match listed(pages, frame) {
                 UNLISTED => self.small.push_head(pages, frame),
                 COMING_BACK => self.main.push_head(pages, frame),
                 _ => {}
@@ -92,7 +103,7 @@ impl Eviction for S3Fifo {
         pages.copy_hits(old, new);
         pages.note_used(new);
         pages.touch(new);
-        if matches!(pages.list(old), MAIN | COMING_BACK) {
+        if matches!(listed(pages, old), MAIN | COMING_BACK) {
             pages.set_list(new, COMING_BACK);
         }
         if !pages.word(new).any(DIRTY) {
@@ -102,24 +113,21 @@ impl Eviction for S3Fifo {
 
     fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
         let mut queues = lock(&self.queues);
-        for frame in frames {
-            match queues.on(pages.list(*frame)) {
-                Some(queue) => queue.unlink(pages, *frame, UNLISTED),
-                None => pages.set_list(*frame, UNLISTED),
-            }
-        }
+        frames.iter().for_each(|frame| forget(queues.on(listed(pages, *frame)), pages, *frame));
     }
 
-    fn remember(&self, key: PageKey) {
-        self.ghost.note(key);
+    fn remember(&self, keys: &[PageKey]) {
+        self.ghost.note(keys);
     }
 
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
         let mut queues = lock(&self.queues);
         let mut scan = Scan::new(count, scan_max);
+        let mut stayed = 0;
         while scan.goes_on() {
             let small_gives = queues.small.len() > self.small_max || queues.main.len() == 0;
-            let from = if small_gives { SMALL } else { MAIN };
+            let from = queues.giver(if small_gives { SMALL } else { MAIN }, stayed);
+            stayed += 1;
             let Some(frame) = queues.on(from).and_then(|queue| queue.tail()) else {
                 break;
             };
@@ -127,6 +135,7 @@ impl Eviction for S3Fifo {
             let word = pages.word(frame);
             queues.on(from).expect("it has a tail").unlink(pages, frame, UNLISTED);
             if word.any(UNEVICTABLE) {
+                scan.pass_over(pages, frame, word);
                 if from == MAIN {
                     pages.set_list(frame, COMING_BACK);
                 }
@@ -139,6 +148,7 @@ impl Eviction for S3Fifo {
                 queues.main.push_head(pages, frame);
             } else {
                 scan.take(pages, frame, from == SMALL);
+                stayed = 0;
             }
         }
         scan

@@ -25,9 +25,10 @@ use std::sync::Mutex;
 use frames::FrameId;
 
 use super::ghost::Ghost;
-use super::queue::{Queue, UNLISTED};
+use super::queue::{Queue, UNLISTED, forget, listed};
 use super::{Arrival, Eviction, PageKey, Scan, UNEVICTABLE};
 use crate::page::{DIRTY, PRESENT, PageTable};
+use crate::sync::OwnLines;
 use crate::wait::lock;
 
 const FRESH: u8 = 1;
@@ -43,12 +44,14 @@ const COMING_BACK: u8 = 6;
 /// Pages looked at in search of one, before the next that can go does. Fewer cost a loop that is a little larger than
 /// the cache ten points of its hits: main's pages then go in the order in which they come again.
 const LOOKS_MAX: u64 = 128;
+/// Looks at each page after which one that still stays is held.
+const LOOKS_A_PAGE: u64 = 4;
 
 /// The policy.
 pub(super) struct S3Window {
     sizes: Sizes,
     ghost: Ghost,
-    queues: Mutex<Queues>,
+    queues: OwnLines<Mutex<Queues>>,
 }
 
 /// What parts of the cache the queues have, in frames.
@@ -73,8 +76,7 @@ impl Sizes {
     }
 }
 
-/// The queues, on cache lines of their own.
-#[repr(align(128))]
+/// The queues.
 struct Queues {
     fresh: Queue,
     probation: Queue,
@@ -85,7 +87,7 @@ impl S3Window {
     pub(super) fn new(frames: u32) -> Self {
         let frames = u64::from(frames);
         let queues = Queues { fresh: Queue::new(FRESH), probation: Queue::new(PROBATION), main: Queue::new(MAIN) };
-        Self { sizes: Sizes::of(frames), ghost: Ghost::new(frames / 2), queues: Mutex::new(queues) }
+        Self { sizes: Sizes::of(frames), ghost: Ghost::new(frames / 2), queues: OwnLines(Mutex::new(queues)) }
     }
 }
 
@@ -106,7 +108,7 @@ impl Queues {
         if !word.has(PRESENT) || word.any(DIRTY) {
             return;
         }
-        match pages.list(frame) {
+        match listed(pages, frame) {
             UNLISTED | COMING => self.push_fresh(pages, sizes, frame),
             COMING_BACK => self.main.push_head(pages, frame),
             PARKED if pages.take_hits(frame) > 0 => self.main.push_head(pages, frame),
@@ -132,10 +134,14 @@ impl Queues {
         }
     }
 
-    /// The queue that gives next.
-    fn giver(&mut self, pages: &PageTable, small_target: u64) -> Option<u8> {
-        if self.probation.len() == 0 && self.main.len() == 0 {
+    /// The queue that gives next, after so many looks at pages that stay.
+    fn giver(&mut self, pages: &PageTable, small_target: u64, looks: u64) -> Option<u8> {
+        // Or all that is in them is held: hits would have been used up by now.
+        if looks >= LOOKS_A_PAGE * (self.probation.len() + self.main.len()) {
             self.age(pages);
+            if self.probation.len() > 0 {
+                return Some(PROBATION);
+            }
         }
         let small = self.fresh.len() + self.probation.len();
         if self.probation.len() > 0 && (small > small_target || self.main.len() == 0) {
@@ -148,9 +154,13 @@ impl Queues {
         }
     }
 
-    /// The queue that gives after too many looks: main and probation by turns.
+    /// The queue that gives after too many looks: each by turns, main first.
     fn any_giver(&mut self, looks: u64) -> Option<u8> {
-        let order = if looks.is_multiple_of(2) { [MAIN, PROBATION, FRESH] } else { [PROBATION, MAIN, FRESH] };
+        let order = match (looks - LOOKS_MAX) % 3 {
+            0 => [MAIN, PROBATION, FRESH],
+            1 => [PROBATION, MAIN, FRESH],
+            _ => [FRESH, MAIN, PROBATION],
+        };
         order.into_iter().find(|number| self.on(*number).is_some_and(|queue| queue.len() > 0))
     }
 
@@ -191,7 +201,7 @@ impl Eviction for S3Window {
 
     /// The new frame is as far as the old one was, and used once more.
     fn replaced(&self, pages: &PageTable, old: FrameId, new: FrameId) {
-        let now = match pages.list(old) {
+        let now = match listed(pages, old) {
             UNLISTED | COMING | FRESH => COMING,
             COMING_BACK => COMING_BACK,
             _ => PARKED,
@@ -207,16 +217,11 @@ impl Eviction for S3Window {
 
     fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
         let mut queues = lock(&self.queues);
-        for frame in frames {
-            match queues.on(pages.list(*frame)) {
-                Some(queue) => queue.unlink(pages, *frame, UNLISTED),
-                None => pages.set_list(*frame, UNLISTED),
-            }
-        }
+        frames.iter().for_each(|frame| forget(queues.on(listed(pages, *frame)), pages, *frame));
     }
 
-    fn remember(&self, key: PageKey) {
-        self.ghost.note(key);
+    fn remember(&self, keys: &[PageKey]) {
+        self.ghost.note(keys);
     }
 
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
@@ -227,13 +232,14 @@ impl Eviction for S3Window {
         let mut looks = 0;
         while scan.goes_on() {
             let tired = looks >= LOOKS_MAX;
-            let from = if tired { queues.any_giver(looks) } else { queues.giver(pages, small_target) };
+            let from = if tired { queues.any_giver(looks) } else { queues.giver(pages, small_target, looks) };
             let Some((from, frame)) = from.and_then(|from| Some((from, queues.on(from)?.tail()?))) else {
                 break;
             };
             (scan.scanned, looks) = (scan.scanned + 1, looks + 1);
             let word = pages.word(frame);
             let to = if word.any(UNEVICTABLE) {
+                scan.pass_over(pages, frame, word);
                 Some(PARKED)
             } else if word.held() {
                 Some(from)

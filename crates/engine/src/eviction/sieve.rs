@@ -9,17 +9,17 @@ use std::sync::Mutex;
 
 use frames::FrameId;
 
-use super::queue::{Queue, UNLISTED};
+use super::queue::{Queue, UNLISTED, listed};
 use super::{Arrival, Eviction, Scan, UNEVICTABLE};
 use crate::page::{DIRTY, PRESENT, PageTable};
+use crate::sync::OwnLines;
 use crate::wait::lock;
 
 const QUEUED: u8 = 1;
 
 /// The policy, on cache lines of its own.
-#[repr(align(128))]
 pub(super) struct Sieve {
-    line: Mutex<Line>,
+    line: OwnLines<Mutex<Line>>,
 }
 
 struct Line {
@@ -30,14 +30,14 @@ struct Line {
 
 impl Sieve {
     pub(super) fn new() -> Self {
-        Self { line: Mutex::new(Line { queue: Queue::new(QUEUED), hand: None }) }
+        Self { line: OwnLines(Mutex::new(Line { queue: Queue::new(QUEUED), hand: None })) }
     }
 }
 
 impl Line {
     fn list(&mut self, pages: &PageTable, frame: FrameId) {
         let word = pages.word(frame);
-        if word.has(PRESENT) && !word.any(DIRTY) && pages.list(frame) == UNLISTED {
+        if word.has(PRESENT) && !word.any(DIRTY) && listed(pages, frame) == UNLISTED {
             self.queue.push_head(pages, frame);
         }
     }
@@ -75,7 +75,7 @@ impl Eviction for Sieve {
 
     fn removed(&self, pages: &PageTable, frames: &[FrameId]) {
         let mut line = lock(&self.line);
-        for frame in frames.iter().filter(|frame| pages.list(**frame) == QUEUED) {
+        for frame in frames.iter().filter(|frame| listed(pages, **frame) == QUEUED) {
             line.unlink(pages, *frame);
         }
     }
@@ -92,6 +92,7 @@ impl Eviction for Sieve {
             if word.any(UNEVICTABLE) {
                 line.hand = Some(frame);
                 line.unlink(pages, frame);
+                scan.pass_over(pages, frame, word);
             } else if pages.take_hits(frame) > 0 || word.held() {
                 line.hand = Queue::newer(pages, frame);
             } else {

@@ -10,30 +10,30 @@ use std::sync::Mutex;
 
 use frames::FrameId;
 
-use super::queue::{Queue, UNLISTED};
+use super::queue::{Queue, UNLISTED, listed};
 use super::{Arrival, Eviction, Scan, UNEVICTABLE};
 use crate::page::{DIRTY, PRESENT, PageTable};
+use crate::sync::OwnLines;
 use crate::wait::lock;
 
 const INACTIVE: u8 = 1;
 const ACTIVE: u8 = 2;
 
-/// The lists, on cache lines of their own.
-#[repr(align(128))]
+/// The lists.
 pub(super) struct TwoLists {
-    lists: Mutex<[Queue; 2]>,
+    lists: OwnLines<Mutex<[Queue; 2]>>,
 }
 
 impl TwoLists {
     pub(super) fn new() -> Self {
-        Self { lists: Mutex::new([Queue::new(INACTIVE), Queue::new(ACTIVE)]) }
+        Self { lists: OwnLines(Mutex::new([Queue::new(INACTIVE), Queue::new(ACTIVE)])) }
     }
 }
 
 /// Links a page that may go, unless it is linked.
 fn link(pages: &PageTable, lists: &mut [Queue; 2], frame: FrameId) {
     let word = pages.word(frame);
-    if word.has(PRESENT) && !word.any(DIRTY) && pages.list(frame) == UNLISTED {
+    if word.has(PRESENT) && !word.any(DIRTY) && listed(pages, frame) == UNLISTED {
         lists[slot(INACTIVE)].push_head(pages, frame);
     }
 }
@@ -63,7 +63,7 @@ impl Eviction for TwoLists {
     fn victims(&self, pages: &PageTable, count: usize, scan_max: u64) -> Scan {
         let mut lists = lock(&self.lists);
         let mut scan = Scan::new(count, scan_max);
-        refill_inactive(pages, &mut lists, scan_max);
+        refill_inactive(pages, &mut lists, &mut scan);
         while scan.goes_on() {
             let Some(frame) = lists[slot(INACTIVE)].tail() else {
                 break;
@@ -72,6 +72,7 @@ impl Eviction for TwoLists {
             unlink(pages, &mut lists, frame);
             let word = pages.word(frame);
             if word.any(UNEVICTABLE) {
+                scan.pass_over(pages, frame, word);
                 continue;
             }
             if pages.take_uses(frame) > 1 {
@@ -82,13 +83,17 @@ impl Eviction for TwoLists {
                 scan.take(pages, frame, false);
             }
         }
+        if scan.victims.is_empty() {
+            // What is there is held, or in use: the next look is at the eldest in use.
+            demote(pages, &mut lists, count);
+        }
         scan
     }
 }
 
 /// Keeps the inactive list at least as long as the active one, by moving unused pages down.
-fn refill_inactive(pages: &PageTable, lists: &mut [Queue; 2], moves_max: u64) {
-    for _ in 0..moves_max {
+fn refill_inactive(pages: &PageTable, lists: &mut [Queue; 2], scan: &mut Scan) {
+    for _ in 0..scan.wanted.1 {
         if lists[slot(INACTIVE)].len() >= lists[slot(ACTIVE)].len() {
             return;
         }
@@ -96,11 +101,24 @@ fn refill_inactive(pages: &PageTable, lists: &mut [Queue; 2], moves_max: u64) {
             return;
         };
         unlink(pages, lists, frame);
-        if pages.word(frame).any(UNEVICTABLE) {
+        let word = pages.word(frame);
+        if word.any(UNEVICTABLE) {
+            scan.pass_over(pages, frame, word);
             continue;
         }
         let to = if pages.take_uses(frame) > 0 { ACTIVE } else { INACTIVE };
         lists[slot(to)].push_head(pages, frame);
+    }
+}
+
+/// Moves pages from the active list's tail to the inactive one's.
+fn demote(pages: &PageTable, lists: &mut [Queue; 2], count: usize) {
+    for _ in 0..count {
+        let Some(frame) = lists[slot(ACTIVE)].tail() else {
+            return;
+        };
+        unlink(pages, lists, frame);
+        lists[slot(INACTIVE)].push_tail(pages, frame);
     }
 }
 
@@ -109,7 +127,7 @@ fn slot(list: u8) -> usize {
 }
 
 fn unlink(pages: &PageTable, lists: &mut [Queue; 2], frame: FrameId) {
-    let on = pages.list(frame);
+    let on = listed(pages, frame);
     if on != UNLISTED {
         lists[slot(on)].unlink(pages, frame, UNLISTED);
     }

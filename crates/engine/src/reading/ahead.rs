@@ -147,6 +147,7 @@ impl<P: Platform> Reading<P> {
                     (absent, Ok((self.begin(file, &mut state, &mut hand, filled.clone(), 0), filled)))
                 }
             };
+            self.reclaim.look_ahead();
             match begun {
                 Ok((sending, filled)) => {
                     if let Some(sending) = sending {
@@ -180,7 +181,6 @@ impl<P: Platform> Reading<P> {
             return Some(Came::NoRequest(0));
         }
         hand.spare.grow(count as usize, Effort::NoRetry);
-        self.reclaim.look_ahead();
         if hand.frames() == 0 {
             return Some(Came::NoFrame(0));
         }

@@ -37,13 +37,14 @@ use crate::wait::{Answer, Changed, lock};
 pub(super) struct Hand<'a> {
     pub(super) device: &'a Arc<DeviceState>,
     pub(super) spare: Spare<'a>,
-    room: Option<ReadRoom>,
+    /// Room at the device for so many frames.
+    room: u64,
     has_slot: bool,
 }
 
 impl<'a> Hand<'a> {
     pub(super) fn empty(cache: &'a Cache, device: &'a Arc<DeviceState>) -> Self {
-        Self { device, spare: Spare::none(cache), room: None, has_slot: false }
+        Self { device, spare: Spare::none(cache), room: 0, has_slot: false }
     }
 
     pub(super) fn frames(&self) -> u64 {
@@ -52,19 +53,11 @@ impl<'a> Hand<'a> {
 
     /// Room for frames at the device, if it is there now.
     pub(super) fn try_room(&mut self, pages: u64) -> bool {
-        let more = pages - self.room.as_ref().map_or(0, |room| room.pages);
-        let taken = self.device.reading.try_take(more);
+        let taken = self.device.reading.try_take(pages - self.room);
         if taken {
-            self.has_room(pages);
+            self.room = pages;
         }
         taken
-    }
-
-    fn has_room(&mut self, pages: u64) {
-        match &mut self.room {
-            Some(room) => room.pages = pages,
-            None => self.room = Some(ReadRoom { device: Arc::clone(self.device), pages }),
-        }
     }
 
     /// A request, if there are more than so many.
@@ -78,6 +71,9 @@ impl Drop for Hand<'_> {
     fn drop(&mut self) {
         if self.has_slot {
             self.device.slots.give_back(1);
+        }
+        if self.room > 0 {
+            self.device.reading.give_back(self.room);
         }
     }
 }
@@ -145,15 +141,14 @@ impl<P: Platform> Reading<P> {
             return false;
         }
         hand.spare.grow(miss.demanded as usize, Effort::Normal);
-        self.reclaim.look_ahead();
         hand.frames() >= miss.demanded && hand.try_slot(0)
     }
 
     /// Waits for what is not there yet of what the miss needs.
     async fn take_all<'a>(&'a self, call: &Call<'_>, demanded: u64, hand: &mut Hand<'a>) {
-        if hand.room.is_none() {
+        if hand.room == 0 {
             hand.device.reading.take(demanded).await;
-            hand.has_room(demanded);
+            hand.room = demanded;
         }
         if hand.frames() < demanded {
             let missing = (demanded - hand.frames()) as usize;
@@ -189,6 +184,8 @@ impl<P: Platform> Reading<P> {
         mut hand: Hand<'a>,
     ) -> Result<(), Error> {
         let file = call.file;
+        // Not where the frames were taken: it may start a task, and the file's lock was held there.
+        self.reclaim.look_ahead();
         if miss.sending.is_none() {
             self.take_all(call, miss.demanded, &mut hand).await;
             miss.sending = self.begin_miss(file, &mut lock(&file.state), &mut hand, &miss);
@@ -213,6 +210,7 @@ impl<P: Platform> Reading<P> {
                 self.fill_ranges(file, &miss.ahead, if goes_on { request.end } else { 0 });
             }
         }
+        self.reclaim.make_up_for(request.end - request.start);
         let result = answer.wait().await;
         if result.is_err() && request.end - request.start > 1 {
             // One bad sector is not to keep its neighbours from being read: each page is asked for by itself.
@@ -239,22 +237,14 @@ impl<P: Platform> Reading<P> {
         if pieces.is_empty() {
             return None;
         }
-        let mut room = hand.room.take()?;
         hand.has_slot = false;
         state.reads_in_flight += 1;
-        room.keep(pieces.len() as u64);
+        let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let end = first + pieces.len() as u64;
         self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
         let sent = Sent::now(file, first, pieces.len(), self.base.now());
         let answer = (demanded_end > 0).then(Answer::new);
-        let ends = FillEnds {
-            reading: Arc::clone(self),
-            file: Arc::clone(file),
-            answer: answer.clone(),
-            demanded_end,
-            sent,
-            _room: room,
-        };
+        let ends = FillEnds { reading: Arc::clone(self), room, answer: answer.clone(), demanded_end, sent };
         Some(Sending { first, pieces, ends: Box::new(ends), at: sent.at, answer })
     }
 
@@ -264,7 +254,7 @@ impl<P: Platform> Reading<P> {
         self.base.local().count(Counter::ReadRequests, 1);
         self.base.local().count(Counter::PageIn, bytes as u64);
         let operation = Operation::Read { offset: first * PAGE_BYTES, len: bytes as u32 };
-        let memory = FrameMemory::new(Arc::clone(&self.base.cache.frames), pieces);
+        let memory = FrameMemory::new(Arc::clone(&self.arena), pieces);
         self.base.trace_file(at, file, None, || Event::Submitted { operation });
         file.device.submit(Request::new(ends, file.backing.clone(), operation, Some(memory)));
     }
@@ -323,7 +313,7 @@ impl<P: Platform> Reading<P> {
     pub(super) async fn merge(self: &Arc<Self>, call: &Call<'_>, page: u64) -> Result<(), Error> {
         let file = call.file;
         file.device.reading.take(1).await;
-        let room = ReadRoom { device: Arc::clone(&file.device), pages: 1 };
+        let room = ReadRoom::of(file, 1, 1);
         let mut spare = call.waits(&self.base, Delay::Reclaim, self.reclaim.take_frames(1)).await;
         file.device.slots.take(1).await;
         let answer = Answer::new();
@@ -343,15 +333,7 @@ impl<P: Platform> Reading<P> {
             file.device.slots.give_back(1);
             return Ok(());
         };
-        let ends = MergeEnds {
-            reading: Arc::clone(self),
-            file: Arc::clone(file),
-            frame,
-            side,
-            answer: Arc::clone(&answer),
-            sent,
-            _room: room,
-        };
+        let ends = MergeEnds { reading: Arc::clone(self), room, frame, side, answer: Arc::clone(&answer), sent };
         let piece = Piece { frame: side, start: 0, len: FRAME_BYTES as u16 };
         let (pieces, ends) = (Pieces::One(piece), Box::new(ends));
         self.send(file, Sending { first: page, pieces, ends, at: sent.at, answer: None });
@@ -404,31 +386,32 @@ impl Sent {
     }
 }
 
-/// Frames that a read holds until it ends, counted at its device.
+/// Frames that a read of a file holds until it ends, counted at the file's device.
 struct ReadRoom {
-    device: Arc<DeviceState>,
+    file: Arc<FileInner>,
     pages: u64,
 }
 
 impl ReadRoom {
-    /// Gives back what is above `pages`.
-    fn keep(&mut self, pages: u64) {
-        self.device.reading.give_back(self.pages.saturating_sub(pages));
-        self.pages = self.pages.min(pages);
+    /// Of those that were taken so many are needed; gives back the rest.
+    fn of(file: &Arc<FileInner>, taken: u64, needed: u64) -> Self {
+        if taken > needed {
+            file.device.reading.give_back(taken - needed);
+        }
+        Self { file: Arc::clone(file), pages: needed }
     }
 }
 
 impl Drop for ReadRoom {
     fn drop(&mut self) {
-        self.device.reading.give_back(self.pages);
+        self.file.device.reading.give_back(self.pages);
     }
 }
 
 /// The end of a request that reads whole pages.
 struct FillEnds<P: Platform> {
     reading: Arc<Reading<P>>,
-    file: Arc<FileInner>,
-    _room: ReadRoom,
+    room: ReadRoom,
     answer: Option<Arc<Answer<Result<(), DeviceError>>>>,
     /// Pages from here on nobody has asked for.
     demanded_end: u64,
@@ -443,7 +426,7 @@ impl<P: Platform> FillEnds<P> {
 
 impl<P: Platform> Completion for FillEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let (reading, file) = (&self.reading, &self.file);
+        let (reading, file) = (&self.reading, &self.room.file);
         let cache = &reading.base.cache;
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);
         {
@@ -486,17 +469,16 @@ impl<P: Platform> Completion for FillEnds<P> {
 /// The end of a request that reads what a page lacks.
 struct MergeEnds<P: Platform> {
     reading: Arc<Reading<P>>,
-    file: Arc<FileInner>,
     frame: FrameId,
     side: FrameId,
     answer: Arc<Answer<Result<(), DeviceError>>>,
     sent: Sent,
-    _room: ReadRoom,
+    room: ReadRoom,
 }
 
 impl<P: Platform> Completion for MergeEnds<P> {
     fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let (reading, file, frame) = (&self.reading, &self.file, self.frame);
+        let (reading, file, frame) = (&self.reading, &self.room.file, self.frame);
         let cache = &reading.base.cache;
         {
             let mut state = lock(&file.state);

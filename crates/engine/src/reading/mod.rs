@@ -26,6 +26,7 @@ use crate::counters::Counter;
 use crate::devices::delays::Delay;
 use crate::devices::file::{FileInner, FileState};
 use crate::error::Error;
+use crate::memory::Arena;
 use crate::page::{PRESENT, READING, UPTODATE, WRITEBACK};
 use crate::platform::Platform;
 use crate::reclaim::Reclaim;
@@ -45,10 +46,32 @@ enum Obstacle {
     Absent,
 }
 
-/// The mechanism.
+/// The mechanism. A request in flight holds a reference to it and to its arena; that these are counted apart from others'
+/// is why an engine has several.
+#[repr(align(128))]
 pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
+    arena: Arc<Arena>,
+}
+
+/// As many as an engine has of the mechanism, which all are alike.
+const COPIES: u32 = 16;
+
+/// The mechanism, so often that readers of different files seldom count references in the same word.
+pub(crate) struct Readings<P: Platform>(Box<[Arc<Reading<P>>]>);
+
+impl<P: Platform> Readings<P> {
+    pub(crate) fn new(base: &Base<P>, reclaim: &Arc<Reclaim<P>>) -> Arc<Self> {
+        let copy = |_| Reading::new(base.clone(), Arc::clone(reclaim));
+        Arc::new(Self((0..COPIES).map(copy).collect()))
+    }
+
+    /// The one for a file.
+    #[inline]
+    pub(crate) fn of(&self, file: &FileInner) -> &Arc<Reading<P>> {
+        &self.0[(file.pages.slot % COPIES) as usize]
+    }
 }
 
 /// Copies up to the first page that is not there; returns how many bytes.
@@ -91,8 +114,9 @@ pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
 }
 
 impl<P: Platform> Reading<P> {
-    pub(crate) fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>) -> Arc<Self> {
-        Arc::new(Self { base, reclaim })
+    fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>) -> Arc<Self> {
+        let arena = Arc::new(Arena(Arc::clone(&base.cache.frames)));
+        Arc::new(Self { base, reclaim, arena })
     }
 
     /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.

@@ -57,13 +57,14 @@ impl<'a> Spare<'a> {
             return;
         }
         let Self { cache, only, more } = self;
-        if count > 1 {
-            more.reserve(count - more.len());
-            more.extend(only.take());
+        if count == 1 {
+            // Mostly it is in the thread's own hand.
+            *only = cache.frames.allocate(Order::SINGLE, Mobility::Movable, effort);
+            return;
         }
-        cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| {
-            if count > 1 { more.push(frame) } else { *only = Some(frame) }
-        });
+        more.reserve(count - more.len());
+        more.extend(only.take());
+        cache.frames.allocate_bulk(lacking, Mobility::Movable, effort, |frame| more.push(frame));
         more.sort_unstable_by(|one, other| other.cmp(one));
     }
 }

@@ -17,7 +17,8 @@ use crate::sync::{self, Mutex};
 /// In the count: somebody waits who was not granted anything yet.
 const WAITED: u64 = 1 << 63;
 
-/// The permits.
+/// The permits, in one cache line.
+#[repr(align(64))]
 pub(crate) struct Permits {
     /// How many are taken, and the mark.
     used: AtomicU64,

@@ -80,7 +80,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let sequence = state.next_sequence;
     state.next_sequence += 1;
     state.writes_in_flight.insert(sequence);
-    let memory = FrameMemory::new(Arc::clone(&file.cache.frames), pieces);
+    let memory = FrameMemory::new(Arc::clone(&file.cache.arena), pieces);
     Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, bridged, continues })
 }
 

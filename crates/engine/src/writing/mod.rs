@@ -21,7 +21,7 @@ use crate::devices::file::FileInner;
 use crate::error::Error;
 use crate::platform::Platform;
 use crate::rare::Rare;
-use crate::reading::Reading;
+use crate::reading::Readings;
 use crate::reclaim::{Reclaim, Spare};
 use crate::throttle::{Paying, Throttle};
 use crate::units::PAGE_BYTES;
@@ -46,7 +46,7 @@ enum Stop {
 pub(crate) struct Writing<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
-    reading: Arc<Reading<P>>,
+    reading: Arc<Readings<P>>,
     writeback: Arc<Writeback<P>>,
     throttle: Throttle<P>,
 }
@@ -110,7 +110,7 @@ impl<P: Platform> Writing<P> {
     pub(crate) fn new(
         base: Base<P>,
         reclaim: Arc<Reclaim<P>>,
-        reading: Arc<Reading<P>>,
+        reading: Arc<Readings<P>>,
         writeback: Arc<Writeback<P>>,
     ) -> Arc<Self> {
         let throttle = Throttle::new(base.clone(), Arc::clone(&writeback));
@@ -183,7 +183,7 @@ impl<P: Platform> Writing<P> {
                 Stop::Frames if done > 0 => break,
                 Stop::Frames => frames_min = 1,
                 Stop::Page(page) => {
-                    let brings = self.reading.bring(&payer.call, page..page + 1);
+                    let brings = self.reading.of(payer.call.file).bring(&payer.call, page..page + 1);
                     payer.call.waits(&self.base, Delay::Read, brings).await?;
                     brought = true;
                 }

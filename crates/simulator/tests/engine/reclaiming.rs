@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use engine::counters::Counter;
 use engine::eviction::EvictionKind;
-use engine::{Platform, Policies};
-use simulator::{CpuOptions, DiskOptions, Machine, Memory, Setup, World, WorldOptions};
+use engine::{DeviceError, Error, Platform, Policies};
+use simulator::{CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Machine, Memory, Setup, World, WorldOptions};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 #[test]
 fn a_page_that_was_completed_while_the_hand_passed_can_be_evicted() {
@@ -158,4 +158,117 @@ fn more_readers_than_frames_all_get_on() {
         .collect();
     let ended = || readers.iter().all(|ended| ended.load(Ordering::Relaxed));
     assert!(lab.run(lab.here.until(60 * SECOND, ended)), "some wait for ever");
+}
+
+/// Pages of a file are read, and all of them overwritten: they stand where reclaim looks, and cannot go.
+async fn read_and_overwrite(lab: &Lab, file: &TestFile, pages: usize) {
+    for page in 0..pages {
+        lab.here.read(file, (page * PAGE) as u64, PAGE).await.unwrap();
+    }
+    for page in 0..pages {
+        lab.here.write(file, (page * PAGE) as u64, PAGE, 2).await.unwrap();
+    }
+}
+
+#[test]
+fn dirty_pages_at_the_tail_have_their_own_device_write_and_are_looked_at_once() {
+    // Nothing else is due: there is room for more, and nothing gets old.
+    let quiet = ["dirty_ratio=90", "dirty_background_ratio=90", "dirty_expire_centisecs=360000"];
+    let knobs = [&quiet[..], &["dirty_writeback_centisecs=360000", "readahead_bytes_max=0"]].concat();
+    for kind in EvictionKind::ALL {
+        let policies = Policies { eviction: kind, ..Policies::default() };
+        let lab =
+            Lab::with_policies(1, 1024, &std::array::from_fn::<_, 3, _>(|_| DiskOptions::default()), &knobs, policies);
+        let (many, few, clean) = (lab.file(0, 200 * PAGE, 1), lab.file(1, 8 * PAGE, 1), lab.file(2, 4000 * PAGE, 1));
+        let stream = async |pages: std::ops::Range<usize>| {
+            for page in pages {
+                lab.here.read(&clean, (page * PAGE) as u64, PAGE).await.unwrap();
+            }
+        };
+        let (dirty, looks) = lab.run(async {
+            read_and_overwrite(&lab, &many, 200).await;
+            stream(0..300).await;
+            read_and_overwrite(&lab, &few, 8).await;
+            lab.here.sleep(10 * SECOND).await;
+            let dirty = |disk: usize| lab.here.engine.status().devices[disk].dirty_bytes / PAGE as u64;
+            assert_eq!((dirty(0), dirty(1)), (200, 8), "nothing else is due");
+            lab.here.disks[0].hang();
+            let looked = lab.count(Counter::PagesScanned) - lab.count(Counter::PagesEvicted);
+            stream(300..4000).await;
+            let in_flight = [0, 1].map(|disk| lab.here.engine.status().devices[disk].in_flight);
+            assert!(in_flight[0] > 0 && in_flight[1] == 0, "{}: {in_flight:?} requests", kind.name());
+            let looked_now = lab.count(Counter::PagesScanned) - lab.count(Counter::PagesEvicted);
+            ((dirty(0), dirty(1)), looked_now - looked)
+        });
+        assert_eq!(dirty, (200, 8), "{}", kind.name());
+        assert!(looks <= 208 + 32, "{}: {looks} looks for nothing, and 208 pages could not go", kind.name());
+    }
+}
+
+#[test]
+fn a_cache_full_of_what_a_dead_device_cannot_take_fails_its_writers_alone() {
+    let knobs = ["dirty_ratio=90", "dirty_background_ratio=50", "readahead_bytes_max=0"];
+    let lab = Lab::new(1, 1024, &[DiskOptions::default(), DiskOptions::default()], &knobs);
+    let gone = DeviceError::Io { errno: 5 };
+    lab.here.disks[0].add_fault(Fault::always(FaultTarget::Any, FaultWhat::Error(gone)));
+    let writers: Vec<_> = (0..4)
+        .map(|_| {
+            let (here, to) = (Arc::clone(&lab.here), lab.file(0, 0, 0));
+            lab.beside(async move {
+                let mut page = 0;
+                let error = loop {
+                    match here.write(&to, page * PAGE as u64, PAGE, 2).await {
+                        Ok(()) => page += 1,
+                        Err(error) => break error,
+                    }
+                    // All write at the same time, so that several files fail: those of one alone are its own.
+                    here.sleep(20_000).await;
+                };
+                assert_eq!(error, Error::Device(gone));
+            })
+        })
+        .collect();
+    let clean = lab.file(1, 2000 * PAGE, 1);
+    let ended = || writers.iter().all(|ended| ended.load(Ordering::Relaxed));
+    assert!(lab.run(lab.here.until(60 * SECOND, ended)), "a writer waits for ever");
+    lab.run(async {
+        let (dirty, started) = (lab.here.dirty_bytes(), lab.here.now_ns());
+        assert!(dirty > 400 * PAGE as u64, "{dirty}");
+        for page in 0..2000 {
+            let got = lab.here.read(&clean, page * PAGE as u64, PAGE).await.unwrap();
+            assert_eq!(got, bytes(1, page * PAGE as u64, PAGE));
+        }
+        let took = lab.here.now_ns() - started;
+        assert!(took < SECOND, "2,000 pages took {took} ns");
+        assert_eq!(lab.here.dirty_bytes(), dirty, "what is dirty stays");
+    });
+}
+
+#[test]
+fn a_cache_of_eight_frames_is_refused_with_the_least_there_may_be() {
+    let world = World::new(WorldOptions::seed(1));
+    let refused = Machine::with_disks(&world, Memory::Whole(8 * PAGE as u64), Setup::default(), &[]).err().unwrap();
+    let text = refused.to_string();
+    assert!(text.contains("32768 bytes") && text.contains("between 262144 and"), "{text}");
+}
+
+#[test]
+fn every_clean_page_goes_if_all_are_asked_to() {
+    for kind in EvictionKind::ALL {
+        let policies = Policies { eviction: kind, ..Policies::default() };
+        let lab = Lab::with_policies(1, 1024, &[DiskOptions::default()], &[], policies);
+        let (used, dirty) = (lab.file(0, 600 * PAGE, 1), lab.file(0, 100 * PAGE, 1));
+        lab.run(async {
+            for _ in 0..4 {
+                lab.here.read(&used, 0, 600 * PAGE).await.unwrap();
+            }
+            lab.here.write(&dirty, 0, 100 * PAGE, 2).await.unwrap();
+        });
+        let guard = lab.run(lab.here.engine.read_pinned(&used.file, 0, PAGE)).unwrap();
+        let gone = lab.here.engine.drop_clean_pages();
+        assert_eq!(lab.here.engine.status().free_bytes, (1024 - 101) * PAGE as u64, "{}: {gone:?}", kind.name());
+        assert!(gone.pages >= 599 && gone.looks <= 5 * 1024, "{}: {gone:?}", kind.name());
+        drop(guard);
+        assert_eq!(lab.here.engine.drop_clean_pages().pages, 1, "{}", kind.name());
+    }
 }

@@ -16,7 +16,7 @@ fn it_takes_two_bytes_for_each_frame_of_the_cache() {
 fn a_page_is_remembered_once() {
     let ghost = Ghost::new(64);
     assert!(!ghost.take(key(1)));
-    ghost.note(key(1));
+    ghost.note(&[key(1)]);
     assert!(!ghost.take(PageKey { file: 8, page: 1 }), "the same page of another file");
     assert!(ghost.take(key(1)));
     assert!(!ghost.take(key(1)));
@@ -26,7 +26,7 @@ fn a_page_is_remembered_once() {
 fn remembered(entries: u64, ago: std::ops::Range<u64>) -> f64 {
     let ghost = Ghost::new(entries);
     let noted = 20 * entries;
-    (0..noted).for_each(|page| ghost.note(key(page)));
+    (0..noted).for_each(|page| ghost.note(&[key(page)]));
     let count = ago.end - ago.start;
     ago.filter(|ago| ghost.take(key(noted - 1 - ago))).count() as f64 / count as f64
 }
@@ -47,8 +47,8 @@ fn about_as_many_pages_are_remembered_as_there_are_entries() {
 #[test]
 fn a_small_one_forgets_in_proportion() {
     let ghost = Ghost::new(4);
-    ghost.note(key(0));
-    (1..5).for_each(|page| ghost.note(key(page)));
+    ghost.note(&[key(0)]);
+    (1..5).for_each(|page| ghost.note(&[key(page)]));
     assert!(!ghost.take(key(0)), "five pages ago, of four entries");
     assert!(ghost.take(key(1)));
 }
@@ -56,8 +56,8 @@ fn a_small_one_forgets_in_proportion() {
 #[test]
 fn an_entry_stays_forgotten_when_epochs_begin_anew() {
     let ghost = Ghost::new(4);
-    ghost.note(key(0));
+    ghost.note(&[key(0)]);
     // The entry's bucket is filled by others long before its epoch's number comes again.
-    (1..65_537).for_each(|page| ghost.note(key(page)));
+    (1..65_537).for_each(|page| ghost.note(&[key(page)]));
     assert!(!ghost.take(key(0)));
 }

@@ -42,7 +42,7 @@ fn two_more_uses_take_a_page_to_main_and_one_does_not() {
 fn main_gives_while_the_small_queue_is_within_its_size_and_pages_there_lose_a_use_a_round() {
     let (policy, pages) = small_queue(4);
     for number in 10..13 {
-        policy.remember(key(number));
+        policy.remember(&[key(number)]);
         read_in(&policy, &pages, number);
         assert_eq!(pages.list(FrameId::new(number)), MAIN, "remembered");
     }

@@ -46,7 +46,7 @@ impl World {
     }
 
     fn on(&self, number: u32) -> u8 {
-        self.pages.list(FrameId::new(number))
+        listed(&self.pages, FrameId::new(number))
     }
 
     /// So many victims leave the cache.
@@ -58,7 +58,7 @@ impl World {
                 self.policy.removed(&self.pages, &[victim.frame]);
                 assert!(self.pages.detach_idle(victim.frame) && self.pages.release(victim.frame));
                 if victim.remember {
-                    self.policy.remember(Self::key(victim.frame.raw()));
+                    self.policy.remember(&[Self::key(victim.frame.raw())]);
                 }
                 victim.frame.raw()
             })
@@ -129,7 +129,7 @@ fn a_page_that_went_from_probation_comes_back_to_main() {
 fn with_main(hits: [usize; 2]) -> World {
     let world = World::new(100);
     for number in [0, 1] {
-        world.policy.remember(World::key(number));
+        world.policy.remember(&[World::key(number)]);
         world.read_in(number);
         world.touch(number, hits[number as usize]);
     }
@@ -176,7 +176,7 @@ fn the_small_queues_grow_for_pages_not_used_yet() {
     let sizes = Sizes::of(1000);
     assert_eq!([0, 80, 200, 250, 999].map(|unread| sizes.small_target(unread)), [100, 100, 250, 312, 375]);
     let world = World::new(100);
-    world.policy.remember(World::key(99));
+    world.policy.remember(&[World::key(99)]);
     world.read_in(99);
     (0..20).for_each(|number| world.come(number, Admitted::Ahead));
     (20..25).for_each(|number| world.read_in(number));
@@ -253,7 +253,7 @@ fn a_held_page_is_passed_over() {
 fn after_too_many_looks_the_next_page_goes() {
     let world = World::new(1000);
     for number in 0..500 {
-        world.policy.remember(World::key(number));
+        world.policy.remember(&[World::key(number)]);
         world.read_in(number);
         world.touch(number, 3);
     }
