@@ -17,7 +17,7 @@ pub const NFS: (u32, u32) = (100_003, 3);
 pub const MOUNT: (u32, u32) = (100_005, 3);
 
 /// Replies longer than this are not believed.
-const REPLY_BYTES_MAX: usize = 4 << 20;
+const REPLY_BYTES_MAX: usize = 80 << 20;
 const LAST_FRAGMENT: u32 = 1 << 31;
 
 /// Why a call has no results.
