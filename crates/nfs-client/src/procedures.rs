@@ -135,7 +135,7 @@ pub(crate) fn check_status(procedure: &'static str, results: &mut Results<'_>) -
 }
 
 /// Reads what the procedure's results are after a status other than OK.
-fn read_failure(number: u32, results: &mut Results<'_>) -> Result<(), Malformed> {
+pub(crate) fn read_failure(number: u32, results: &mut Results<'_>) -> Result<(), Malformed> {
     match number {
         1 => {}
         2 | 7..=13 | 21 => drop(results.consistency()?),
