@@ -30,6 +30,9 @@ const NFS_CLIENT: Tool =
     Tool { program: "nfs-cp", package: "libnfs-utils", without: "the tests that use the server with libnfs's tools" };
 const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", without: "the tests that count instructions" };
 const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests beside the real fio" };
+const GANESHA: Tool =
+    Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the race with another NFS server" };
+const PORT_MAPPER: Tool = Tool { program: "rpcbind", package: "rpcbind", without: "the race with another NFS server" };
 /// Brings more than a hundred other packages: installed only where it is asked for.
 const BROWSER: Tool =
     Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
@@ -101,6 +104,16 @@ pub(crate) fn browser() -> Result<()> {
         bail!("there is no browser to look at pages in");
     }
     Ok(())
+}
+
+/// Makes sure that there is a server to race with.
+pub(crate) fn install_ganesha() -> Result<()> {
+    let tools = [GANESHA, PORT_MAPPER];
+    install_missing(&tools)?;
+    match tools.iter().find(|tool| !is_there(tool)) {
+        Some(tool) => bail!("{} is not there: {} goes without it", tool.program, tool.without),
+        None => Ok(()),
+    }
 }
 
 /// Runs the tests that look at pages; their pictures go to `pictures`.

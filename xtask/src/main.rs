@@ -1,7 +1,7 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race-nfs|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race_nfs`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -9,6 +9,7 @@
 mod ci;
 mod docs;
 mod pages;
+mod race_nfs;
 mod repository;
 mod tidy;
 
@@ -23,6 +24,9 @@ const USAGE: &str = "usage: cargo xtask <task>
                    leave pictures of them in target/pictures
   tidy             check the rules that no compiler checks (also run by `cargo test`)
   docs             write the generated documents
+  race-nfs [--quick] [--profile NAME] [--dir DIR]
+                   race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
+                   and write the table in docs/nfs.md; --quick only to see that it works
   soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         ["test"] => ci::test(false),
         ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),
+        ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {

@@ -17,7 +17,7 @@ pub const NFS: (u32, u32) = (100_003, 3);
 pub const MOUNT: (u32, u32) = (100_005, 3);
 
 /// Replies longer than this are not believed.
-const REPLY_BYTES_MAX: usize = 4 << 20;
+const REPLY_BYTES_MAX: usize = 80 << 20;
 const LAST_FRAGMENT: u32 = 1 << 31;
 
 /// Why a call has no results.
@@ -83,25 +83,18 @@ pub struct Reply {
     pub results: Vec<u8>,
 }
 
-/// A connection to a server of NFS and MOUNT on one port.
-pub struct Client {
-    pub(crate) socket: TcpStream,
+/// Calls as records: their numbers, and who they say to come from.
+pub struct Envelope {
     xid: u32,
     credential: Vec<u8>,
-    received: Vec<u8>,
 }
 
-impl Client {
-    /// Connects, as user and group 0. Small calls are not held back by the kernel.
-    pub fn connect(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        let socket = TcpStream::connect(address)?;
-        socket.set_nodelay(true)?;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let seed = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
-        let xid = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
-        let mut client = Self { socket, xid, credential: Vec::new(), received: Vec::new() };
-        client.set_user(Some(USER_ROOT));
-        Ok(client)
+impl Envelope {
+    /// Of user and group 0, with numbers from `xid` on.
+    pub fn new(xid: u32) -> Self {
+        let mut envelope = Self { xid, credential: Vec::new() };
+        envelope.set_user(Some(USER_ROOT));
+        envelope
     }
 
     /// Makes further calls come from `user`; from nobody, by AUTH_NONE.
@@ -118,23 +111,8 @@ impl Client {
         .0;
     }
 
-    /// How long a receive waits at most; for ever if not set.
-    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
-        Ok(self.socket.set_read_timeout(timeout)?)
-    }
-
-    /// The number that the next call will have. A call is sent again by setting it to the same.
-    pub fn next_xid(&self) -> u32 {
-        self.xid
-    }
-
-    /// Sets the number that the next call will have.
-    pub fn set_next_xid(&mut self, xid: u32) {
-        self.xid = xid;
-    }
-
-    /// One call as a whole record, mark included.
-    pub(crate) fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> (u32, Vec<u8>) {
+    /// One call's number, and the call as a whole record, mark included.
+    pub fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> (u32, Vec<u8>) {
         const CALL: u32 = 0;
         const RPC_VERSION: u32 = 2;
         let xid = self.xid;
@@ -152,6 +130,55 @@ impl Client {
             .u32(0)
             .u32(0);
         (xid, header.fixed(arguments).0)
+    }
+}
+
+/// A connection to a server of NFS and MOUNT on one port.
+pub struct Client {
+    pub(crate) socket: TcpStream,
+    envelope: Envelope,
+    received: Vec<u8>,
+}
+
+impl Client {
+    /// Connects, as user and group 0. Small calls are not held back by the kernel.
+    pub fn connect(address: impl ToSocketAddrs) -> Result<Self, Error> {
+        let socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let seed = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
+        let xid = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32;
+        Ok(Self { socket, envelope: Envelope::new(xid), received: Vec::new() })
+    }
+
+    /// Makes further calls come from `user`; from nobody, by AUTH_NONE.
+    pub fn set_user(&mut self, user: Option<User>) {
+        self.envelope.set_user(user);
+    }
+
+    /// The socket, for those who wait for several.
+    pub fn socket(&self) -> &TcpStream {
+        &self.socket
+    }
+
+    /// How long a receive waits at most; for ever if not set.
+    pub fn set_timeout(&mut self, timeout: Option<Duration>) -> Result<(), Error> {
+        Ok(self.socket.set_read_timeout(timeout)?)
+    }
+
+    /// The number that the next call will have. A call is sent again by setting it to the same.
+    pub fn next_xid(&self) -> u32 {
+        self.envelope.xid
+    }
+
+    /// Sets the number that the next call will have.
+    pub fn set_next_xid(&mut self, xid: u32) {
+        self.envelope.xid = xid;
+    }
+
+    /// One call as a whole record, mark included.
+    pub(crate) fn record(&mut self, program: (u32, u32), procedure: u32, arguments: &[u8]) -> (u32, Vec<u8>) {
+        self.envelope.record(program, procedure, arguments)
     }
 
     /// Sends a call without waiting for its reply. Returns its number.
@@ -212,7 +239,11 @@ impl Client {
     }
 }
 
-fn read_reply(record: &[u8]) -> Result<Reply, Error> {
+/// Reads a reply's record, mark not included.
+///
+/// # Errors
+/// When it is no reply, or one that refuses its call.
+pub fn read_reply(record: &[u8]) -> Result<Reply, Error> {
     const REPLY: u32 = 1;
     const ACCEPTED: u32 = 0;
     const SUCCESS: u32 = 0;

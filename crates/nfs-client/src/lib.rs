@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod call;
 pub mod check;
 mod connection;
 mod load;
@@ -16,7 +17,8 @@ mod results;
 mod transfer;
 mod wire;
 
-pub use connection::{Client, Error, MOUNT, NFS, Reply, USER_ROOT, User};
+pub use call::{Answer, Call};
+pub use connection::{Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply};
 pub use load::{Kind, Load, Report, Sending};
 pub use procedures::{Change, Creation, Node, TimeChange};
 pub use results::{

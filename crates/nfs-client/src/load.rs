@@ -198,6 +198,11 @@ impl Client {
     /// Keeps `load.window` calls on `file` in flight for `load.duration`. The numbers of this
     /// client's calls start at 0 meanwhile.
     pub fn load(&mut self, file: &[u8], load: &Load) -> Result<Report, Error> {
+        self.load_at_most(file, load, u64::MAX)
+    }
+
+    /// As [`Client::load`], and ends once `calls_max` calls are answered.
+    pub fn load_at_most(&mut self, file: &[u8], load: &Load, calls_max: u64) -> Result<Report, Error> {
         let window = load.window.clamp(1, WINDOW_MAX);
         let mut calls = Calls::new(self, file, load);
         let mut started = vec![0_u64; WINDOW_MAX];
@@ -206,12 +211,15 @@ impl Client {
         let mut filled = 0;
         let mut output = Vec::new();
         let begin = Instant::now();
-        let end_ns = load.duration.as_nanos() as u64;
+        let end_ns = u64::try_from(load.duration.as_nanos()).unwrap_or(u64::MAX);
+        let mut left = calls_max;
         let mut in_flight = 0;
         let mut room = window;
         let mut now_ns = 0;
         loop {
             if now_ns < end_ns {
+                room = usize::try_from(left).map_or(room, |left| room.min(left));
+                left -= room as u64;
                 self.send_calls(&mut calls, room, load.sending, &mut output, &mut started, begin)?;
                 in_flight += room;
             }

@@ -3,7 +3,7 @@
 //! Owns: the arguments each takes and the results each gives (RFC 1813).
 //! Does not own: the transport (`connection`).
 //! Invariants: results are read to their last byte. A status other than OK is [`Error::Status`];
-//! what a failure carries besides is read too, and thrown away.
+//! what a failure carries besides is read too, to its last byte, and thrown away.
 
 use crate::connection::{Client, Error, MOUNT, NFS};
 use crate::results::{
@@ -134,6 +134,18 @@ pub(crate) fn check_status(procedure: &'static str, results: &mut Results<'_>) -
     }
 }
 
+/// Reads what the procedure's results are after a status other than OK.
+pub(crate) fn read_failure(number: u32, results: &mut Results<'_>) -> Result<(), Malformed> {
+    match number {
+        1 => {}
+        2 | 7..=13 | 21 => drop(results.consistency()?),
+        14 => drop((results.consistency()?, results.consistency()?)),
+        15 => drop((results.post_op()?, results.consistency()?)),
+        _ => drop(results.post_op()?),
+    }
+    Ok(())
+}
+
 impl Client {
     /// Calls a procedure of NFS: `read` reads what follows the status OK.
     fn nfs<T>(
@@ -145,7 +157,11 @@ impl Client {
     ) -> Result<T, Error> {
         let results = self.call(NFS, number, &arguments.0)?;
         let mut results = Results(&results);
-        check_status(name, &mut results)?;
+        if let Err(failed) = check_status(name, &mut results) {
+            read_failure(number, &mut results)?;
+            results.end()?;
+            return Err(failed);
+        }
         let value = read(&mut results)?;
         results.end()?;
         Ok(value)
@@ -158,16 +174,19 @@ impl Client {
 
     /// MNT: the handle of an export or a directory below it.
     pub fn mount(&mut self, path: &str) -> Result<Handle, Error> {
+        Ok(self.mount_with_flavours(path)?.0)
+    }
+
+    /// MNT, with the flavours of credentials that the server takes there.
+    pub fn mount_with_flavours(&mut self, path: &str) -> Result<(Handle, Vec<u32>), Error> {
         let results = self.call(MOUNT, 1, &Fields::default().opaque(path.as_bytes()).0)?;
         let mut results = Results(&results);
         check_status("MNT", &mut results)?;
         let handle = results.handle()?;
-        let flavours = results.u32()?;
-        for _ in 0..flavours {
-            results.u32()?;
-        }
+        let count = results.u32()?;
+        let flavours = (0..count).map(|_| results.u32()).collect::<Result<_, _>>()?;
         results.end()?;
-        Ok(handle)
+        Ok((handle, flavours))
     }
 
     /// UMNT.

@@ -87,7 +87,7 @@ const TABLE: &[Row] = &[
             "volume",
             "workloads",
         ],
-        ours_in_tests: &["nfs-client", "page-check"],
+        ours_in_tests: &["nfs-check", "nfs-client", "page-check"],
         others: None,
     },
     Row {
@@ -102,6 +102,12 @@ const TABLE: &[Row] = &[
 const OPTIONAL: &[Row] = &[
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
+    Row {
+        name: "nfs-check",
+        ours: &["nfs-client", "reference"],
+        ours_in_tests: &["engine", "frontend", "frontend-nfs", "simulator", "volume"],
+        others: None,
+    },
     Row { name: "page-check", ours: &[], ours_in_tests: &[], others: None },
     Row {
         name: "linux-policies",

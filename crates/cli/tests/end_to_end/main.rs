@@ -13,6 +13,7 @@ mod hanging;
 mod lab;
 mod memory;
 mod protocol;
+mod random_operations;
 mod restarts;
 mod scratch;
 mod server;

@@ -63,6 +63,13 @@ impl Mount {
     }
 }
 
+impl Mount {
+    /// Makes it read-only from now on.
+    pub(crate) fn take_no_changes(&self) {
+        run("mount", &["-o", "remount,ro", self.point.to_str().unwrap()]).unwrap();
+    }
+}
+
 impl Drop for Mount {
     fn drop(&mut self) {
         // A server that was killed holds its files until the kernel has taken its rings apart, a moment after its

@@ -9,8 +9,17 @@
 //! ends: each call waits for [`PATIENCE`] at most.
 
 mod attributes;
+mod callers;
+mod errors;
+mod handles;
+mod listing;
 mod names;
+mod reading;
+mod space;
+mod transport;
 mod writes;
+
+pub use space::make_links;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,6 +44,17 @@ pub struct Target {
     pub mount: SocketAddr,
     /// The path to mount.
     pub export: String,
+    /// What some checks need beside it.
+    pub more: More,
+}
+
+/// Exports that some checks need; where there are none, these checks are left out.
+#[derive(Clone, Debug, Default)]
+pub struct More {
+    /// One on another file system that takes no changes, with a file `file` and a directory `directory` in it.
+    pub read_only: Option<String>,
+    /// One of some megabytes on a file system of its own, with what [`make_links`] makes in it.
+    pub small: Option<String>,
 }
 
 /// One check.
@@ -56,6 +76,9 @@ pub enum Failure {
     /// A call that has nothing to do with the rule failed.
     #[error(transparent)]
     Call(#[from] Error),
+    /// The check needs what this target does not have.
+    #[error("needs {0}")]
+    Missing(&'static str),
 }
 
 impl From<Malformed> for Failure {
@@ -82,6 +105,57 @@ pub const CHECKS: &[Check] = &[
     names::REMOVE_REPEATED,
     names::EXCLUSIVE_REPEATED,
     names::STALE_HANDLE,
+    names::SAME_NUMBER_OTHER_CALL,
+    names::REPEATED_WHILE_RUNNING,
+    names::EXCLUSIVE_WHOLE_VERIFIER,
+    names::CREATE_WITH_TIMES,
+    names::CREATE_OF_WHAT_IS_THERE,
+    names::LINKS_ARE_COUNTED,
+    names::SYMLINK_SAYS_WHAT_IT_WAS_TOLD,
+    errors::BAD_HANDLE,
+    errors::GONE_DIRECTORY,
+    errors::NOT_A_DIRECTORY,
+    errors::NOT_A_FILE,
+    errors::NAME_TOO_LONG,
+    errors::NAMES_THAT_ARE_NONE,
+    errors::NAME_TAKEN,
+    errors::NO_SUCH_NAME,
+    errors::RENAMES_THAT_CANNOT_BE,
+    errors::REMOVES_THAT_CANNOT_BE,
+    errors::DOTS,
+    errors::GUARD,
+    errors::BAD_TYPE,
+    errors::TOO_LARGE_A_SIZE,
+    handles::ROOT_HAS_NO_PARENT,
+    handles::HANDLE_AFTER_A_RENAME,
+    handles::FILE_NUMBERS,
+    listing::ONE_NAME_ONCE,
+    listing::NAMES_OF_ONE_FILE,
+    listing::GOES_ON_AFTER_A_CHANGE,
+    listing::REMOVED_WHILE_LISTED,
+    listing::NEVER_LONGER_THAN_ASKED,
+    listing::UNKNOWN_COOKIE,
+    listing::COOKIES_ARE_SMALL,
+    reading::ACROSS_THE_END,
+    reading::MORE_THAN_TOLD,
+    reading::HOLES_AND_CUTS,
+    reading::LIMITS_MAKE_SENSE,
+    reading::ACCESS_GRANTS_WHAT_IS_ASKED,
+    writes::COUNT_ABOVE_THE_DATA,
+    writes::WRITE_OF_NOTHING,
+    space::READ_ONLY,
+    space::NO_SPACE,
+    space::TOO_MANY_LINKS,
+    space::OTHER_FILE_SYSTEM,
+    callers::DENIED,
+    callers::NOT_THE_OWNER,
+    callers::OWNER_WRITES_ANYWAY,
+    transport::FRAGMENTS,
+    transport::MANY_IN_ONE_PIECE,
+    transport::REFUSALS,
+    transport::MOUNT_ERRORS,
+    transport::MOUNT_FLAVOURS,
+    transport::MOUNT_LISTS,
 ];
 
 impl Target {
@@ -110,7 +184,7 @@ impl Check {
 }
 
 /// A directory of the server's to work in, and the connection to do so.
-struct Place {
+pub(crate) struct Place {
     target: Target,
     client: Client,
     root: Handle,
@@ -167,13 +241,40 @@ impl Place {
         // The connection may have been closed by the server; that was the check's to say.
         let Ok(mut client) = connect(self.target.nfs) else { return };
         std::mem::swap(&mut self.client, &mut client);
-        for entry in self.client.entries(&self.directory).unwrap_or_default() {
-            let removed = self.client.remove(&self.directory, &entry.name);
-            if removed.is_err() {
-                let _ = self.client.rmdir(&self.directory, &entry.name);
-            }
-        }
+        let directory = std::mem::take(&mut self.directory);
+        self.empty(&directory, 0);
         let _ = self.client.rmdir(&self.root, self.name.as_bytes());
+    }
+
+    /// Removes everything in a directory of the check's, as deep as checks go.
+    fn empty(&mut self, directory: &Handle, depth: u32) {
+        const DEPTH_MAX: u32 = 4;
+        for entry in self.client.entries(directory).unwrap_or_default() {
+            if self.client.remove(directory, &entry.name).is_ok() {
+                continue;
+            }
+            if depth < DEPTH_MAX
+                && let Ok((below, _)) = self.client.lookup(directory, &entry.name)
+            {
+                self.empty(&below, depth + 1);
+            }
+            let _ = self.client.rmdir(directory, &entry.name);
+        }
+    }
+
+    /// Makes a directory in the check's.
+    fn subdirectory(&mut self, name: &str) -> Result<Handle, Failure> {
+        let change = Change { mode: Some(0o777), ..Change::default() };
+        let made = self.client.mkdir(&self.directory, name.as_bytes(), change)?;
+        match made.handle {
+            Some(handle) => Ok(handle),
+            None => Ok(self.client.lookup(&self.directory, name.as_bytes())?.0),
+        }
+    }
+
+    /// The names in a directory, by READDIRPLUS.
+    fn names(&mut self, directory: &Handle) -> Result<Vec<Vec<u8>>, Failure> {
+        Ok(self.client.entries(directory)?.into_iter().map(|entry| entry.name).collect())
     }
 }
 
@@ -186,6 +287,31 @@ fn connect(address: SocketAddr) -> Result<Client, Error> {
 /// Fails with what `said` says unless `holds`.
 fn demand(holds: bool, said: impl FnOnce() -> String) -> Result<(), Failure> {
     if holds { Ok(()) } else { Err(Failure::Broken(said())) }
+}
+
+/// What was wrong of many things that were tried.
+#[derive(Default)]
+struct Faults(Vec<String>);
+
+impl Faults {
+    /// Notes a call whose status is none of those allowed.
+    fn expect<T>(&mut self, what: &str, result: Result<T, Error>, allowed: &[u32]) -> Result<(), Failure> {
+        let status = status_of(result)?;
+        if !allowed.contains(&status) {
+            self.0.push(format!("{what}: status {status}, not {allowed:?}"));
+        }
+        Ok(())
+    }
+
+    fn demand(&mut self, holds: bool, said: impl FnOnce() -> String) {
+        if !holds {
+            self.0.push(said());
+        }
+    }
+
+    fn end(self) -> Result<(), Failure> {
+        demand(self.0.is_empty(), || self.0.join("; "))
+    }
 }
 
 /// The status of a call that was to fail: 0 if it did not.

@@ -4,9 +4,11 @@
 //! Does not own: what files contain.
 //! Invariants: as its parent's.
 
-use super::{Check, Failure, Place, connect, demand, status_of};
-use crate::procedures::{Change, Creation, Node};
-use crate::results::Stability;
+use super::{Check, Failure, Faults, Place, connect, demand, status_of};
+use crate::connection::NFS;
+use crate::procedures::{Change, Creation, Node, TimeChange};
+use crate::results::{Stability, Time};
+use crate::wire::{Fields, Results};
 
 /// NFS3ERR_STALE.
 const STALE: u32 = 70;
@@ -97,4 +99,167 @@ fn stale_handle(place: &mut Place) -> Result<(), Failure> {
     ];
     let wrong: Vec<_> = all.iter().filter(|(_, status)| *status != STALE).collect();
     demand(wrong.is_empty(), || format!("not {STALE}: {wrong:?}"))
+}
+
+pub(super) const SAME_NUMBER_OTHER_CALL: Check = Check {
+    name: "same-number-other-call",
+    rule: "another call with a number that was used before is another call: two clients of a host may number alike",
+    run: same_number_other_call,
+};
+
+fn same_number_other_call(place: &mut Place) -> Result<(), Failure> {
+    place.file("one")?;
+    place.file("two")?;
+    let xid = place.client.next_xid();
+    place.client.remove(&place.directory, b"one")?;
+    let mut other = place.another()?;
+    other.set_next_xid(xid);
+    let status = status_of(other.remove(&place.directory, b"two"))?;
+    let directory = place.directory.clone();
+    let left = place.names(&directory)?;
+    demand(status == 0 && left.is_empty(), || format!("status {status}, and left is {left:?}"))
+}
+
+pub(super) const REPEATED_WHILE_RUNNING: Check = Check {
+    name: "repeated-while-running",
+    rule: "a call that is sent again before it was answered is run once, and both are answered alike",
+    run: repeated_while_running,
+};
+
+fn repeated_while_running(place: &mut Place) -> Result<(), Failure> {
+    const MKDIR: u32 = 9;
+    for round in 0..16 {
+        let name = format!("d{round}");
+        // A name, and sattr3 that changes nothing: six words of zero.
+        let arguments = Fields::default().opaque(&place.directory).opaque(name.as_bytes()).fixed(&[0; 24]);
+        let mut other = place.another()?;
+        other.set_next_xid(place.client.next_xid());
+        place.client.send(NFS, MKDIR, &arguments.0)?;
+        other.send(NFS, MKDIR, &arguments.0)?;
+        let statuses = [place.client.receive()?, other.receive()?].map(|reply| Results(&reply.results).u32());
+        demand(statuses == [Ok(0), Ok(0)], || format!("round {round}: {statuses:?}"))?;
+    }
+    Ok(())
+}
+
+pub(super) const EXCLUSIVE_WHOLE_VERIFIER: Check = Check {
+    name: "exclusive-whole-verifier",
+    rule: "all 64 bits of an EXCLUSIVE CREATE's verifier count, and looking at the file takes none of them away",
+    run: exclusive_whole_verifier,
+};
+
+fn exclusive_whole_verifier(place: &mut Place) -> Result<(), Failure> {
+    const EXIST: u32 = 17;
+    let verifier = [0xf1, 0xe2, 0xd3, 0xc4, 0xb5, 0xa6, 0x97, 0x88];
+    let directory = place.directory.clone();
+    let made = place.client.create(&directory, b"mine", Creation::Exclusive(verifier))?;
+    let (file, _) = place.client.lookup(&directory, b"mine")?;
+    demand(made.handle.as_ref().is_none_or(|handle| *handle == file), || "CREATE and LOOKUP differ".to_owned())?;
+    place.client.read(&file, 0, 4096)?;
+    place.client.access(&file, 0x3f)?;
+    let mut faults = Faults::default();
+    for bit in 0..64 {
+        let mut other = verifier;
+        other[bit / 8] ^= 1 << (bit % 8);
+        let again = place.client.create(&directory, b"mine", Creation::Exclusive(other));
+        faults.expect(&format!("bit {bit} of the verifier is another"), again, &[EXIST])?;
+    }
+    let again = place.another()?.create(&directory, b"mine", Creation::Exclusive(verifier));
+    faults.expect("the same verifier after a READ", again, &[0])?;
+    faults.end()
+}
+
+pub(super) const CREATE_WITH_TIMES: Check = Check {
+    name: "create-with-times",
+    rule: "a CREATE may bring times of the client's, as Windows' does, and the file has them",
+    run: create_with_times,
+};
+
+fn create_with_times(place: &mut Place) -> Result<(), Failure> {
+    let (atime, mtime) = (Time { seconds: 1_000_000, nanos: 5_000 }, Time { seconds: 2_000_000, nanos: 7_000 });
+    let change =
+        Change { mode: Some(0o640), atime: TimeChange::To(atime), mtime: TimeChange::To(mtime), ..Change::default() };
+    let mut faults = Faults::default();
+    for (name, how) in [("unchecked", Creation::Unchecked(change)), ("guarded", Creation::Guarded(change))] {
+        place.client.create(&place.directory, name.as_bytes(), how)?;
+        let (file, _) = place.client.lookup(&place.directory, name.as_bytes())?;
+        let found = place.attributes(&file)?;
+        faults.demand((found.atime, found.mtime) == (atime, mtime), || {
+            format!("{name}: atime {:?}, mtime {:?}", found.atime, found.mtime)
+        });
+        faults.demand(found.mode & 0o7777 == 0o640, || format!("{name}: mode {:o}", found.mode));
+    }
+    faults.end()
+}
+
+pub(super) const CREATE_OF_WHAT_IS_THERE: Check = Check {
+    name: "create-of-what-is-there",
+    rule: "an UNCHECKED CREATE takes the file that is there, empties it only if asked to, and keeps its mode",
+    run: create_of_what_is_there,
+};
+
+fn create_of_what_is_there(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("there")?;
+    place.fill(&file, 5000)?;
+    let directory = place.directory.clone();
+    let change = Change { mode: Some(0o666), ..Change::default() };
+    place.client.create(&directory, b"there", Creation::Unchecked(change))?;
+    let kept = place.attributes(&file)?;
+    demand(kept.size == 5000, || format!("size {} after a CREATE that names none", kept.size))?;
+    place.client.create(&directory, b"there", Creation::Unchecked(Change { size: Some(0), ..change }))?;
+    let (again, _) = place.client.lookup(&directory, b"there")?;
+    let emptied = place.attributes(&again)?;
+    demand(emptied.size == 0 && emptied.fileid == kept.fileid, || {
+        format!("size {}, file {} instead of {}", emptied.size, emptied.fileid, kept.fileid)
+    })
+}
+
+pub(super) const LINKS_ARE_COUNTED: Check = Check {
+    name: "links-are-counted",
+    rule: "LINK, REMOVE and RENAME over a name count a file's names, and its change time moves",
+    run: links_are_counted,
+};
+
+fn links_are_counted(place: &mut Place) -> Result<(), Failure> {
+    let directory = place.directory.clone();
+    let file = place.file("a")?;
+    place.file("other")?;
+    let before = place.attributes(&file)?;
+    let links = |place: &mut Place, what: &str, expected: u32| -> Result<(), Failure> {
+        let found = place.attributes(&file)?.links;
+        demand(found == expected, || format!("{found} links after {what}, not {expected}"))
+    };
+    place.client.link(&file, &directory, b"b")?;
+    links(place, "LINK", 2)?;
+    let after = place.attributes(&file)?;
+    demand(after.ctime >= before.ctime, || "LINK took the change time back".to_owned())?;
+    place.client.rename((&directory, b"a"), (&directory, b"b"))?;
+    links(place, "RENAME of one name of a file to another of it, which does nothing", 2)?;
+    place.client.lookup(&directory, b"a")?;
+    place.client.rename((&directory, b"other"), (&directory, b"b"))?;
+    links(place, "RENAME over one of its names", 1)?;
+    place.client.link(&file, &directory, b"c")?;
+    place.client.remove(&directory, b"a")?;
+    links(place, "REMOVE", 1)
+}
+
+pub(super) const SYMLINK_SAYS_WHAT_IT_WAS_TOLD: Check = Check {
+    name: "symlink-says-what-it-was-told",
+    rule: "READLINK gives the bytes that SYMLINK took, whatever they are, up to 1,023 of them",
+    run: symlink_says_what_it_was_told,
+};
+
+fn symlink_says_what_it_was_told(place: &mut Place) -> Result<(), Failure> {
+    let long = vec![b'x'; 1023];
+    let targets: [&[u8]; 5] = [b"a", b"../.././/x/", b"/absolute", b"caf\xe9 \xff\x01", &long];
+    for (at, target) in targets.into_iter().enumerate() {
+        let name = format!("l{at}");
+        place.client.symlink(&place.directory, name.as_bytes(), target, Change::default())?;
+        let (link, attributes) = place.client.lookup(&place.directory, name.as_bytes())?;
+        let found = place.client.readlink(&link)?;
+        demand(found == target, || format!("{found:?} instead of {target:?}"))?;
+        let told = attributes.map_or((5, target.len() as u64), |told| (told.kind, told.size));
+        demand(told == (5, target.len() as u64), || format!("kind and size of a link: {told:?}"))?;
+    }
+    Ok(())
 }

@@ -109,3 +109,40 @@ fn verifier_stays(place: &mut Place) -> Result<(), Failure> {
     }
     Ok(())
 }
+
+pub(super) const COUNT_ABOVE_THE_DATA: Check = Check {
+    name: "count-above-the-data",
+    rule: "a WRITE whose count is more than its data writes nothing that was not sent",
+    run: count_above_the_data,
+};
+
+fn count_above_the_data(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("count")?;
+    let mut arguments = write_arguments(&file, 0, &[9; 64], Stability::FileSync).0;
+    let at = Fields::default().opaque(&file).0.len() + 8;
+    arguments[at..at + 4].copy_from_slice(&4096_u32.to_be_bytes());
+    match place.client.call(NFS, 7, &arguments) {
+        Ok(_) | Err(Error::Refused { .. }) => {}
+        Err(error) => return Err(Failure::Broken(format!("no answer: {error}"))),
+    }
+    let size = place.attributes(&file)?.size;
+    demand(size <= 64, || format!("count 4096 of 64 bytes: the size is {size}"))
+}
+
+pub(super) const WRITE_OF_NOTHING: Check = Check {
+    name: "write-of-nothing",
+    rule: "a WRITE of no bytes succeeds and changes neither size nor modification time",
+    run: write_of_nothing,
+};
+
+fn write_of_nothing(place: &mut Place) -> Result<(), Failure> {
+    let file = place.file("nothing")?;
+    place.client.write(&file, 0, b"data", Stability::FileSync)?;
+    let before = place.attributes(&file)?;
+    let written = place.client.write(&file, 1 << 20, b"", Stability::FileSync)?;
+    let after = place.attributes(&file)?;
+    demand(written.count == 0, || format!("{} bytes of none written", written.count))?;
+    demand((after.size, after.mtime) == (before.size, before.mtime), || {
+        format!("size {} and mtime {:?} became {} and {:?}", before.size, before.mtime, after.size, after.mtime)
+    })
+}

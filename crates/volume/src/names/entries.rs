@@ -30,19 +30,27 @@ pub enum CreateHow {
     Guarded(AttributeChange),
     /// The name must be free, or taken by a file made with the same verifier and not changed since:
     /// so a repeated call succeeds, also after a restart. The verifier is kept in the file's access
-    /// and modification times, less two bits; the client is expected to set the times afterwards.
+    /// and modification times; the client is expected to set the times afterwards.
     Exclusive {
         /// What the client made up for this call.
         verifier: [u8; 8],
     },
 }
 
-/// The times that keep a verifier. The highest bit of each half is dropped: some file systems keep
-/// 31 bits of seconds.
+/// The times that keep a verifier. Some file systems keep 31 bits of seconds, so the highest bit of each half is in
+/// the nanoseconds, as 1 or 2.
 fn verifier_times(verifier: [u8; 8]) -> (Timestamp, Timestamp) {
     let [a, b, c, d, e, f, g, h] = verifier;
-    let time = |bytes| Timestamp { seconds: i64::from(u32::from_be_bytes(bytes) & 0x7fff_ffff), nanos: 0 };
+    let time = |bytes| {
+        let half = u32::from_be_bytes(bytes);
+        Timestamp { seconds: i64::from(half & 0x7fff_ffff), nanos: 1 + (half >> 31) }
+    };
     (time([a, b, c, d]), time([e, f, g, h]))
+}
+
+/// Whether a file has kept the time of a verifier: in seconds alone where its file system has nothing finer.
+fn kept(found: Timestamp, given: Timestamp) -> bool {
+    found.seconds == given.seconds && (found.nanos == given.nanos || found.nanos == 0)
 }
 
 impl CreateHow {
@@ -112,7 +120,8 @@ impl<P: Platform> Volume<P> {
         verifier: [u8; 8],
     ) -> Result<Made<P>, VolumeError> {
         let (inode, attributes) = self.lookup(parent, name).await?;
-        let same = (attributes.atime, attributes.mtime) == verifier_times(verifier);
+        let (atime, mtime) = verifier_times(verifier);
+        let same = kept(attributes.atime, atime) && kept(attributes.mtime, mtime);
         if inode.kind() == Kind::Regular && same { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
     }
 

@@ -1,0 +1,32 @@
+//! Races our server with nfs-ganesha, in a network of its own: `cargo xtask race-nfs` makes one and runs this there.
+//!
+//! Owns: its arguments, where progress and the table go. Does not own: the race (`nfs_check::race`).
+//! Invariants: the table is all that goes to standard output.
+
+#![forbid(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what it is for")]
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use nfs_check::race::{Options, run};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [directory, afflux, rest @ ..] = &arguments[..] else {
+        eprintln!("usage: nfs-race DIR AFFLUX [--quick]");
+        return ExitCode::from(2);
+    };
+    let quick = rest.iter().any(|argument| argument == "--quick");
+    let options = Options { directory: PathBuf::from(directory), afflux: PathBuf::from(afflux), quick };
+    match run(&options, &mut |line| eprintln!("{line}")) {
+        Ok(table) => {
+            print!("{table}");
+            ExitCode::SUCCESS
+        }
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}

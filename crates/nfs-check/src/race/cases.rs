@@ -1,0 +1,279 @@
+//! What is raced.
+//!
+//! Owns: the cases, and how each is run on one server.
+//! Does not own: calls about names (`names`); comparing (`report`).
+//! Invariants: what a case reads or overwrites is in the server's cache before it is measured.
+
+use std::time::{Duration, Instant};
+
+use nfs_client::{Answer, Call, Change, Client, Handle, Kind, Load, NFS, Sending, Stability, read_reply};
+
+use super::names::Step;
+use super::servers::{Running, Servers};
+use super::{Failure, Figure, Scale, call, host, names};
+
+const WINDOW: usize = 64;
+const BLOCK: u32 = 4096;
+const MANY_WINDOW: usize = 16;
+const LISTING_BYTES: u32 = 64 << 10;
+
+/// What is done.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// Random calls on a cached file: which, how many in flight.
+    Steady(Kind, usize, Sending),
+    /// The whole file in calls of so many bytes, then COMMIT.
+    WriteAll(u32),
+    ReadAll(u32),
+    /// One step on names by so many clients, each in its own directory.
+    Names(Step, usize),
+    LookUpMany,
+    ListMany,
+}
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) what: What,
+    /// The ratio that is demanded.
+    pub(super) wanted: f64,
+}
+
+pub(super) fn all() -> Vec<Case> {
+    let case = |name, unit, what, wanted| Case { name, unit, what, wanted };
+    let steady = |name, kind, window, sending, wanted| case(name, "calls", What::Steady(kind, window, sending), wanted);
+    let (get, read, write) = (Kind::GetAttributes, Kind::Read(BLOCK), Kind::Write(BLOCK, Stability::Unstable));
+    vec![
+        steady("GETATTR, 1 in flight", get, 1, Sending::Plain, 1.3),
+        steady("READ 4 KiB, 1 in flight", read, 1, Sending::Plain, 1.3),
+        steady("WRITE 4 KiB unstable, 1 in flight", write, 1, Sending::Plain, 1.3),
+        steady("GETATTR, 64 in flight", get, WINDOW, Sending::Plain, 4.0),
+        steady("READ 4 KiB, 64 in flight", read, WINDOW, Sending::Plain, 8.0),
+        steady("WRITE 4 KiB unstable, 64 in flight", write, WINDOW, Sending::Plain, 12.0),
+        steady("GETATTR, 64 in flight, batched", get, WINDOW, Sending::Batched, 4.0),
+        steady("READ 4 KiB, 64 in flight, batched", read, WINDOW, Sending::Batched, 8.0),
+        steady("WRITE 4 KiB unstable, 64 in flight, batched", write, WINDOW, Sending::Batched, 12.0),
+        case("file written by 64 KiB, and COMMIT", "MiB", What::WriteAll(64 << 10), 1.5),
+        case("file read by 64 KiB", "MiB", What::ReadAll(64 << 10), 1.5),
+        case("file written by 1 MiB, and COMMIT", "MiB", What::WriteAll(1 << 20), 1.5),
+        case("file read by 1 MiB", "MiB", What::ReadAll(1 << 20), 1.5),
+        case("CREATE, 1 client", "calls", What::Names(Step::Create, 1), 1.0),
+        case("SETATTR of a mode, 1 client", "calls", What::Names(Step::Mode, 1), 1.0),
+        case("RENAME, 1 client", "calls", What::Names(Step::Rename, 1), 1.0),
+        case("REMOVE, 1 client", "calls", What::Names(Step::Remove, 1), 1.0),
+        case("CREATE, 16 clients", "calls", What::Names(Step::Create, 16), 2.0),
+        case("SETATTR of a mode, 16 clients", "calls", What::Names(Step::Mode, 16), 2.0),
+        case("RENAME, 16 clients", "calls", What::Names(Step::Rename, 16), 2.0),
+        case("REMOVE, 16 clients", "calls", What::Names(Step::Remove, 16), 2.0),
+        case("LOOKUP, then GETATTR, of many files", "calls", What::LookUpMany, 1.0),
+        case("READDIRPLUS of many files", "entries", What::ListMany, 1.0),
+    ]
+}
+
+impl Case {
+    /// Whether it changes names, so that it matters whether these are durable when answered.
+    pub(super) fn changes_names(&self) -> bool {
+        matches!(self.what, What::Names(..))
+    }
+
+    /// Those that take long are run less often.
+    pub(super) fn rounds(&self, scale: &Scale) -> usize {
+        match self.what {
+            What::Steady(..) | What::WriteAll(_) | What::ReadAll(_) => scale.rounds,
+            _ => scale.rounds.min(2),
+        }
+    }
+
+    pub(super) fn run(
+        &self,
+        servers: &mut Servers,
+        which: Running,
+        scale: &Scale,
+        round: usize,
+    ) -> Result<Figure, Failure> {
+        if which == Running::Host {
+            return self.run_on_host(servers, scale, round);
+        }
+        let failed = || format!("{} on {}", self.name, which.name());
+        let before = servers.cpu_ns(which).map_err(host(failed()))?;
+        let run = match self.what {
+            What::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
+            What::WriteAll(block) => sequential(servers, which, block, true, scale),
+            What::ReadAll(block) => sequential(servers, which, block, false, scale),
+            What::Names(step, clients) => names::run(servers, which, (step, clients), scale.names, round),
+            What::LookUpMany => look_up_many(servers, which, scale),
+            What::ListMany => list_many(servers, which, scale),
+        };
+        let run = run.map_err(call(failed()))?;
+        let cpu_ns = servers.cpu_ns(which).map_err(host(failed()))?.saturating_sub(before);
+        Ok(Figure { cpu_us: cpu_ns as f64 / 1e3 / run.calls.max(1) as f64, ..run.figure })
+    }
+
+    /// Names as a program on the host changes them, each made durable.
+    fn run_on_host(&self, servers: &Servers, scale: &Scale, round: usize) -> Result<Figure, Failure> {
+        let What::Names(step, _) = self.what else { return Err(Failure::Server("nothing for the host".to_owned())) };
+        let (count, elapsed) =
+            names::run_on_host(servers.export(), step, scale.names, round).map_err(host("names on the host"))?;
+        Ok(Figure { rate: rate(count, elapsed), cpu_us: 0.0, p50_us: 0.0, p99_us: 0.0 })
+    }
+}
+
+/// What a run gave.
+pub(super) struct Run {
+    pub(super) figure: Figure,
+    pub(super) calls: u64,
+}
+
+pub(super) fn rate(count: u64, elapsed: Duration) -> f64 {
+    count as f64 / elapsed.as_secs_f64().max(1e-9)
+}
+
+pub(super) fn counted(count: u64, calls: u64, elapsed: Duration) -> Run {
+    Run { figure: Figure { rate: rate(count, elapsed), cpu_us: 0.0, p50_us: 0.0, p99_us: 0.0 }, calls }
+}
+
+type Called<T> = Result<T, nfs_client::Error>;
+
+/// Each server has a file of its own: what one writes, the other must not have to find out.
+fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
+    let (mut client, root) = servers.connect(which)?;
+    let name = format!("{name}-{}", which.name());
+    let change = Change { mode: Some(0o644), ..Change::default() };
+    client.create(&root, name.as_bytes(), nfs_client::Creation::Unchecked(change))?;
+    let (file, _) = client.lookup(&root, name.as_bytes())?;
+    Ok((client, file))
+}
+
+fn steady(
+    servers: &mut Servers,
+    which: Running,
+    kind: Kind,
+    (window, sending): (usize, Sending),
+    scale: &Scale,
+) -> Called<Run> {
+    let (mut client, file) = own_file(servers, which, "data")?;
+    let block = 64 << 10;
+    let load = |kind, window, sequential, duration| Load {
+        kind,
+        window,
+        sending,
+        file_bytes: scale.file_bytes,
+        sequential,
+        duration,
+        seed: 7,
+    };
+    if client.getattr(&file)?.size < scale.file_bytes {
+        let fill = load(Kind::Write(block, Stability::Unstable), 8, true, Duration::MAX);
+        client.load_at_most(&file, &fill, scale.file_bytes / u64::from(block))?;
+        client.commit(&file, 0, 0)?;
+    }
+    // Once through the cache, and once as it will be measured.
+    if matches!(kind, Kind::Read(_)) {
+        client.load_at_most(
+            &file,
+            &load(Kind::Read(block), 8, true, Duration::MAX),
+            scale.file_bytes / u64::from(block),
+        )?;
+    }
+    client.load(&file, &load(kind, window, false, scale.steady / 8))?;
+    let report = client.load(&file, &load(kind, window, false, scale.steady))?;
+    if matches!(kind, Kind::Write(..)) {
+        client.commit(&file, 0, 0)?;
+    }
+    let figure = Figure {
+        rate: report.rate(),
+        cpu_us: 0.0,
+        p50_us: report.p50_ns as f64 / 1e3,
+        p99_us: report.p99_ns as f64 / 1e3,
+    };
+    Ok(Run { figure, calls: report.calls })
+}
+
+fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, scale: &Scale) -> Called<Run> {
+    let (mut client, file) = own_file(servers, which, "sequential")?;
+    let calls = scale.sequential_bytes / u64::from(block);
+    let kind = if write { Kind::Write(block, Stability::Unstable) } else { Kind::Read(block) };
+    let load = Load {
+        kind,
+        window: 8,
+        sending: Sending::Plain,
+        file_bytes: scale.sequential_bytes,
+        sequential: true,
+        duration: Duration::MAX,
+        seed: 7,
+    };
+    if write {
+        client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
+        client.commit(&file, 0, 0)?;
+    }
+    let begin = Instant::now();
+    client.load_at_most(&file, &load, calls)?;
+    if write {
+        client.commit(&file, 0, 0)?;
+    }
+    Ok(counted(scale.sequential_bytes >> 20, calls, begin.elapsed()))
+}
+
+/// Keeps calls in flight on one connection until `count` are answered.
+fn pipeline(
+    client: &mut Client,
+    count: u64,
+    mut make: impl FnMut(u64) -> Call,
+    mut answered: impl FnMut(u64, Answer),
+) -> Called<()> {
+    let first = client.next_xid();
+    let (mut sent, mut done) = (0, 0);
+    while done < count {
+        while sent < count && sent - done < MANY_WINDOW as u64 {
+            let call = make(sent);
+            client.send(NFS, call.procedure().0, &call.arguments())?;
+            sent += 1;
+        }
+        let reply = read_reply(&client.receive_raw()?)?;
+        let at = u64::from(reply.xid.wrapping_sub(first));
+        answered(at, make(at).answer(&reply.results)?);
+        done += 1;
+    }
+    Ok(())
+}
+
+fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Run> {
+    let (mut client, root) = servers.connect(which)?;
+    let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
+    let mut handles = vec![Vec::new(); scale.many_files as usize];
+    let begin = Instant::now();
+    let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
+    pipeline(&mut client, scale.many_files, look, |at, answer| {
+        if let Answer::Found(handle) = answer {
+            handles[at as usize] = handle;
+        }
+    })?;
+    let get = |at: u64| Call::GetAttributes { object: handles[at as usize].clone() };
+    pipeline(&mut client, scale.many_files, get, |_, _| {})?;
+    Ok(counted(2 * scale.many_files, 2 * scale.many_files, begin.elapsed()))
+}
+
+fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Run> {
+    let (mut client, root) = servers.connect(which)?;
+    let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
+    let begin = Instant::now();
+    let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
+    loop {
+        let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;
+        calls += 1;
+        entries += piece.entries.len() as u64;
+        verifier = piece.verifier;
+        match piece.entries.last() {
+            Some(last) if !piece.end => cookie = last.cookie,
+            _ => break,
+        }
+    }
+    let elapsed = begin.elapsed();
+    if entries < scale.many_files {
+        let error = std::io::Error::other(format!("{entries} entries of {}", scale.many_files));
+        return Err(error.into());
+    }
+    Ok(counted(entries, calls, elapsed))
+}

@@ -1,0 +1,41 @@
+//! What the race needs of the host.
+//!
+//! Owns: the exported directory and what is in it from the start, the client's CPU.
+//! Does not own: the servers.
+//! Invariants: files that all servers only look at are made before any of them starts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rustix::thread::{CpuSet, sched_setaffinity};
+
+use super::{Failure, Scale, host};
+
+/// The directory of many files.
+pub(super) const MANY: &str = "many";
+/// The CPU of the client; the servers have the first.
+const CLIENT_CPU: usize = 1;
+
+pub(super) fn many_name(at: u64) -> String {
+    format!("file-{at:06}")
+}
+
+/// Makes the directory to be served.
+pub(super) fn prepare(directory: &Path, scale: &Scale) -> Result<PathBuf, Failure> {
+    let export = directory.join("exp");
+    let many = export.join(MANY);
+    fs::create_dir_all(&many).map_err(host(many.display().to_string()))?;
+    for at in 0..scale.many_files {
+        fs::write(many.join(many_name(at)), "").map_err(host("making files"))?;
+    }
+    // What the host has to write for this is not to fall into the race.
+    rustix::fs::sync();
+    Ok(export)
+}
+
+/// Keeps this process, the client, to a CPU of its own.
+pub(super) fn pin_client() -> std::io::Result<()> {
+    let mut cpus = CpuSet::new();
+    cpus.set(CLIENT_CPU);
+    Ok(sched_setaffinity(None, &cpus)?)
+}

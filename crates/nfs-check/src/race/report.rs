@@ -1,0 +1,114 @@
+//! The table.
+//!
+//! Owns: medians, ratios, spreads, rows of Markdown.
+//! Does not own: the figures.
+//! Invariants: a ratio's spread is that of the rounds' own ratios.
+
+use super::servers::Running;
+use super::{Figure, Raced};
+
+/// A rate with three digits.
+pub(super) fn short(rate: f64) -> String {
+    match rate {
+        rate if rate >= 999_500.0 => format!("{:.2} M", rate / 1e6),
+        rate if rate >= 99_950.0 => format!("{:.0} k", rate / 1e3),
+        rate if rate >= 9_995.0 => format!("{:.1} k", rate / 1e3),
+        rate => format!("{rate:.0}"),
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+fn figures(raced: &Raced, which: Running) -> Vec<Figure> {
+    raced.rounds.iter().filter_map(|round| round[which as usize]).collect()
+}
+
+/// The ratios of two, round by round: median, least and most.
+fn ratio(raced: &Raced, of: Running, to: Running) -> Option<(f64, f64, f64)> {
+    let ratios: Vec<f64> = raced
+        .rounds
+        .iter()
+        .filter_map(|round| Some(round[of as usize]?.rate / round[to as usize]?.rate.max(1e-9)))
+        .collect();
+    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = ratios.iter().copied().fold(0.0, f64::max);
+    Some((median(ratios)?, least, most))
+}
+
+fn shown(ratio: Option<(f64, f64, f64)>) -> String {
+    match ratio {
+        None => "–".to_owned(),
+        Some((middle, least, most)) => format!("**{middle:.2}×** ({least:.2}–{most:.2})"),
+    }
+}
+
+fn rate(raced: &Raced, which: Running) -> String {
+    let rates = figures(raced, which).into_iter().map(|figure| figure.rate).collect();
+    median(rates).map_or_else(|| "–".to_owned(), short)
+}
+
+fn cpu(raced: &Raced, which: Running) -> String {
+    let times = figures(raced, which).into_iter().map(|figure| figure.cpu_us).collect();
+    median(times).map_or_else(|| "–".to_owned(), |us| format!("{us:.1}"))
+}
+
+fn delays(raced: &Raced, which: Running) -> String {
+    let of = |pick: fn(&Figure) -> f64| median(figures(raced, which).iter().map(pick).collect()).unwrap_or(0.0);
+    let (p50, p99) = (of(|figure| figure.p50_us), of(|figure| figure.p99_us));
+    if p50 > 0.0 { format!("{p50:.0}/{p99:.0}") } else { "–".to_owned() }
+}
+
+/// All rows; those of names have our two ways to answer.
+pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
+    let mut text = String::from(
+        "| case | unit a second | nfs-ganesha | afflux | ratio (least–most) | wanted | p50/p99 µs, ganesha and afflux | CPU µs a \
+         call, ganesha and afflux |\n|-|-|-|-|-|-|-|-|\n",
+    );
+    let (others, names): (Vec<&Raced>, Vec<&Raced>) = all.iter().partition(|raced| !raced.case.changes_names());
+    for raced in others {
+        let ratio = ratio(raced, Running::Afflux, Running::Ganesha);
+        let wanted = raced.case.wanted;
+        let missed = if ratio.is_none_or(|(middle, ..)| middle < wanted) { " missed" } else { "" };
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {wanted}×{missed} | {}, {} | {}, {} |\n",
+            raced.case.name,
+            raced.case.unit,
+            rate(raced, Running::Ganesha),
+            rate(raced, Running::Afflux),
+            shown(ratio),
+            delays(raced, Running::Ganesha),
+            delays(raced, Running::Afflux),
+            cpu(raced, Running::Ganesha),
+            cpu(raced, Running::Afflux),
+        );
+    }
+    text += "\nNames. nfs-ganesha answers before a change of names is durable; afflux after, unless told otherwise \
+             (`async`). *Host* is a loop of a program that makes each change and syncs it.\n\n";
+    text += "| case | nfs-ganesha | afflux | afflux, async | host, synced | async to ganesha | wanted | durable to host | \
+             CPU µs a call, ganesha and afflux |\n|-|-|-|-|-|-|-|-|-|\n";
+    for raced in names {
+        let equal_terms = ratio(raced, Running::AffluxUnsynced, Running::Ganesha);
+        let wanted = raced.case.wanted;
+        let missed = match equal_terms {
+            Some((middle, ..)) if middle >= wanted => "",
+            None if !unsynced => " not there",
+            _ => " missed",
+        };
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {} | {wanted}×{missed} | {} | {}, {} |\n",
+            raced.case.name,
+            rate(raced, Running::Ganesha),
+            rate(raced, Running::Afflux),
+            rate(raced, Running::AffluxUnsynced),
+            rate(raced, Running::Host),
+            shown(equal_terms),
+            shown(ratio(raced, Running::Afflux, Running::Host)),
+            cpu(raced, Running::Ganesha),
+            cpu(raced, Running::Afflux),
+        );
+    }
+    text
+}

@@ -1,0 +1,35 @@
+//! libFuzzer on the protocol machine: `cargo +nightly fuzz run protocol` in this folder's parent.
+//!
+//! Owns: the entry point. Does not own: what is fed and what must hold (`../harness.rs`).
+//! Invariants: a server that has been fed often is replaced, so that an input's effect depends on few before it.
+#![no_main]
+
+#[path = "../harness.rs"]
+mod harness;
+
+use std::cell::RefCell;
+
+use harness::Bench;
+
+const FEEDINGS_MAX: u32 = 1_000;
+
+thread_local! {
+    static BENCH: RefCell<(Bench, u32)> = RefCell::new((fresh(), 0));
+}
+
+/// A server that has the files that its seeds are about.
+fn fresh() -> Bench {
+    let bench = Bench::new();
+    bench.seeds();
+    bench
+}
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| {
+    BENCH.with_borrow_mut(|(bench, fed)| {
+        if *fed >= FEEDINGS_MAX {
+            (*bench, *fed) = (fresh(), 0);
+        }
+        *fed += 1;
+        bench.run(input);
+    });
+});

@@ -1,0 +1,109 @@
+//! The race with nfs-ganesha: built, run in a network of its own, its table put into docs/nfs.md.
+//!
+//! Owns: the arguments, the programs that are built, the namespaces, the place of the table.
+//! Does not own: what is raced and how (`crates/nfs-check/src/race`).
+//! Invariants: a quick run changes no document. The servers and the port mapper end with the namespaces.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{ci, repository};
+
+const DOCUMENT: &str = "docs/nfs.md";
+const BEGIN: &str = "<!-- race: written by cargo xtask race-nfs -->";
+const END: &str = "<!-- end of race -->";
+
+/// A network without anything but itself, and with an address besides 127.0.0.1: without one nfs-ganesha's resolver
+/// finds nothing.
+const SCRIPT: &str = "set -e; ip link set lo up; ip addr add 192.0.2.1/32 dev lo; \
+                      mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind; exec \"$@\"";
+
+pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--profile NAME] [--dir DIR]";
+
+struct Wanted {
+    quick: bool,
+    profile: String,
+    directory: PathBuf,
+}
+
+fn wanted(words: &[&str]) -> Result<Wanted> {
+    let mut wanted =
+        Wanted { quick: false, profile: "release".to_owned(), directory: repository::root().join("target/race-nfs") };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().context(USAGE);
+        match *word {
+            "--quick" => wanted.quick = true,
+            "--profile" => (*value()?).clone_into(&mut wanted.profile),
+            "--dir" => wanted.directory = PathBuf::from(value()?),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Builds, races, and writes the table: to the document, or where it is quick only to standard output.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let wanted = wanted(words)?;
+    ci::install_ganesha()?;
+    let (afflux, race) = build(&wanted.profile)?;
+    let _ = fs::remove_dir_all(&wanted.directory);
+    fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
+    command.arg(race).arg(&wanted.directory).arg(afflux);
+    if wanted.quick {
+        command.arg("--quick");
+    }
+    let output = command.stderr(Stdio::inherit()).output().context("unshare")?;
+    if !output.status.success() {
+        bail!("the race ended early; logs are in {}", wanted.directory.display());
+    }
+    let _ = fs::remove_dir_all(&wanted.directory);
+    let table = String::from_utf8(output.stdout).context("the table")?;
+    println!("{table}");
+    if wanted.quick {
+        return Ok(());
+    }
+    let path = repository::root().join(DOCUMENT);
+    let document = fs::read_to_string(&path).context(DOCUMENT)?;
+    let text = placed(&document, &format!("{}\n\n{table}", machine()))?;
+    fs::write(&path, text).context(DOCUMENT)?;
+    println!("written to {DOCUMENT}");
+    Ok(())
+}
+
+fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
+    let arguments = ["build", "--profile", profile, "-p", "afflux-cli", "-p", "afflux-nfs-check", "--bins"];
+    let status =
+        Command::new("cargo").args(arguments).current_dir(repository::root()).status().context("cargo build")?;
+    if !status.success() {
+        bail!("cannot build the servers and the client");
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from);
+    let folder = target.join(if profile == "dev" { "debug" } else { profile });
+    Ok((folder.join("afflux"), folder.join("nfs-race")))
+}
+
+/// What it ran on.
+fn machine() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let cpus = read("/proc/cpuinfo");
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("", |it| it.1);
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = read("/proc/sys/kernel/osrelease");
+    format!("On {count} × {model}, Linux {}; servers on the first CPU, the client on the second.", kernel.trim())
+}
+
+/// The document with another table.
+fn placed(document: &str, table: &str) -> Result<String> {
+    let (before, rest) = document.split_once(BEGIN).with_context(|| format!("{DOCUMENT} has no line {BEGIN}"))?;
+    let (_, after) = rest.split_once(END).with_context(|| format!("{DOCUMENT} has no line {END}"))?;
+    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
+}
+
+#[cfg(test)]
+mod tests;
