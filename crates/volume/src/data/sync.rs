@@ -13,6 +13,7 @@ use engine::{Client, Engine, File, Nanos, Platform};
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::tree::attributes::{Kind, Outcome};
+use crate::tree::directory::Stable;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
@@ -86,6 +87,18 @@ impl<P: Platform> Volume<P> {
         let upto = inode.changes.load(Ordering::Acquire);
         self.tree.sync(&inode.node).await?;
         *durable = upto;
+        Ok(())
+    }
+
+    /// Makes a change durable that the tree made: by the sync that it began, or by one of each of `changed`, in
+    /// their order.
+    pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
+        if let Some(sync) = begun.into_begun() {
+            return sync.await;
+        }
+        for inode in changed {
+            self.make_durable(inode).await?;
+        }
         Ok(())
     }
 
