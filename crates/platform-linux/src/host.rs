@@ -26,12 +26,15 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use rustix::fs::{fsync, syncfs};
 use volume::{
     AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
     New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
+use self::calls::error_of;
 use self::filesystems::FileSystems;
+use self::journal::Covers;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 use self::node::HostNode;
@@ -242,8 +245,7 @@ impl Directory for HostTree {
         attributes: AttributeChange,
         durable: bool,
     ) -> Pending<'_, Created> {
-        let create =
-            move |core: &Arc<Core>, directory: &HostNode| core.create(directory, &name, &new, &attributes);
+        let create = move |core: &Arc<Core>, directory: &HostNode| core.create(directory, &name, &new, &attributes);
         self.change(directory, None, durable, create, |created| &mut created.stable)
     }
 
@@ -266,6 +268,18 @@ impl Directory for HostTree {
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
         self.with(node, |core, node| core.told(node, core.sync(node)))
+    }
+
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            for (device, mount) in self.core.file_systems.all_mounts() {
+                let shared = self.core.file_systems.shared_sync(device);
+                let everything = shared.is_some_and(|shared| shared.covers == Covers::Everything);
+                let sync = move || if everything { fsync(&mount) } else { syncfs(&mount) };
+                self.core.pools.of(device).run(sync).await.map_err(error_of)?;
+            }
+            Ok(())
+        })
     }
 
     fn space(&self, node: &Node) -> Pending<'_, Space> {

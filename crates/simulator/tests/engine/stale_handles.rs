@@ -12,7 +12,8 @@ use frames::Frames;
 use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use volume::{
     AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
-    Inode, Linked, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError, Window,
+    Inode, Linked, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError,
+    Window,
 };
 
 type Files = Volume<SimPlatform>;
@@ -106,6 +107,9 @@ impl Directory for Counting {
     }
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
         self.tree.sync(node)
+    }
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        self.tree.sync_everything()
     }
     fn space(&self, node: &Node) -> Pending<'_, Space> {
         self.tree.space(node)

@@ -65,8 +65,10 @@ fn changes_are_in_a_copy(kind: Kind) {
     for number in 0..DIRECTORIES {
         use std::os::unix::fs::MetadataExt;
         let directory = copied.join(format!("d{number}"));
-        let mut names: Vec<_> =
-            std::fs::read_dir(&directory).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<_> = std::fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         assert_eq!(names, ["changed", "linked", "made", "new"]);
         assert_eq!(std::fs::metadata(directory.join("changed")).unwrap().mode() & 0o777, 0o640);
@@ -81,6 +83,37 @@ fn on_ext4_all_changes_that_share_a_sync_are_durable() {
 #[test]
 fn on_xfs_all_changes_that_share_a_sync_are_durable() {
     changes_are_in_a_copy(XFS);
+}
+
+/// Names that were answered before they were durable are so after [`Volume::sync_names`].
+fn names_are_in_a_copy_after_they_were_synced_together(kind: Kind) {
+    let scratch = Arc::new(Scratch::new());
+    let Some((world, file_system)) = served(&scratch, kind) else { return };
+    world.volume.set_names_durable(false);
+    let root = world.root();
+    let directory = world.make_directory(&root, "directory");
+    world.create(&directory, "made");
+    let copies = ["before", "after"].map(|name| scratch.path().join(name).with_extension("image"));
+    run("cp", &["--sparse=always".as_ref(), &file_system.image, &copies[0]]).unwrap();
+    world.run(world.volume.sync_names()).unwrap();
+    run("cp", &["--sparse=always".as_ref(), &file_system.image, &copies[1]]).unwrap();
+    let there = copies.map(|copy| {
+        let mount = copy.with_extension("");
+        let options = if kind.0 == "xfs" { "nouuid" } else { "rw" };
+        let _mounted = Loop::mounted(copy, mount.clone(), options).unwrap();
+        mount.join("directory/made").exists()
+    });
+    assert_eq!(there, [false, true]);
+}
+
+#[test]
+fn on_ext4_names_can_be_synced_together() {
+    names_are_in_a_copy_after_they_were_synced_together(EXT4);
+}
+
+#[test]
+fn on_xfs_names_can_be_synced_together() {
+    names_are_in_a_copy_after_they_were_synced_together(XFS);
 }
 
 #[test]
