@@ -412,21 +412,6 @@ fn a_connection_that_is_not_read_for_too_long_is_reset() {
 }
 
 #[test]
-fn without_a_limit_a_connection_stays_unread() {
-    for choice in CHOICES {
-        let gate = Gate { closed: true.into(), bytes_max: 100_000, ..Gate::default() };
-        let rig = Rig::limited(choice, gate, limits(10), "127.0.0.1:0");
-        let mut unread = rig.connect();
-        fill(&rig, &mut unread);
-        let mut other = rig.connect();
-        for _ in 0..100 {
-            exchange(&mut other, URGENT | 1, &bytes(1, 10_000));
-        }
-        assert_eq!(rig.handle.counts().closed_unread, 0);
-    }
-}
-
-#[test]
 fn connections_at_work_are_bounded_and_others_wait_for_room() {
     for choice in CHOICES {
         let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 3, "127.0.0.1:0");
