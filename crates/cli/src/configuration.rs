@@ -31,7 +31,8 @@ use crate::output;
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] = &["listen", "cache", "control", "eviction", "io", "policy", "prefault", "readahead", "state"];
+const NAMES: &[&str] =
+    &["listen", "cache", "control", "eviction", "io", "lock_memory", "policy", "prefault", "readahead", "state"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -64,6 +65,17 @@ pub(crate) enum Policy {
     EqualParts,
 }
 
+/// Whether memory is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LockMemory {
+    /// Where the server listens on loopback, and may.
+    Auto,
+    /// In any case, or fail.
+    On,
+    /// No.
+    Off,
+}
+
 /// What `serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Configuration {
@@ -76,6 +88,8 @@ pub(crate) struct Configuration {
     pub(crate) eviction: EvictionKind,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
+    /// Whether the server is to be safe to mount on its own host.
+    pub(crate) lock_memory: LockMemory,
     /// Where is kept what outlives the server.
     pub(crate) state: Option<PathBuf>,
     /// `KNOB=VALUE`, each known and in range.
@@ -221,11 +235,12 @@ impl Layers {
             ("readahead", &args.readahead),
             ("eviction", &args.eviction),
             ("prefault", &args.prefault),
+            ("lock_memory", &args.lock_memory),
             ("state", &args.state),
         ];
         for (name, value) in flags {
             if let Some(text) = value {
-                self.values.insert(name, Given { origin: format!("--{name}"), text: text.clone() });
+                self.values.insert(name, Given { origin: format!("--{}", name.replace('_', "-")), text: text.clone() });
             }
         }
         for text in &args.knobs {
@@ -253,6 +268,7 @@ impl Layers {
         let readahead = self.values.get("readahead").map_or(Ok(Readahead::default()), readahead)?;
         let eviction = self.values.get("eviction").map_or(Ok(EvictionKind::default()), eviction)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
+        let lock_memory = self.values.get("lock_memory").map_or(Ok(LockMemory::Auto), lock_memory)?;
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
         let mut settings = knobs::of_server();
@@ -273,6 +289,7 @@ impl Layers {
             eviction,
             readahead,
             prefault,
+            lock_memory,
             state,
             knobs,
             warnings,
@@ -326,6 +343,15 @@ fn on_or_off(Given { origin, text }: &Given) -> Outcome<bool> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is neither on nor off"))),
+    }
+}
+
+fn lock_memory(Given { origin, text }: &Given) -> Outcome<LockMemory> {
+    match text.as_str() {
+        "auto" => Ok(LockMemory::Auto),
+        "on" => Ok(LockMemory::On),
+        "off" => Ok(LockMemory::Off),
+        _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is none of auto, on, off"))),
     }
 }
 

@@ -204,6 +204,9 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     if nfs.waiting_for_room > 0 {
         parts.push(format!("{} waiting for memory", plural(nfs.waiting_for_room, "connection")));
     }
+    if nfs.closed_unread > 0 {
+        parts.push(format!("{} reset that could not be read", plural(nfs.closed_unread, "connection")));
+    }
     if nfs.closed_stalled > 0 {
         parts.push(format!("{} closed that held it up", plural(nfs.closed_stalled, "connection")));
     }

@@ -17,6 +17,7 @@ mod admission;
 mod arguments;
 mod batch;
 mod calls;
+mod client_share;
 mod connection;
 mod knobs;
 pub mod limits;

@@ -12,6 +12,7 @@ mod call;
 pub mod check;
 mod connection;
 mod load;
+mod names_load;
 mod procedures;
 mod results;
 mod transfer;
@@ -20,6 +21,7 @@ mod wire;
 pub use call::{Answer, Call};
 pub use connection::{Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply};
 pub use load::{Kind, Load, Report, Sending};
+pub use names_load::{NamesLoad, StepRate};
 pub use procedures::{Change, Creation, Node, TimeChange};
 pub use results::{
     Access, Attributes, Committed, Consistency, Entry, FileSystem, Handle, Limits, Listing, Made, ReadData, Space,

@@ -23,9 +23,11 @@ fn flags() -> Serve {
         readahead: None,
         eviction: None,
         prefault: None,
+        lock_memory: None,
         state: None,
         subtree_check: false,
         any_peer: false,
+        async_metadata: false,
         json: false,
     }
 }

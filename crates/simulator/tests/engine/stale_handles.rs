@@ -11,8 +11,9 @@ use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use volume::{
-    AttributeChange, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity, Inode,
-    Linked, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError, Window,
+    AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
+    Inode, Linked, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError,
+    Window,
 };
 
 type Files = Volume<SimPlatform>;
@@ -73,8 +74,8 @@ impl Directory for Counting {
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
         self.tree.stat_all(nodes)
     }
-    fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
-        self.tree.set(node, change)
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+        self.tree.set(node, change, durable)
     }
     fn access(&self, node: &Node) -> Pending<'_, u8> {
         self.tree.access(node)
@@ -85,20 +86,30 @@ impl Directory for Counting {
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data> {
         self.tree.open_data(node, must_write)
     }
-    fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
-        self.tree.create(directory, name, new, attributes)
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        durable: bool,
+    ) -> Pending<'_, Created> {
+        self.tree.create(directory, name, new, attributes, durable)
     }
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool) -> Pending<'_, Removed> {
-        self.tree.remove(directory, name, directory_wanted)
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+        self.tree.remove(directory, name, directory_wanted, durable)
     }
-    fn rename(&self, from: &Node, from_name: Bytes, to: &Node, to_name: Bytes) -> Pending<'_, Renamed> {
-        self.tree.rename(from, from_name, to, to_name)
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+        self.tree.rename(from, to, durable)
     }
-    fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
-        self.tree.link(node, directory, name)
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
+        self.tree.link(node, directory, name, durable)
     }
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
         self.tree.sync(node)
+    }
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        self.tree.sync_everything()
     }
     fn space(&self, node: &Node) -> Pending<'_, Space> {
         self.tree.space(node)

@@ -17,7 +17,7 @@ use crate::objects::inode::{Inode, Times};
 use crate::tree::attributes::{
     AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
 };
-use crate::tree::directory::{PathLimits, Space, Stat};
+use crate::tree::directory::{Changed, PathLimits, Space, Stable, Stat};
 use crate::volume::{STOPPED, Volume};
 
 impl<P: Platform> Volume<P> {
@@ -68,47 +68,49 @@ impl<P: Platform> Volume<P> {
             return Outcome::failed(error);
         }
         let changing = inode.changing.lock().await;
-        let mut changed = None;
+        let (mut changed, mut stable) = (None, Stable::not_begun());
         let result = match guard {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
-            _ => self.apply(inode, change, &mut changed).await,
+            _ => self.apply(inode, change, &mut changed).await.map(|begun| stable = begun),
         };
         // Others may have written since: what is told is the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);
         let result = match result {
-            Ok(()) if changed.is_some() => self.make_durable(inode).await,
+            Ok(()) if changed.is_some() => self.made_durable(&[inode], stable).await,
             result => result,
         };
         Outcome { result, consistency }
     }
 
     /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
-    /// it, also where not all could be.
+    /// it, also where not all could be. Gives the sync of it all, if the tree began one.
     async fn apply(
         &self,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
         changed: &mut Option<Consistency>,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<Stable, VolumeError> {
         change.check()?;
         if let Some(size) = change.size {
             *changed = Some(self.set_size(inode, size).await?);
         }
         let rest = AttributeChange { size: None, ..change };
         if rest == AttributeChange::default() {
-            return Ok(());
+            return Ok(Stable::not_begun());
         }
         self.write_before_privileges(inode, &rest).await;
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let told = inode.change_time();
-        let stat = self.set_past(inode, rest, |stat| stat.ctime > told).await?;
+        // A new size is made durable with the file.
+        let begins = self.names_durable() && change.size.is_none();
+        let Changed { stat, stable } = self.set_past(inode, rest, begins, |stat| stat.ctime > told).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
         *changed = Some(changed.map_or(set, |before| before.then(set)));
-        Ok(())
+        Ok(stable)
     }
 
     /// A host may take bits that give rights from a file whose bytes we write; so what was written before
@@ -127,13 +129,14 @@ impl<P: Platform> Volume<P> {
         &self,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
+        durable: bool,
         past: impl Fn(&Stat) -> bool,
-    ) -> Result<Stat, VolumeError> {
-        let stat = self.tree.set(&inode.node, change).await?;
-        if past(&stat) {
-            return Ok(stat);
+    ) -> Result<Changed, VolumeError> {
+        let set = self.tree.set(&inode.node, change, durable).await?;
+        if past(&set.stat) {
+            return Ok(set);
         }
-        Ok(self.tree.set(&inode.node, change).await.unwrap_or(stat))
+        Ok(self.tree.set(&inode.node, change, durable).await.unwrap_or(set))
     }
 
     /// As [`Volume::access`], if that is known without asking the host.

@@ -18,7 +18,7 @@ use engine::{Client, Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
-use crate::tree::directory::Data;
+use crate::tree::directory::{Changed, Data, Stable};
 use crate::volume::{STOPPED, Volume};
 
 /// The bytes of a read.
@@ -195,12 +195,11 @@ impl<P: Platform> Volume<P> {
         let target = Arc::clone(inode);
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&target).await;
+            let taken = volume.take_privileges(&target, volume.names_durable()).await;
             drop(changing);
-            if matches!(taken, Ok(Some(_))) {
-                volume.make_durable(&target).await?;
-            }
-            taken
+            let Some((consistency, stable)) = taken? else { return Ok(None) };
+            volume.made_durable(&[&target], stable).await?;
+            Ok(Some(consistency))
         };
         self.carried_through("take privileges", work).await.unwrap_or(Err(STOPPED))
     }
@@ -208,15 +207,21 @@ impl<P: Platform> Volume<P> {
     /// Takes the bits away, on the host too, that let whoever runs the file act as its owner: its bytes
     /// are about to be somebody else's. With `changing` held. Nothing if there are none, or the host will
     /// do it.
-    async fn take_privileges(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+    async fn take_privileges(
+        &self,
+        inode: &Arc<Inode<P>>,
+        durable: bool,
+    ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
         let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
-        match self.tree.set(&inode.node, change).await {
-            Ok(stat) => Ok(Some(inode.changed(stat, self.now(), Times::Keep, Some(&look)))),
+        match self.tree.set(&inode.node, change, durable).await {
+            Ok(Changed { stat, stable }) => {
+                Ok(Some((inode.changed(stat, self.now(), Times::Keep, Some(&look)), stable)))
+            }
             // A file of somebody else's, which we may write to: hosts take the bits from such a writer.
             Err(VolumeError::NotPermitted | VolumeError::Denied) => {
                 inode.loses_privileges();
@@ -233,14 +238,14 @@ impl<P: Platform> Volume<P> {
             return Err(VolumeError::TooLarge);
         }
         let file = self.opened(inode, true).await?;
-        let taken = self.take_privileges(inode).await?;
+        let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
         let look = inode.look();
         let seen = self.tree.stat(&inode.node).await.ok().map(|stat| (stat, look));
         let resized = inode.resized(self.wall(), seen);
         self.settle_later(inode);
-        Ok(taken.map_or(resized, |taken| taken.then(resized)))
+        Ok(taken.map_or(resized, |(taken, _)| taken.then(resized)))
     }
 
     /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.
