@@ -275,3 +275,14 @@ fn a_device_named_off_is_left_alone_and_a_part_names_its_disk() {
     assert_eq!((values(&tree, "8:16"), values(&tree, "8:32").strict), (Values::KERNELS, true));
     governor.end().unwrap();
 }
+
+#[test]
+fn nothing_is_changed_that_could_not_be_written_down_before() {
+    let tree = Tree::new();
+    tree.disk("sdb", "8:16", 1);
+    let mut governor = start(&tree, all());
+    // The journal cannot be replaced while this stands in its new one's place.
+    fs::create_dir_all(tree.run().join("govern.json.new")).unwrap();
+    assert!(governor.look(&nothing_known).is_err());
+    assert_eq!(values(&tree, "8:16"), Values::KERNELS);
+}

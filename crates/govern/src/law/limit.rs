@@ -27,8 +27,8 @@ const FLOOR_BYTES: u64 = 4 << 20;
 
 /// A share of the whole, in the kernel's finest unit.
 const WHOLE_PPM: u64 = 1_000_000;
-/// A limit moves when it is off by more than this part.
-const SLACK_PART: u64 = 16;
+/// A limit moves when it is off by more than this part: each time that it falls somebody waits.
+const SLACK_PART: u64 = 8;
 
 /// What the kernel lets be dirty on the whole machine now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,8 +13,10 @@ use budget::{Completion, Estimator, Facts, RememberedPrices, Side};
 use super::SECOND;
 
 const MIB: u64 = 1 << 20;
-/// What an unknown device may owe: 64 MiB, eight times this, and twice of what it has written more.
-const FIRST_PREFERRED_BYTES: u64 = 8 * MIB;
+/// What an unknown device may owe: 32 MiB, eight times this, and twice of what it has written more, but no more than
+/// twice what it would write in its budget as it has written so far.
+const FIRST_PREFERRED_BYTES: u64 = 4 * MIB;
+const FIRST_BYTES: u64 = 8 * FIRST_PREFERRED_BYTES;
 /// Requests that wait on average where a device is the bottleneck.
 const DEPTH: u64 = 2;
 
@@ -47,6 +49,7 @@ pub struct Speed {
     estimator: Estimator,
     last: Option<(u64, Counters)>,
     clocks: Facts,
+    written_bytes: u64,
     is_known: bool,
 }
 
@@ -54,7 +57,7 @@ impl Speed {
     /// Of a device of which this was kept.
     pub fn new(remembered: Option<&RememberedPrices>) -> Self {
         let estimator = remembered.map_or_else(|| Estimator::new(1), |kept| Estimator::restored(1, kept));
-        Self { estimator, last: None, clocks: Facts::default(), is_known: remembered.is_some() }
+        Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known: remembered.is_some() }
     }
 
     /// A look at the counters.
@@ -99,6 +102,7 @@ impl Speed {
                 self.estimator.completed(clocks, completion);
             }
         }
+        self.written_bytes = self.written_bytes.saturating_add(done.write_bytes);
         self.is_known |= !self.estimator.is_cold();
     }
 
@@ -112,7 +116,14 @@ impl Speed {
     pub fn bytes_in(&self, budget_ns: u64) -> u64 {
         let mib_ns = self.estimator.prices(budget_ns, FIRST_PREFERRED_BYTES).mib_ns.max(1);
         let bytes = u128::from(budget_ns) * u128::from(MIB) / u128::from(mib_ns);
-        u64::try_from(bytes).unwrap_or(u64::MAX)
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if self.is_known {
+            return bytes;
+        }
+        // Else the limit of a slow one rises for seconds before it falls, and who writes then has to wait for that.
+        let so_far = u128::from(self.written_bytes) * 2 * u128::from(budget_ns);
+        let so_far = so_far.checked_div(u128::from(self.clocks.writes_ns)).unwrap_or(0);
+        bytes.min(u64::try_from(so_far).unwrap_or(u64::MAX).max(FIRST_BYTES))
     }
 
     /// What to keep until the next start; nothing before enough is known.

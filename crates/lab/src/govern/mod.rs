@@ -61,11 +61,11 @@ impl Experiment for Govern {
         let mut page = Page::new(&plan, request.measured);
         let mut jobs: Vec<(Source, Race, Subject)> = Vec::new();
         if !plan.measured_only {
-            jobs.extend(plan.simulated().map(|(race, subject)| (Source::Simulated, race, subject)));
+            jobs.extend(plan.simulated().into_iter().map(|(race, subject)| (Source::Simulated, race, subject)));
         }
         let stage = request.measured.then(|| measured::Stage::new(&plan)).transpose().map_err(LabError::Failed)?;
         if stage.is_some() {
-            jobs.extend(plan.measured().map(|(race, subject)| (Source::Measured, race, subject)));
+            jobs.extend(plan.measured().into_iter().map(|(race, subject)| (Source::Measured, race, subject)));
         }
         for (at, (source, race, subject)) in jobs.iter().copied().enumerate() {
             let what = format!("{}: {}, {}", page::said(source), race.name(), subject.name());

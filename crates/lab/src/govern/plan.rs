@@ -40,13 +40,11 @@ pub(super) enum Subject {
 }
 
 impl Race {
+    const ALL: &[(&str, Self)] =
+        &[("full-speed", Self::FullSpeed), ("paced", Self::Paced), ("slower", Self::Slower), ("burst", Self::Burst)];
+
     pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::FullSpeed => "full-speed",
-            Self::Paced => "paced",
-            Self::Slower => "slower",
-            Self::Burst => "burst",
-        }
+        Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
     }
 }
 
@@ -84,6 +82,20 @@ const BUDGET: TypedOption<u64> = options::number(
     OptionInfo { name: "budget-ms", value: "N", default: "1000", doc: "the budget of each disk, in milliseconds" },
     10..=60_000,
 );
+const RACES: TypedOption<Race> = options::choice(
+    OptionInfo { name: "races", value: "LIST", default: "full-speed,paced,slower,burst", doc: "which races" },
+    Race::ALL,
+    "'{value}' is none of {known}",
+);
+const REPEATS: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "repeats",
+        value: "N",
+        default: "3",
+        doc: "measured: how often each is run; the kernel by itself once, which takes as long as all others",
+    },
+    1..=20,
+);
 const ONLY: OptionInfo =
     OptionInfo { name: "measured-only", value: "", default: "", doc: "with --measured: leave the simulated part out" };
 const DIRECTORY: OptionInfo = OptionInfo {
@@ -107,6 +119,8 @@ pub(super) struct Plan {
     /// From when a disk is slower until all is synced.
     pub(super) follow_s: u64,
     pub(super) budget_ms: u64,
+    pub(super) races: Vec<Race>,
+    pub(super) repeats: u64,
     pub(super) measured_only: bool,
     pub(super) directory: PathBuf,
     /// Page memory of the simulated machine.
@@ -124,13 +138,15 @@ impl Plan {
             seconds: SECONDS.value(request)?,
             follow_s: FOLLOW_S,
             budget_ms: BUDGET.value(request)?,
+            races: RACES.list(request)?,
+            repeats: REPEATS.value(request)?,
             measured_only: request.measured && request.text(&ONLY) == SWITCH_ON,
             directory: if request.measured { directory(request, &DIRECTORY)? } else { PathBuf::new() },
             memory_bytes: 4 << 30,
             quick: request.quick,
         };
         if plan.quick {
-            (plan.seconds, plan.follow_s) = (plan.seconds.min(4), 2);
+            (plan.seconds, plan.follow_s, plan.repeats) = (plan.seconds.min(4), 2, 1);
             plan.memory_bytes = 512 << 20;
             plan.burst_bytes = plan.burst_bytes.min(16_000_000);
         }
@@ -146,13 +162,33 @@ impl Plan {
         bytes_per_s * self.budget_ms / 1000
     }
 
-    pub(super) fn simulated(&self) -> impl Iterator<Item = (Race, Subject)> {
-        let slower = [Subject::ByHand, Subject::Governed].map(|subject| (Race::Slower, subject));
-        let both = [Race::FullSpeed, Race::Paced].into_iter();
-        both.flat_map(|race| Subject::ALL.map(|subject| (race, subject))).chain(slower)
+    fn subjects(&self, race: Race) -> &'static [Subject] {
+        match race {
+            _ if !self.races.contains(&race) => &[],
+            Race::Slower => &Subject::ALL[1..],
+            _ => &Subject::ALL,
+        }
     }
 
-    pub(super) fn measured(&self) -> impl Iterator<Item = (Race, Subject)> {
-        self.simulated().chain(Subject::ALL.map(|subject| (Race::Burst, subject)))
+    pub(super) fn simulated(&self) -> Vec<(Race, Subject)> {
+        let races = [Race::FullSpeed, Race::Paced, Race::Slower].into_iter();
+        races.flat_map(|race| self.subjects(race).iter().map(move |subject| (race, *subject))).collect()
+    }
+
+    /// In turns, every other time in the reverse order.
+    pub(super) fn measured(&self) -> Vec<(Race, Subject)> {
+        let mut all = Vec::new();
+        for repeat in 0..self.repeats {
+            for (_, race) in Race::ALL {
+                let subjects =
+                    self.subjects(*race).iter().filter(|subject| repeat == 0 || **subject != Subject::Kernel);
+                let mut turn: Vec<_> = subjects.map(|subject| (*race, *subject)).collect();
+                if repeat % 2 == 1 {
+                    turn.reverse();
+                }
+                all.extend(turn);
+            }
+        }
+        all
     }
 }

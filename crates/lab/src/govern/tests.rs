@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
 
 use super::*;
+use crate::experiment::SWITCH_ON;
 use crate::hardware::{DiskRates, Scratch, SlowDisk};
 
 #[derive(Default)]
@@ -50,7 +51,7 @@ fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
         return eprintln!("skipped: {why}");
     }
     let place = scratch.path().to_string_lossy().into_owned();
-    let given = vec![("directory".to_owned(), place.clone()), ("measured-only".to_owned(), "yes".to_owned())];
+    let given = vec![("directory".to_owned(), place.clone()), ("measured-only".to_owned(), SWITCH_ON.to_owned())];
     let request = Request { given, quick: true, measured: true };
     let mut kept = Kept::default();
     let findings = Govern.run(&request, &mut kept).unwrap();

@@ -60,9 +60,9 @@ fn no_limit_is_above_the_kernels_own_and_what_is_fast_has_none() {
 }
 
 #[test]
-fn a_limit_moves_only_when_it_is_off_by_more_than_a_sixteenth() {
+fn a_limit_moves_only_when_it_is_off_by_more_than_an_eighth() {
     let Choice::Limit { ratio_ppm, .. } = choose(&wanted(25, 1000), MACHINE, None) else { panic!("a limit") };
-    for (rate, moves) in [(25, false), (26, false), (24, false), (28, true), (20, true), (5, true)] {
+    for (rate, moves) in [(25, false), (27, false), (23, false), (29, true), (20, true), (5, true)] {
         let Choice::Limit { ratio_ppm: now, .. } = choose(&wanted(rate, 1000), MACHINE, Some(ratio_ppm)) else {
             panic!("a limit")
         };
