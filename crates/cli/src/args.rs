@@ -66,6 +66,26 @@ Examples:
   afflux set dirty_ratio=20
   afflux set dirty_expire_centisecs=500 --device sda1";
 
+const GOVERN_EXAMPLES: &str = "\
+Examples:
+  sudo afflux govern
+  sudo afflux govern --budget 500ms --device sdb=2s --device nvme0n1=off
+  afflux govern --dry-run
+  afflux govern --status --watch
+  sudo afflux govern --restore
+
+For files that stay where they are: no server, no mount, only two values of each disk (max_ratio_fine, which max_bytes
+shows in bytes, and strict_limit in /sys/class/bdi; Linux 6.2 or later). Each disk's speed is measured while it writes,
+and no more may be dirty of it than it writes in its budget, so that a sync takes about as long. What is fast enough is
+left alone; so is what others have set. Ctrl-C, SIGTERM and the next start put everything back.";
+
+const EJECT_EXAMPLES: &str = "\
+Examples:
+  afflux eject sdb
+  afflux eject /media/usb --unmount
+
+Exits with 1 if something could not be written, or others keep writing to it.";
+
 /// A page cache and writeback engine that serves directories over NFSv3.
 #[derive(Debug, Parser)]
 #[command(name = "afflux", version, arg_required_else_help = true, propagate_version = true)]
@@ -113,6 +133,10 @@ pub(crate) enum Command {
     Set(Set),
     /// Have a running server write everything now, and wait for it
     Drain(Drain),
+    /// Keep each disk of this machine to a time budget, in the kernel's own page cache
+    Govern(Govern),
+    /// Write out one device, and say when it is safe to unplug
+    Eject(Eject),
     /// Say what a fio job would do on another disk, in virtual time
     Simulate(Simulate),
     /// List the disks that can be simulated, with their parameters and sources
@@ -305,6 +329,55 @@ pub(crate) struct Set {
 pub(crate) struct Drain {
     #[command(flatten)]
     pub(crate) target: Target,
+    /// Say progress and outcome as JSON objects, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = GOVERN_EXAMPLES)]
+pub(crate) struct Govern {
+    /// Time that each disk may owe, such as 500ms or 2s (10ms to 1h); off: only disks named with --device
+    #[arg(long, value_name = "TIME|off", default_value = "1s")]
+    pub(crate) budget: String,
+    /// Another budget for this disk, such as sdb=200ms, or off; may be given several times
+    #[arg(long = "device", value_name = "NAME=TIME|off")]
+    pub(crate) devices: Vec<String>,
+    /// Set limits by what is known from before, and end without putting anything back
+    #[arg(long, conflicts_with_all = ["restore", "status"])]
+    pub(crate) once: bool,
+    /// Change nothing; say what would be set
+    #[arg(long, conflicts_with_all = ["restore", "status"])]
+    pub(crate) dry_run: bool,
+    /// Put back what a governor has left set: one that was killed, or --once
+    #[arg(long, conflicts_with = "status")]
+    pub(crate) restore: bool,
+    /// Show each device: speed, budget, limit, what is dirty now, how long that takes to be written
+    #[arg(long)]
+    pub(crate) status: bool,
+    /// With --status: show it again every second until Ctrl-C
+    #[arg(long, requires = "status")]
+    pub(crate) watch: bool,
+    /// One JSON object an event, or with --status a device, one a line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Directory for what was learned of disks [default: as for serve]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Where sys, proc and run are
+    #[arg(long, value_name = "DIR", default_value = "/", hide = true)]
+    pub(crate) root: PathBuf,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EJECT_EXAMPLES)]
+pub(crate) struct Eject {
+    /// A disk, a part of one, or where it is mounted: sdb, /dev/sdb1, /media/usb
+    #[arg(value_name = "DEVICE")]
+    pub(crate) device: String,
+    /// Unmount it, too, once all is written
+    #[arg(long)]
+    pub(crate) unmount: bool,
     /// Say progress and outcome as JSON objects, one a line
     #[arg(long)]
     pub(crate) json: bool,

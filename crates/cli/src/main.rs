@@ -13,7 +13,9 @@ mod control;
 mod delays;
 mod devices;
 mod drain;
+mod eject;
 mod failure;
+mod govern;
 mod knobs;
 mod lab;
 mod output;
@@ -43,6 +45,8 @@ fn main() -> ExitCode {
         Command::Devices(devices) => devices::run(devices),
         Command::Calibrate(calibrate) => calibrate::run(calibrate),
         Command::Lab(lab) => lab::run(lab),
+        Command::Govern(govern) => govern::run(govern),
+        Command::Eject(eject) => eject::run(eject),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

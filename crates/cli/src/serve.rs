@@ -6,17 +6,17 @@
 //! process ends with 0 only when everything acknowledged is durable.
 
 mod banner;
-mod device_identity;
+pub(crate) mod device_identity;
 mod device_label;
 mod exports;
-mod kept_prices;
+pub(crate) mod kept_prices;
 mod kept_verifier;
 mod own_clients;
 mod port_holder;
 mod prefault;
 mod running;
-mod signals;
-mod state;
+pub(crate) mod signals;
+pub(crate) mod state;
 mod told;
 mod upkeep;
 

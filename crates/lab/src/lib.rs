@@ -13,6 +13,7 @@ mod classes;
 mod contenders;
 mod eviction;
 mod experiment;
+mod govern;
 pub mod hardware;
 mod host_load;
 mod host_memory;
@@ -42,6 +43,7 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &classes::Classes,
     &budget_table::BudgetTable,
     &eviction::Eviction,
+    &govern::Govern,
 ];
 
 /// The experiment called `name`.

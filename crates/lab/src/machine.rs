@@ -148,7 +148,7 @@ impl Device for WatchedDisk {
 }
 
 /// A built-in disk, with changes.
-fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, LabError> {
+pub(crate) fn model(name: &str, changes: &[(&str, String)]) -> Result<Model, LabError> {
     let failed = |error: &dyn std::fmt::Display| LabError::Failed(error.to_string());
     let choice = DeviceChoice { name: name.to_owned(), overrides: Vec::new() };
     let mut model = choice.model(None).map_err(|error| failed(&error))?;

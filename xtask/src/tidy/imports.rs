@@ -79,6 +79,7 @@ const TABLE: &[Row] = &[
             "frames",
             "frontend",
             "frontend-nfs",
+            "govern",
             "lab",
             "linux-policies",
             "platform-linux",
@@ -101,6 +102,7 @@ const TABLE: &[Row] = &[
 /// Rows of crates that may be absent.
 const OPTIONAL: &[Row] = &[
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
+    Row { name: "govern", ours: &["budget"], ours_in_tests: &[], others: Some(&["serde", "serde_json", "thiserror"]) },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
     Row {
         name: "nfs-check",
@@ -123,6 +125,7 @@ const OPTIONAL: &[Row] = &[
             "frames",
             "frontend",
             "frontend-nfs",
+            "govern",
             "linux-policies",
             "nfs-client",
             "platform-linux",

@@ -52,6 +52,7 @@ const BANS: &[Bans] = &[
     Bans { place: "crates/frontend/src/", paths: PURE },
     Bans { place: "crates/frontend-nfs/src/", paths: PURE },
     Bans { place: "crates/reference/src/", paths: PURE },
+    Bans { place: "crates/govern/src/law/", paths: PURE },
     Bans { place: "crates/simulator/src/", paths: SIMULATED },
     Bans { place: "crates/workloads/src/", paths: SIMULATED },
     Bans { place: "crates/checker/src/", paths: SIMULATED },

@@ -43,7 +43,7 @@ pub(super) fn of(device: u64, file_system: Option<u64>) -> Option<String> {
     from_host(Path::new("/sys/dev/block"), &number, file_system)
 }
 
-fn from_host(sysfs: &Path, number: &str, file_system: Option<u64>) -> Option<String> {
+pub(crate) fn from_host(sysfs: &Path, number: &str, file_system: Option<u64>) -> Option<String> {
     let entry = sysfs.join(number);
     let mut words = Vec::new();
     words.extend(file_system.map(|id| format!("fs={id:016x}")));

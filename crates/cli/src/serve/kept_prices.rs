@@ -55,21 +55,21 @@ struct Disk {
 }
 
 /// What is known of a disk now.
-pub(super) struct Learned {
-    pub(super) identity: String,
-    pub(super) name: String,
-    pub(super) prices: Remembered,
+pub(crate) struct Learned {
+    pub(crate) identity: String,
+    pub(crate) name: String,
+    pub(crate) prices: Remembered,
 }
 
 /// What was kept, and where.
-pub(super) struct KeptPrices {
+pub(crate) struct KeptPrices {
     path: Option<PathBuf>,
     disks: BTreeMap<String, Disk>,
 }
 
 impl KeptPrices {
     /// Reads the file, if it is there; what is wrong with it is told.
-    pub(super) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
+    pub(crate) fn read(path: Option<PathBuf>) -> (Self, Vec<String>) {
         let Some(path) = path else { return (Self { path: None, disks: BTreeMap::new() }, Vec::new()) };
         let shown = output::shown(path.display());
         match document(&path) {
@@ -91,7 +91,7 @@ impl KeptPrices {
     }
 
     /// What was kept of a disk.
-    pub(super) fn of(&self, identity: &str) -> Remembered {
+    pub(crate) fn of(&self, identity: &str) -> Remembered {
         self.disks.get(identity).map(|disk| disk.prices.clone()).unwrap_or_default()
     }
 
@@ -99,7 +99,7 @@ impl KeptPrices {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub(super) fn keep(&mut self, learned: Vec<Learned>) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, learned: Vec<Learned>) -> io::Result<()> {
         let Some(path) = &self.path else { return Ok(()) };
         let served_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let mut disks = match document(path) {

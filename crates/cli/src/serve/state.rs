@@ -12,11 +12,11 @@ use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 
 /// The directory.
-pub(super) struct StateDirectory(Option<PathBuf>);
+pub(crate) struct StateDirectory(Option<PathBuf>);
 
 impl StateDirectory {
     /// The one that is named, or this user's place for state. Makes it.
-    pub(super) fn made(named: Option<&Path>) -> Self {
+    pub(crate) fn made(named: Option<&Path>) -> Self {
         let directory = named.map(Path::to_path_buf).or_else(usual);
         if let Some(directory) = &directory {
             // What cannot be made is said by whoever finds no place.
@@ -26,12 +26,12 @@ impl StateDirectory {
     }
 
     /// The key that handles are sealed with.
-    pub(super) fn key_path(&self) -> Option<PathBuf> {
+    pub(crate) fn key_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("handle-key"))
     }
 
     /// What was learned of disks.
-    pub(super) fn prices_path(&self) -> Option<PathBuf> {
+    pub(crate) fn prices_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("disks.json"))
     }
 
@@ -40,8 +40,13 @@ impl StateDirectory {
         self.0.as_ref().map(|directory| directory.join("write-verifier"))
     }
 
+    /// What `afflux govern` has learned of them, whose speeds are those of the kernel's writeback.
+    pub(crate) fn speeds_path(&self) -> Option<PathBuf> {
+        self.0.as_ref().map(|directory| directory.join("govern-disks.json"))
+    }
+
     /// Why nothing can be kept, if that is so.
-    pub(super) fn unwritable(&self) -> Option<String> {
+    pub(crate) fn unwritable(&self) -> Option<String> {
         let Some(directory) = &self.0 else { return Some("no home directory is known".to_owned()) };
         let error = access(directory, Access::WRITE_OK | Access::EXEC_OK).err()?;
         Some(format!("{}: {}", directory.display(), std::io::Error::from(error)))

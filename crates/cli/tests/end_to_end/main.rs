@@ -9,6 +9,7 @@ mod control;
 mod durability;
 mod explaining;
 mod full_disk;
+mod govern;
 mod hanging;
 mod lab;
 mod memory;

@@ -1,0 +1,250 @@
+//! `afflux govern` on a made-up sysfs, and `afflux eject` on a real disk where there may be one.
+
+use std::fs::{self, Permissions};
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+
+use crate::scratch::{Bytes, Mount, Scratch};
+
+const NOBODY: u32 = 65_534;
+const TOO_LONG: Duration = Duration::from_secs(60);
+
+/// A made-up machine with one disk.
+struct Tree {
+    root: PathBuf,
+    _scratch: Scratch,
+}
+
+impl Tree {
+    fn new() -> Self {
+        let scratch = Scratch::new();
+        let tree = Self { root: scratch.directory("root"), _scratch: scratch };
+        tree.write("proc/vmstat", "nr_dirty_threshold 1171875\nnr_dirty_background_threshold 585937\n");
+        tree.write("proc/sys/kernel/random/boot_id", "one\n");
+        tree.write("proc/self/mountinfo", "");
+        for (file, text) in
+            [("size", "2000"), ("ro", "0"), ("dev", "8:16"), ("diskseq", "1"), ("device/model", "Stick")]
+        {
+            tree.write(&format!("sys/devices/sdb/{file}"), text);
+        }
+        tree.write("sys/devices/sdb/stat", "0 0 0 0 0 0 0 0 0 0 0\n");
+        for place in ["sys/dev/block/8:16", "sys/class/block/sdb"] {
+            fs::create_dir_all(tree.root.join(place).parent().unwrap()).unwrap();
+            symlink(tree.root.join("sys/devices/sdb"), tree.root.join(place)).unwrap();
+        }
+        tree.bdi("0", "1000000");
+        tree.write("sys/class/bdi/8:16/max_ratio", "100\n");
+        tree
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn bdi(&self, strict: &str, ratio: &str) {
+        self.write("sys/class/bdi/8:16/strict_limit", strict);
+        self.write("sys/class/bdi/8:16/max_ratio_fine", ratio);
+    }
+
+    fn values(&self) -> (String, String) {
+        let says = |file: &str| fs::read_to_string(self.root.join("sys/class/bdi/8:16").join(file)).unwrap();
+        (says("strict_limit").trim().to_owned(), says("max_ratio_fine").trim().to_owned())
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.values() == ("0".to_owned(), "1000000".to_owned())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_afflux"));
+        command.arg("govern").arg("--root").arg(&self.root).arg("--state").arg(self.root.join("state")).args(arguments);
+        command
+    }
+
+    fn output(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// A governor that has begun: it has said its first line.
+    fn govern(&self) -> Child {
+        let mut child = self.command(&[]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.contains("sdb: at most"), "{line}");
+        wait_until(|| self.values().0 == "1");
+        child
+    }
+}
+
+fn wait_until(is: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is() {
+        assert!(start.elapsed() < TOO_LONG, "it does not come");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn signal(child: &mut Child, signal: Signal) -> Option<i32> {
+    kill_process(Pid::from_child(child), signal).unwrap();
+    child.wait().unwrap().code()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+#[test]
+fn what_was_set_is_put_back_on_sigterm_and_after_a_kill() {
+    let tree = Tree::new();
+    let mut governor = tree.govern();
+    assert_eq!(signal(&mut governor, Signal::TERM), Some(0));
+    assert!(tree.is_untouched());
+    let mut killed = tree.govern();
+    assert_eq!(signal(&mut killed, Signal::KILL), None);
+    assert!(!tree.is_untouched());
+    let output = tree.output(&["--status"]);
+    assert!(said(&output).contains("--restore puts it back"), "{}", said(&output));
+    let output = tree.output(&["--restore"]);
+    assert!(output.status.success() && said(&output).contains("sdb: put back"), "{}", said(&output));
+    assert!(tree.is_untouched());
+    assert!(said(&tree.output(&["--restore"])).contains("Nothing is set"));
+}
+
+#[test]
+fn a_second_governor_is_refused_and_so_is_taking_away_what_the_first_has_set() {
+    let tree = Tree::new();
+    let mut governor = tree.govern();
+    let before = tree.values();
+    for arguments in [&[][..], &["--restore"], &["--once"]] {
+        let output = tree.output(arguments);
+        let word = format!("another governor runs (process {})", governor.id());
+        assert!(output.status.code() == Some(1) && said(&output).contains(&word), "{}", said(&output));
+    }
+    let status = said(&tree.output(&["--status"]));
+    assert!(status.contains("A governor runs") && status.contains("Stick"), "{status}");
+    assert_eq!(tree.values(), before);
+    tree.bdi("1", "77");
+    signal(&mut governor, Signal::INT);
+    assert_eq!(tree.values(), ("1".to_owned(), "77".to_owned()), "what others set meanwhile stays");
+}
+
+#[test]
+fn a_dry_run_and_a_look_at_unknown_disks_change_nothing() {
+    let tree = Tree::new();
+    let output = tree.output(&["--once", "--dry-run", "--json"]);
+    assert!(output.status.success(), "{}", said(&output));
+    let output = tree.output(&["--once"]);
+    assert!(output.status.success() && said(&output).contains("1 disk is left alone"), "{}", said(&output));
+    assert!(tree.is_untouched());
+}
+
+#[test]
+fn without_the_right_to_it_is_said_which_file_and_what_to_run() {
+    let tree = Tree::new();
+    let bdi = tree.root.join("sys/class/bdi/8:16");
+    fs::set_permissions(bdi.join("strict_limit"), Permissions::from_mode(0o444)).unwrap();
+    let mut command = tree.command(&[]);
+    if geteuid().is_root() {
+        // Root may do anything, so somebody else tries; who needs a way to the program.
+        let program = tree.root.join("afflux");
+        fs::copy(env!("CARGO_BIN_EXE_afflux"), &program).unwrap();
+        let reachable = tree
+            .root
+            .ancestors()
+            .all(|path| fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0));
+        if !reachable {
+            return eprintln!("skipped: nobody may look into {}", tree.root.display());
+        }
+        command = Command::new(program);
+        command.args(["govern", "--root"]).arg(&tree.root).uid(NOBODY).gid(NOBODY);
+    }
+    let output = command.output().unwrap();
+    let said = said(&output);
+    assert!(output.status.code() == Some(1) && said.contains("strict_limit: permission denied"), "{said}");
+    assert!(said.contains("sudo afflux govern") && tree.is_untouched(), "{said}");
+}
+
+#[test]
+fn a_read_only_sysfs_is_told() {
+    let tree = Tree::new();
+    let bind = |arguments: &[&str]| Command::new("mount").args(arguments).output().is_ok_and(|it| it.status.success());
+    let sys = tree.root.join("sys").to_string_lossy().into_owned();
+    if !geteuid().is_root() || !bind(&["--bind", &sys, &sys]) {
+        return eprintln!("skipped: nothing may be mounted here");
+    }
+    let is_read_only = bind(&["-o", "remount,bind,ro", &sys]);
+    let output = tree.output(&[]);
+    let _ = Command::new("umount").arg(&sys).output();
+    assert!(is_read_only);
+    let said = said(&output);
+    assert!(output.status.code() == Some(1) && said.contains("strict_limit is read-only"), "{said}");
+}
+
+#[test]
+fn budgets_names_and_states_that_make_no_sense_are_told() {
+    let tree = Tree::new();
+    for (arguments, word) in [
+        (&["--budget", "0"][..], "10ms to 1h"),
+        (&["--budget", "8760h"], "10ms to 1h"),
+        (&["--budget", "soon"], "not a time"),
+        (&["--device", "sdb"], "NAME=TIME"),
+        (&["--device", "=1s"], "name"),
+        (&["--device", "sdb=0s"], "10ms to 1h"),
+    ] {
+        let output = tree.output(arguments);
+        assert!(output.status.code() == Some(2) && said(&output).contains(word), "{arguments:?}: {}", said(&output));
+    }
+    assert!(said(&tree.output(&["--once", "--device", "sdq=1s"])).contains("no disk sdq now"));
+    tree.write("run/afflux/govern.json", "{\"version\": 1,");
+    for arguments in [&["--restore"][..], &["--status"]] {
+        let output = tree.output(arguments);
+        assert!(output.status.code() == Some(1) && said(&output).contains("makes no sense"), "{}", said(&output));
+    }
+    let output = tree.output(&["--once"]);
+    assert!(output.status.success() && said(&output).contains("warning"), "{}", said(&output));
+}
+
+#[test]
+fn what_is_kept_of_a_disk_is_in_force_at_the_next_start() {
+    let tree = Tree::new();
+    // 5 MB/s, by the words that the made-up disk says of itself.
+    let prices = r#"{"write_run_ns":1000,"write_mib_ns":200000000,"read_run_ns":1000,"read_mib_ns":1000000}"#;
+    let disk = format!(r#"{{"name":"sdb","served_unix_s":1,"prices":{prices}}}"#);
+    let file = format!(r#"{{"version":1,"disks":{{"model=Stick sectors=2000":{disk}}}}}"#);
+    tree.write("state/govern-disks.json", &file);
+    let output = tree.output(&["--once"]);
+    assert!(said(&output).contains("it writes 5.24 MB/s"), "{}", said(&output));
+    assert_eq!(tree.values().0, "1");
+    assert!(tree.output(&["--restore"]).status.success() && tree.is_untouched());
+}
+
+#[test]
+fn a_disk_is_written_out_and_safe_once_it_is_unmounted() {
+    let scratch = Scratch::new();
+    let place = scratch.directory("mounted");
+    let Some(mount) = Mount::ext4(&scratch.path().join("image"), &place, 64 << 20) else { return };
+    fs::write(place.join("file"), Bytes::new(1).vec(8 << 20)).unwrap();
+    let eject = |what: &[&str]| Command::new(env!("CARGO_BIN_EXE_afflux")).arg("eject").args(what).output().unwrap();
+    let output = eject(&[place.to_str().unwrap()]);
+    let first = said(&output);
+    assert!(output.status.success() && first.contains("once it is unmounted: umount"), "{first}");
+    let output = eject(&["--unmount", "--json", place.to_str().unwrap()]);
+    let json = said(&output);
+    assert!(output.status.success() && json.contains(r#""safe":true"#), "{json}");
+    assert!(!is_mounted(&place));
+    drop(mount);
+    let output = eject(&["no-such-disk"]);
+    assert!(output.status.code() == Some(1) && said(&output).contains("lsblk"), "{}", said(&output));
+}
+
+fn is_mounted(place: &Path) -> bool {
+    fs::read_to_string("/proc/mounts").unwrap().contains(&*place.to_string_lossy())
+}

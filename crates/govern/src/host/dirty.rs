@@ -1,0 +1,20 @@
+//! What is dirty of a device now.
+//!
+//! Owns: the form of the bdi's `stats` in debugfs. Does not own: what is made of it.
+//! Invariants: nothing is known where debugfs is not mounted, or not for this user.
+
+use std::fs;
+
+use super::Host;
+
+impl Host {
+    /// Bytes dirty or being written of a device, by its bdi.
+    pub fn dirty_bytes(&self, bdi: &str) -> Option<u64> {
+        let text = fs::read_to_string(self.path("sys/kernel/debug/bdi").join(bdi).join("stats")).ok()?;
+        let kib = |name: &str| {
+            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(name))?;
+            line.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        Some((kib("BdiWriteback:")?.saturating_add(kib("BdiReclaimable:")?)).saturating_mul(1024))
+    }
+}

@@ -1,0 +1,75 @@
+//! What keeps the host's files from being used.
+//!
+//! Owns: the words. Does not own: when that is the end.
+//! Invariants: each names the file, and what to do where there is something to be done.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+/// Why a file could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// No right to.
+    #[error("{path}: permission denied: run as root (sudo afflux govern); --dry-run shows what it would set")]
+    NoPermission {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A read-only file system.
+    #[error(
+        "{path} is read-only, as in a container: run this on the host, or mount sysfs writable (mount -o remount,rw /sys)"
+    )]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A kernel without these files.
+    #[error("{path} has no strict_limit and max_ratio_fine: that takes Linux 6.2 or later")]
+    TooOld {
+        /// The bdi's directory.
+        path: PathBuf,
+    },
+    /// Text that makes no sense.
+    #[error("{path} says '{text}', which makes no sense")]
+    Nonsense {
+        /// The file.
+        path: PathBuf,
+        /// What it says, cut.
+        text: String,
+    },
+    /// Anything else.
+    #[error("{path}: {error}")]
+    Failed {
+        /// The file.
+        path: PathBuf,
+        /// What the kernel said.
+        error: io::Error,
+    },
+    /// The device has gone.
+    #[error("{path} has gone")]
+    Gone {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl HostError {
+    pub(crate) fn of(path: &Path, error: &io::Error) -> Self {
+        let path = path.to_owned();
+        match error.kind() {
+            ErrorKind::PermissionDenied => Self::NoPermission { path },
+            ErrorKind::ReadOnlyFilesystem => Self::ReadOnly { path },
+            _ if super::is_gone(error) => Self::Gone { path },
+            kind => Self::Failed {
+                path,
+                error: error.raw_os_error().map_or_else(|| kind.into(), io::Error::from_raw_os_error),
+            },
+        }
+    }
+
+    /// Whether it concerns all devices alike.
+    pub fn is_general(&self) -> bool {
+        matches!(self, Self::NoPermission { .. } | Self::ReadOnly { .. } | Self::TooOld { .. })
+    }
+}

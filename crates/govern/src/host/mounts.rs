@@ -1,0 +1,84 @@
+//! What is mounted where.
+//!
+//! Owns: the form of `mountinfo`. Does not own: block devices (`block`).
+//! Invariants: a line that makes no sense is skipped.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::Host;
+
+impl Host {
+    /// Numbers, places, kinds and sources of all mounts.
+    fn mounts(&self) -> Vec<(String, PathBuf, String, String)> {
+        let text = fs::read_to_string(self.path("proc/self/mountinfo")).unwrap_or_default();
+        let mount = |line: &str| {
+            let (before, after) = line.split_once(" - ")?;
+            let (mut before, mut after) = (before.split(' ').skip(2), after.split(' '));
+            let (number, place) = (before.next()?, before.nth(1)?);
+            Some((
+                number.to_owned(),
+                PathBuf::from(unescaped(place)),
+                after.next()?.to_owned(),
+                unescaped(after.next()?),
+            ))
+        };
+        text.lines().filter_map(mount).collect()
+    }
+
+    /// Kind and source of the file system with this number.
+    pub(super) fn mount_of(&self, number: &str) -> Option<(String, String)> {
+        self.mounts().into_iter().find(|mount| mount.0 == number).map(|(_, _, kind, source)| (kind, source))
+    }
+
+    /// The whole disk of the file system with this number; btrfs has a number of its own, and says which device.
+    pub fn whole_of_mount(&self, number: &str) -> Option<String> {
+        self.whole_of_number(number).or_else(|| self.whole(&self.mount_of(number)?.1))
+    }
+
+    /// Where file systems on a disk, or a part of it, or what is made from these, are mounted; each once.
+    pub fn mounts_of(&self, disk: &str) -> Vec<PathBuf> {
+        let numbers = self.numbers_on(disk);
+        let is_on = |number: &str, source: &str| {
+            // btrfs has a number of its own; it says which device.
+            numbers.iter().any(|on| on == number) || self.whole(source).is_some_and(|whole| whole == disk)
+        };
+        let mut seen = Vec::new();
+        let mut places = Vec::new();
+        for (number, place, _, source) in self.mounts() {
+            if is_on(&number, &source) && !seen.contains(&number) {
+                seen.push(number);
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// The numbers of a disk, of its parts, and of what holds any of them.
+    pub fn numbers_on(&self, disk: &str) -> Vec<String> {
+        let mut numbers = vec![disk.to_owned()];
+        let mut at = 0;
+        while at < numbers.len() {
+            let entry = self.path("sys/dev/block").join(&numbers[at]);
+            at += 1;
+            let Ok(directory) = fs::canonicalize(entry) else { continue };
+            let below = fs::read_dir(&directory).into_iter().flatten().flatten().map(|entry| entry.path());
+            let parts = below.filter(|path| path.join("partition").exists());
+            let holders = fs::read_dir(directory.join("holders")).into_iter().flatten().flatten();
+            for path in parts.chain(holders.map(|entry| entry.path())) {
+                let number = fs::read_to_string(path.join("dev")).unwrap_or_default().trim().to_owned();
+                if !number.is_empty() && !numbers.contains(&number) {
+                    numbers.push(number);
+                }
+            }
+        }
+        numbers
+    }
+}
+
+/// Spaces and line ends stand in it as octal numbers.
+fn unescaped(text: &str) -> String {
+    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
+        .iter()
+        .fold(text.to_owned(), |text, (code, letter)| text.replace(code, letter))
+}

@@ -1,0 +1,230 @@
+//! What is to be put back, written down before it is changed.
+//!
+//! The file stands in `/run`, which a reboot empties as it does the kernel's values; the boot's id says so once more.
+//!
+//! Owns: the file, the lock that keeps a second governor out, putting back what one left that could not.
+//! Does not own: what is set, and when.
+//! Invariants: a value is put back only where it is one that a governor wrote: what others have set since stays. The file
+//! is replaced whole or not at all.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::host::{Host, HostError};
+use crate::law::Values;
+
+const VERSION: u32 = 1;
+const FILE_BYTES_MAX: u64 = 1 << 20;
+const NAME: &str = "govern.json";
+const LOCK: &str = "govern.lock";
+
+/// A device in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Entry {
+    /// What it is called.
+    pub name: String,
+    /// Its disk's number.
+    pub number: String,
+    /// Which of all devices that the kernel has met it is.
+    pub sequence: Option<u64>,
+    /// What to put back.
+    pub original: Values,
+    /// Shares that were written, in millionths: the one in force, or the one to come beside it. None: nothing is ours.
+    pub ours_ppm: Vec<u32>,
+    /// Others have set it meanwhile: these values.
+    pub foreign: Option<Values>,
+    /// The budget in force for it.
+    pub budget_ns: u64,
+    /// What it was last found to write.
+    pub bytes_per_second: Option<u64>,
+    /// Its limit.
+    pub limit_bytes: Option<u64>,
+}
+
+/// What is written down.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Journal {
+    version: u32,
+    boot_id: String,
+    /// The governor's process.
+    pub pid: u32,
+    /// By bdi.
+    pub devices: BTreeMap<String, Entry>,
+}
+
+/// Why there is no journal to be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JournalError {
+    /// Another governor runs.
+    #[error("another governor runs{}: stop that one first, or see what it does with --status", .pid.map(|pid| format!(" (process {pid})")).unwrap_or_default())]
+    Taken {
+        /// Its process, if it says.
+        pid: Option<u32>,
+    },
+    /// The file makes no sense.
+    #[error(
+        "{path} makes no sense ({why}), so what was set before cannot be put back by itself. A device whose strict_limit is \
+         1 has its own way again after: echo 0 > /sys/class/bdi/NAME/strict_limit; echo 100 > /sys/class/bdi/NAME/max_ratio"
+    )]
+    Nonsense {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// It cannot be used.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}
+
+/// A device that was looked at to be put back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restored {
+    /// Its bdi.
+    pub bdi: String,
+    /// What it is called.
+    pub name: String,
+    /// What others have set it to, if they have: it was left so.
+    pub foreign: Option<Values>,
+}
+
+impl Journal {
+    /// What stands in the directory. A file of an earlier boot counts as none.
+    ///
+    /// # Errors
+    /// When it makes no sense, or cannot be read.
+    pub fn read(host: &Host, directory: &Path) -> Result<Self, JournalError> {
+        let path = directory.join(NAME);
+        let empty = || Self { version: VERSION, boot_id: host.boot_id(), ..Self::default() };
+        let mut text = String::new();
+        let read = File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_string(&mut text));
+        match read {
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(empty()),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                return Err(JournalError::Nonsense { path, why: error.to_string() });
+            }
+            Err(error) => return Err(HostError::of(&path, &error).into()),
+        }
+        let journal: Self = serde_json::from_str(&text)
+            .map_err(|error| JournalError::Nonsense { path: path.clone(), why: error.to_string() })?;
+        if journal.version != VERSION {
+            let why = format!("version {}, and {VERSION} is what this program knows", journal.version);
+            return Err(JournalError::Nonsense { path, why });
+        }
+        Ok(if journal.boot_id == host.boot_id() { journal } else { empty() })
+    }
+
+    /// Puts a file that makes no sense aside, so that a new one can be begun.
+    pub(crate) fn put_aside(directory: &Path) {
+        let path = directory.join(NAME);
+        // It may be gone; then there is nothing to do.
+        let _ = fs::rename(&path, path.with_extension("json.bad"));
+    }
+
+    /// Whether anything is set that is to be put back.
+    pub fn is_in_force(&self) -> bool {
+        self.devices.values().any(|entry| !entry.ours_ppm.is_empty())
+    }
+}
+
+/// The directory of one governor, locked.
+#[derive(Debug)]
+pub(crate) struct Locked {
+    directory: PathBuf,
+    _lock: File,
+}
+
+impl Locked {
+    /// Takes the lock. The directory is made if need be.
+    pub(crate) fn new(directory: &Path) -> Result<Self, JournalError> {
+        let path = directory.join(LOCK);
+        let failed = |error: std::io::Error| JournalError::Host(HostError::of(&path, &error));
+        DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(0o644);
+        let mut lock = options.open(&path).map_err(failed)?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let pid = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+                return Err(JournalError::Taken { pid });
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        lock.set_len(0).map_err(failed)?;
+        writeln!(lock, "{}", std::process::id()).map_err(failed)?;
+        Ok(Self { directory: directory.to_owned(), _lock: lock })
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Puts a whole new file in the place of the old one.
+    pub(crate) fn write(&self, host: &Host, devices: BTreeMap<String, Entry>) -> Result<(), HostError> {
+        let journal = Journal { version: VERSION, boot_id: host.boot_id(), pid: std::process::id(), devices };
+        let path = self.directory.join(NAME);
+        let new = path.with_extension("json.new");
+        let written = serde_json::to_string_pretty(&journal).map_err(std::io::Error::from).and_then(|text| {
+            fs::write(&new, text)?;
+            fs::rename(&new, &path)
+        });
+        written.map_err(|error| HostError::of(&path, &error))
+    }
+}
+
+/// The process of the governor that runs with this directory.
+pub fn running(directory: &Path) -> Option<u32> {
+    let path = directory.join(LOCK);
+    let is_taken = matches!(File::open(&path).ok()?.try_lock_shared(), Err(TryLockError::WouldBlock));
+    is_taken.then(|| fs::read_to_string(&path).ok()?.trim().parse().ok()).flatten()
+}
+
+/// Puts back what a governor has set and could not put back itself.
+///
+/// # Errors
+/// When another governor runs, when what was set cannot be told, or may not be changed.
+pub fn restore(host: &Host, directory: &Path) -> Result<Vec<Restored>, JournalError> {
+    let locked = Locked::new(directory)?;
+    restore_locked(host, &locked)
+}
+
+pub(crate) fn restore_locked(host: &Host, locked: &Locked) -> Result<Vec<Restored>, JournalError> {
+    let journal = Journal::read(host, locked.directory())?;
+    let mut all = Vec::new();
+    for (bdi, entry) in journal.devices {
+        if entry.ours_ppm.is_empty() {
+            continue;
+        }
+        let same = host.disk(&entry.number).is_some_and(|disk| disk.sequence == entry.sequence);
+        let Some(found) = host.values(&bdi)?.filter(|_| same) else { continue };
+        // It may have died between the two files of a device, so the share alone says whose they are; and strictness
+        // alone is the last thing that can be left of ours.
+        let is_ours = entry.ours_ppm.contains(&found.ratio_ppm);
+        let name = entry.name;
+        if is_ours {
+            match host.set(&bdi, entry.original) {
+                Err(HostError::Gone { .. }) => continue,
+                result => result?,
+            }
+        }
+        let foreign = (!is_ours && found != entry.original).then_some(found);
+        if is_ours || foreign.is_some() {
+            all.push(Restored { bdi, name, foreign });
+        }
+    }
+    locked.write(host, BTreeMap::new())?;
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

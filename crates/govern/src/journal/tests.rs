@@ -1,0 +1,81 @@
+use std::fs;
+
+use super::{Journal, JournalError, Locked, restore};
+use crate::law::Values;
+use crate::made_up::Tree;
+
+const OURS: Values = Values { strict: true, ratio_ppm: 5_000 };
+
+fn journal(ours: &str, sequence: u64) -> String {
+    format!(
+        r#"{{"version":1,"boot_id":"one","pid":1,"devices":{{"8:16":{{"name":"sdb","number":"8:16","sequence":{sequence},
+        "original":{{"strict":false,"ratio_ppm":1000000}},"ours_ppm":{ours},"foreign":null,"budget_ns":1,
+        "bytes_per_second":null,"limit_bytes":null}}}}}}"#
+    )
+}
+
+fn values(tree: &Tree) -> Values {
+    tree.host().values("8:16").unwrap().unwrap()
+}
+
+#[test]
+fn what_one_that_died_has_set_is_put_back_and_what_others_set_is_not() {
+    let theirs = Values { strict: true, ratio_ppm: 9_000 };
+    for (ours, sequence, found, after) in [
+        ("[5000]", 4, OURS, Values::KERNELS),
+        // It died between the two files, or between two limits.
+        ("[1000,5000]", 4, Values { strict: false, ratio_ppm: 5_000 }, Values::KERNELS),
+        ("[5000]", 4, theirs, theirs),
+        ("[]", 4, theirs, theirs),
+        ("[5000]", 4, Values::KERNELS, Values::KERNELS),
+        // Another device under the same number.
+        ("[5000]", 3, OURS, OURS),
+    ] {
+        let tree = Tree::new();
+        tree.disk("sdb", "8:16", 4);
+        tree.bdi("8:16", found);
+        tree.write("run/govern.json", &journal(ours, sequence));
+        let restored = restore(&tree.host(), &tree.run()).unwrap();
+        assert_eq!(values(&tree), after, "{ours} {found:?}");
+        assert_eq!(restored.iter().any(|it| it.foreign.is_some()), found == theirs && ours != "[]", "{restored:?}");
+        assert!(restore(&tree.host(), &tree.run()).unwrap().is_empty(), "once");
+    }
+}
+
+#[test]
+fn what_stood_before_a_reboot_is_nothing() {
+    let tree = Tree::new();
+    tree.disk("sdb", "8:16", 4);
+    tree.bdi("8:16", OURS);
+    tree.write("run/govern.json", &journal("[5000]", 4));
+    tree.write("proc/sys/kernel/random/boot_id", "two\n");
+    assert!(restore(&tree.host(), &tree.run()).unwrap().is_empty());
+    assert_eq!(values(&tree), OURS);
+}
+
+#[test]
+fn a_second_governor_is_refused_and_told_which_runs() {
+    let tree = Tree::new();
+    let first = Locked::new(&tree.run()).unwrap();
+    let error = Locked::new(&tree.run()).unwrap_err();
+    assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+    assert!(matches!(restore(&tree.host(), &tree.run()), Err(JournalError::Taken { .. })));
+    drop(first);
+    assert!(Locked::new(&tree.run()).is_ok());
+}
+
+#[test]
+fn a_file_that_makes_no_sense_is_told_with_what_to_do() {
+    let tree = Tree::new();
+    for text in
+        ["", "{", "[]", r#"{"version":9,"boot_id":"one","pid":1,"devices":{}}"#, "\u{0}\u{0}", &"x".repeat(2 << 20)]
+    {
+        tree.write("run/govern.json", text);
+        let error = Journal::read(&tree.host(), &tree.run()).unwrap_err();
+        assert!(error.to_string().contains("strict_limit"), "{error}");
+    }
+    fs::write(tree.run().join("govern.json"), [0xff, 0xfe, 0x00]).unwrap();
+    assert!(matches!(Journal::read(&tree.host(), &tree.run()), Err(JournalError::Nonsense { .. })));
+    fs::remove_file(tree.run().join("govern.json")).unwrap();
+    assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
+}

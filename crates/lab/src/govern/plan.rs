@@ -1,0 +1,194 @@
+//! What is run.
+//!
+//! Owns: its own options, their ranges; the short form.
+//! Does not own: running anything.
+//! Invariants: what cannot be used is refused before anything is set up.
+
+use std::path::PathBuf;
+
+use crate::contenders::asked::directory;
+use crate::experiment::{LabError, OptionInfo, Request, SWITCH_ON};
+use crate::options::{self, TypedOption};
+
+/// Bytes of a write.
+pub(super) const BLOCK_BYTES: u64 = 64 << 10;
+/// When the disk gets slower, and for how long it is then followed.
+const FOLLOW_S: u64 = 10;
+
+/// What is raced.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Race {
+    /// A writer at full speed, then a sync of everything.
+    FullSpeed,
+    /// A writer at two fifths of the disk's rate, who need never wait.
+    Paced,
+    /// The disk gets slower while it is written to, and ten seconds later all is synced.
+    Slower,
+    /// A burst to a fast disk beside a writer to the slow one.
+    Burst,
+}
+
+/// Who holds the device to what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Subject {
+    /// Nobody.
+    Kernel,
+    /// `max_bytes` set to what the disk writes in the budget, once and right.
+    ByHand,
+    /// The governor, which has never seen the disk.
+    Governed,
+}
+
+impl Race {
+    const ALL: &[(&str, Self)] =
+        &[("full-speed", Self::FullSpeed), ("paced", Self::Paced), ("slower", Self::Slower), ("burst", Self::Burst)];
+
+    pub(super) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Subject {
+    pub(super) const ALL: [Self; 3] = [Self::Kernel, Self::ByHand, Self::Governed];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::ByHand => "max_bytes by hand",
+            Self::Governed => "governed",
+        }
+    }
+}
+
+const RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "rate", value: "RATE", default: "25MB", doc: "bytes a second of the disk" },
+    1_000_000..=1_000_000_000,
+);
+const SLOW_RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "slow-rate", value: "RATE", default: "5MB", doc: "slower: what its rate becomes" },
+    1_000_000..=1_000_000_000,
+);
+const FAST_RATE: TypedOption<u64> = options::rate(
+    OptionInfo { name: "fast-rate", value: "RATE", default: "200MB", doc: "burst: bytes a second of the fast disk" },
+    1_000_000..=10_000_000_000,
+);
+const BURST: TypedOption<u64> = options::size(
+    OptionInfo { name: "burst", value: "SIZE", default: "150MB", doc: "burst: what is written to the fast disk" },
+    1_000_000..=4_000_000_000,
+);
+const SECONDS: TypedOption<u64> =
+    options::number(OptionInfo { name: "seconds", value: "N", default: "45", doc: "how long is written" }, 2..=600);
+const BUDGET: TypedOption<u64> = options::number(
+    OptionInfo { name: "budget-ms", value: "N", default: "1000", doc: "the budget of each disk, in milliseconds" },
+    10..=60_000,
+);
+const RACES: TypedOption<Race> = options::choice(
+    OptionInfo { name: "races", value: "LIST", default: "full-speed,paced,slower,burst", doc: "which races" },
+    Race::ALL,
+    "'{value}' is none of {known}",
+);
+const REPEATS: TypedOption<u64> = options::number(
+    OptionInfo {
+        name: "repeats",
+        value: "N",
+        default: "3",
+        doc: "measured: how often each is run; the kernel by itself once, which takes as long as all others",
+    },
+    1..=20,
+);
+const ONLY: OptionInfo =
+    OptionInfo { name: "measured-only", value: "", default: "", doc: "with --measured: leave the simulated part out" };
+const DIRECTORY: OptionInfo = OptionInfo {
+    name: "directory",
+    value: "DIR",
+    default: "",
+    doc: "measured: where the disks' images are made, on a disk file system (default: the temporary directory)",
+};
+/// All of them.
+pub(super) const OPTIONS: &[OptionInfo] =
+    &[RATE.info, SLOW_RATE.info, FAST_RATE.info, BURST.info, SECONDS.info, BUDGET.info, ONLY, DIRECTORY];
+
+/// What is run.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) rate_bytes_per_s: u64,
+    pub(super) slow_bytes_per_s: u64,
+    pub(super) fast_bytes_per_s: u64,
+    pub(super) burst_bytes: u64,
+    pub(super) seconds: u64,
+    /// From when a disk is slower until all is synced.
+    pub(super) follow_s: u64,
+    pub(super) budget_ms: u64,
+    pub(super) races: Vec<Race>,
+    pub(super) repeats: u64,
+    pub(super) measured_only: bool,
+    pub(super) directory: PathBuf,
+    /// Page memory of the simulated machine.
+    pub(super) memory_bytes: u64,
+    pub(super) quick: bool,
+}
+
+impl Plan {
+    pub(super) fn read(request: &Request) -> Result<Self, LabError> {
+        let mut plan = Self {
+            rate_bytes_per_s: RATE.value(request)?,
+            slow_bytes_per_s: SLOW_RATE.value(request)?,
+            fast_bytes_per_s: FAST_RATE.value(request)?,
+            burst_bytes: BURST.value(request)?,
+            seconds: SECONDS.value(request)?,
+            follow_s: FOLLOW_S,
+            budget_ms: BUDGET.value(request)?,
+            races: RACES.list(request)?,
+            repeats: REPEATS.value(request)?,
+            measured_only: request.measured && request.text(&ONLY) == SWITCH_ON,
+            directory: if request.measured { directory(request, &DIRECTORY)? } else { PathBuf::new() },
+            memory_bytes: 4 << 30,
+            quick: request.quick,
+        };
+        if plan.quick {
+            (plan.seconds, plan.follow_s, plan.repeats) = (plan.seconds.min(4), 2, 1);
+            plan.memory_bytes = 512 << 20;
+            plan.burst_bytes = plan.burst_bytes.min(16_000_000);
+        }
+        Ok(plan)
+    }
+
+    pub(super) fn budget_ns(&self) -> u64 {
+        self.budget_ms * 1_000_000
+    }
+
+    /// What a disk of that rate writes in the budget.
+    pub(super) fn right_bytes(&self, bytes_per_s: u64) -> u64 {
+        bytes_per_s * self.budget_ms / 1000
+    }
+
+    fn subjects(&self, race: Race) -> &'static [Subject] {
+        match race {
+            _ if !self.races.contains(&race) => &[],
+            Race::Slower => &Subject::ALL[1..],
+            _ => &Subject::ALL,
+        }
+    }
+
+    pub(super) fn simulated(&self) -> Vec<(Race, Subject)> {
+        let races = [Race::FullSpeed, Race::Paced, Race::Slower].into_iter();
+        races.flat_map(|race| self.subjects(race).iter().map(move |subject| (race, *subject))).collect()
+    }
+
+    /// In turns, every other time in the reverse order.
+    pub(super) fn measured(&self) -> Vec<(Race, Subject)> {
+        let mut all = Vec::new();
+        for repeat in 0..self.repeats {
+            for (_, race) in Race::ALL {
+                let subjects =
+                    self.subjects(*race).iter().filter(|subject| repeat == 0 || **subject != Subject::Kernel);
+                let mut turn: Vec<_> = subjects.map(|subject| (*race, *subject)).collect();
+                if repeat % 2 == 1 {
+                    turn.reverse();
+                }
+                all.extend(turn);
+            }
+        }
+        all
+    }
+}
