@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Once};
 
 use engine::settings::Knob;
-use engine::{Nanos, Platform};
+use engine::{Dropped, Nanos, Platform};
 use simulator::{RunError, World};
 
 use crate::bench::Bench;
@@ -25,6 +25,10 @@ use crate::{machine, ops};
 
 /// Virtual time after which faults end whether or not the tasks are done.
 const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
+/// Looks that it takes at most to let go of all clean pages: five for a page that was used four times, 129 for one that
+/// is spared because it was read ahead and not used yet, which a quarter may be; and what searches take in vain.
+const LOOKS_A_FRAME_MAX: u64 = 40;
+const LOOKS_MORE_MAX: u64 = 1024;
 /// Virtual time in which, without faults, every operation must have ended.
 const SETTLE_NS_MAX: u64 = 2_000 * Nanos::SECOND;
 
@@ -152,6 +156,7 @@ fn run_in(world: &World, scenario: &Scenario, bench: &Arc<Bench>, work: &mut Wor
     }
     bench.guarded(world, bench.settle())??;
     bench.guarded(world, bench.check_contents())??;
+    bench.guarded(world, bench.check_reclaim())??;
     bench.guarded(world, bench.check_frames())?
 }
 
@@ -268,6 +273,28 @@ impl Bench {
             }
         }
         Ok(())
+    }
+
+    /// Every clean page can go, and is found with few looks.
+    async fn check_reclaim(&self) -> Result<(), String> {
+        let mut looked = Dropped::default();
+        // What was read ahead last may still be under way.
+        for _ in 0..10 {
+            let dropped = self.engine.drop_clean_pages();
+            looked = Dropped { pages: looked.pages + dropped.pages, looks: looked.looks + dropped.looks };
+            let status = self.engine.status();
+            if looked.looks > LOOKS_A_FRAME_MAX * (status.cache_bytes / 4096) + LOOKS_MORE_MAX {
+                return Err(format!("too many looks for the pages that went: {looked:?}"));
+            }
+            if status.free_bytes == status.cache_bytes {
+                return Ok(());
+            }
+            self.sleep_ns(10 * Nanos::SECOND).await;
+        }
+        Err(format!(
+            "all pages are clean and held by nobody, but some cannot go: {looked:?}, {:?}",
+            self.engine.status()
+        ))
     }
 
     /// With all files gone every frame is free again.

@@ -164,7 +164,7 @@ fn cache_line(before: &Report, now: &Report, time: Duration) -> String {
         format!("hit {}", units::share(hit, hit + miss)),
         format!("dirty {}", units::memory(cache.dirty_bytes)),
         format!("written {} for each byte that became dirty", units::times(written, dirtied)),
-        format!("evicted {}/s", per_second(moved(before, now, "pgsteal"), time)),
+        format!("evicted {}/s by {}", per_second(moved(before, now, "pgsteal"), time), now.eviction),
         plural(cache.files, "file"),
         format!(
             "memory {}, {} of it in 2 MiB pages",

@@ -4,7 +4,9 @@
 //! clock and processor time a miss, with one thread, two, and 64; two threads on two devices, and in the same file; two
 //! with an engine each, which share nothing, for what this machine gives a second thread. All cases go by turns, and
 //! of each the best round and the spread are printed. Options: `--quick`; `--rounds N`; `--ms N` of a round; `--mib N`
-//! of the cache; a case's name; `--count CASE N`: N misses on one thread, for callgrind.
+//! of the cache; a case's name; `--count CASE N`: N misses on one thread, for callgrind; `--lines CASE N`: N misses of one
+//! reader after those of the other, by one thread, with a store to an address that is printed before, between and
+//! after, for a tracer of memory (`valgrind --tool=lackey --trace-mem=yes`).
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -239,7 +241,8 @@ fn main() {
         }
     }
     println!(
-        "a miss, ns          clock: best, median, worst     processors: best, median    times as fast as one: best, median"
+        "{:<18} {:>28} {:>27} {:>24}",
+        "a miss, ns", "clock: best, median, worst", "processors: best, median", "faster: best, median"
     );
     let one: Option<[f64; 3]> =
         rigs.first().filter(|rig| rig.case.threads == 1).map(|_| spread(&measured[0], |round| round.wall_ns));

@@ -156,6 +156,9 @@ pub(crate) struct Report {
     pub(crate) cache: CacheGauges,
     /// How writers are throttled.
     pub(crate) policy: String,
+    /// By which policy clean pages are evicted.
+    #[serde(default)]
+    pub(crate) eviction: String,
     /// The devices.
     pub(crate) devices: Vec<DeviceGauges>,
     /// The protocol.

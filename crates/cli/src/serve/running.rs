@@ -131,6 +131,7 @@ impl Running {
                 files: status.files,
             },
             policy: status.policy.to_owned(),
+            eviction: status.eviction.to_owned(),
             devices: status.devices.iter().map(|device| self.device_gauges(device)).collect(),
             nfs: NfsGauges {
                 connections: counts.connections as u64,

@@ -24,6 +24,7 @@ fn report(uptime_ns: u64) -> Report {
             files: 1204,
         },
         policy: "afflux".into(),
+        eviction: "s3-window".into(),
         devices: vec![DeviceGauges {
             name: "sda1".into(),
             described: "USB".into(),
@@ -84,7 +85,7 @@ fn rates_are_differences_over_the_time_between() {
         text,
         "sda1   24.9 MB/s write   dirty 1.00 MiB (256 pages in 3 runs) of 32.0 MiB, flushed above 3.00 MiB   2 writers waiting\n\
          \x20        BdiWriteback 0 kB  BdiReclaimable 1,024 kB  BdiDirtyThresh 32,768 kB  DirtyThresh 32,768 kB  BackgroundThresh 3,072 kB  BdiDirtied 0 kB  BdiWritten 12,158 kB  BdiWriteBandwidth unknown  b_dirty 0  b_io 0  b_more_io 0\n\
-         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   written 1.05 for each byte that became dirty   evicted 1,204/s   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
+         cache  16.0 MiB of 64.0 MiB   hit 97.2 %   dirty 1.00 MiB   written 1.05 for each byte that became dirty   evicted 1,204/s by s3-window   1,204 files   memory 40.0 MiB, 30.0 MiB of it in 2 MiB pages\n\
          nfs    1 connection   212 calls/s   READ 200/s\n"
     );
 }
