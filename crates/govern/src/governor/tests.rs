@@ -147,7 +147,7 @@ fn devices_come_go_and_come_again_as_others() {
     // Another one with the same name, between two looks: what was known of the first is not its.
     tree.disk("sdb", "8:16", 2);
     governor.look(&nothing_known).unwrap();
-    assert!(values(&tree, "8:16").ratio_ppm > 10 * held.ratio_ppm);
+    assert!(values(&tree, "8:16").ratio_ppm > 4 * held.ratio_ppm);
     tree.disk("sdb", "8:16", 3);
     let events = governor.look(&nothing_known).unwrap();
     assert!(has(&events, "8:16", |what| *what == What::Gone), "{events:?}");

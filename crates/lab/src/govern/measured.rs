@@ -67,7 +67,7 @@ impl<'a> Stage<'a> {
     /// Bytes of the slow disk: what the kernel may have dirty, and what is written meanwhile at three times the rate.
     fn image_bytes(&self) -> u64 {
         if self.plan.quick {
-            return 256 << 20;
+            return 128 << 20;
         }
         let dirty = dirty_limit_bytes().unwrap_or(4 << 30);
         let bytes = dirty.saturating_add(3 * self.plan.seconds * self.plan.rate_bytes_per_s) / 7 * 8;
