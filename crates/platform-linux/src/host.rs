@@ -8,6 +8,7 @@
 //! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool of
 //! its device: a file system that hangs stops calls about itself alone.
 
+mod acting;
 mod calls;
 mod climb;
 mod entries;
@@ -17,6 +18,7 @@ mod key;
 mod limits;
 mod node;
 mod place;
+mod places;
 mod start;
 mod undo;
 
@@ -29,11 +31,13 @@ use volume::{
     NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
 };
 
+use self::acting::Acting;
 use self::filesystems::FileSystems;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 use self::node::HostNode;
 use self::place::Roots;
+pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
 use crate::pool::DevicePools;
@@ -61,6 +65,8 @@ struct Core {
     roots: Roots,
     /// Files that were moved out are refused, too.
     subtree_check: bool,
+    /// The process's mask for the modes of what it makes.
+    umask: u32,
     file_systems: FileSystems,
 }
 
@@ -69,6 +75,16 @@ impl HostTree {
     /// cannot do, and what that means. Empty where everything is as it should be.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// As [`HostTree::with`], for a call that is made as the node's user.
+    fn acting<T: Send + 'static>(
+        &self,
+        node: &Node,
+        call: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let acting = Acting::on(node);
+        self.with(node, move |core, node| call(core, node, &acting))
     }
 
     /// Runs `call` with the node on a thread of the node's device.
@@ -169,15 +185,15 @@ impl Directory for HostTree {
     }
 
     fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
-        self.with(node, move |core, node| {
+        self.acting(node, move |core, node, acting| {
             core.confined(node)?;
-            core.apply(node, &change)?;
+            core.apply(node, acting, &change)?;
             core.stat(node)
         })
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
-        self.with(node, |core, node| core.told(node, core.access(node)))
+        self.acting(node, |core, node, acting| core.told(node, core.access(node, acting)))
     }
 
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
@@ -189,21 +205,21 @@ impl Directory for HostTree {
     }
 
     fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
-        self.with(directory, move |core, directory| core.create(directory, &name, &new, &attributes))
+        self.acting(directory, move |core, directory, acting| core.create(directory, acting, &name, &new, &attributes))
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool) -> Pending<'_, Removed> {
-        self.with(directory, move |core, directory| core.remove(directory, &name, directory_wanted))
+        self.acting(directory, move |core, directory, acting| core.remove(directory, acting, &name, directory_wanted))
     }
 
     fn rename(&self, from: &Node, from_name: Bytes, to: &Node, to_name: Bytes) -> Pending<'_, Renamed> {
         let to = host_node(to);
-        self.with(from, move |core, from| core.rename(from, &from_name, &to, &to_name))
+        self.acting(from, move |core, from, acting| core.rename(acting, (from, &from_name), (&to, &to_name)))
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
         let node = host_node(node);
-        self.with(directory, move |core, directory| core.link(&node, directory, &name))
+        self.acting(directory, move |core, directory, acting| core.link(acting, &node, directory, &name))
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

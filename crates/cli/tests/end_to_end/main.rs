@@ -12,6 +12,7 @@ mod full_disk;
 mod hanging;
 mod lab;
 mod memory;
+mod permissions;
 mod protocol;
 mod restarts;
 mod scratch;

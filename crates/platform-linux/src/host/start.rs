@@ -123,6 +123,7 @@ impl HostTree {
             by_handle,
             roots: Roots::new(),
             subtree_check: options.subtree_check,
+            umask: umask(),
             file_systems: FileSystems::new(real.clone()),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());
@@ -149,6 +150,14 @@ impl HostTree {
         }
         Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes }))
     }
+}
+
+/// The process's mask for modes, as the host tells it: asking the usual way would set it for a moment. Taken to be none
+/// where it is not told.
+fn umask() -> u32 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let row = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+    row.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
 }
 
 /// The real path of a directory that can be read.
