@@ -14,11 +14,13 @@ mod climb;
 mod entries;
 mod filesystems;
 mod identity;
+mod journal;
 mod key;
 mod limits;
 mod node;
 mod place;
 mod places;
+mod stable;
 mod start;
 mod undo;
 
@@ -27,8 +29,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use volume::{
-    AttributeChange, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked, New,
-    NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, VolumeError, Window,
+    AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
+    New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
 use self::acting::Acting;
@@ -40,7 +42,7 @@ use self::place::Roots;
 pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::DevicePools;
+use crate::pool::{DevicePools, Work};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -96,6 +98,50 @@ impl HostTree {
         let (core, node) = (Arc::clone(&self.core), host_node(node));
         let pool = node.pool().clone();
         Box::pin(pool.run(move || call(&core, &node)))
+    }
+
+    /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
+    /// `durable` and syncs are shared there, the thread goes on with the sync.
+    fn change<T: Send + 'static>(
+        &self,
+        node: &Node,
+        also: Option<&Node>,
+        durable: bool,
+        change: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
+        stable: impl FnOnce(&mut T) -> &mut Stable + Send + 'static,
+    ) -> Pending<'static, T> {
+        let acting = Acting::on(node);
+        let (core, node, also) = (Arc::clone(&self.core), host_node(node), also.map(host_node));
+        let pool = node.pool().clone();
+        Box::pin(pool.run_on(move || {
+            let mut changed = change(&core, &node, &acting);
+            let mut more = None;
+            if let (Ok(changed), true) = (&mut changed, durable) {
+                more = core.begin_sync(&node, also, stable(changed));
+            }
+            (changed, more)
+        }))
+    }
+}
+
+impl Core {
+    /// After a change of these: has it made durable by a sync that is shared with others, if syncs can be there.
+    /// Gives what the thread has to do for that.
+    fn begin_sync(
+        self: &Arc<Self>,
+        node: &Arc<HostNode>,
+        also: Option<Arc<HostNode>>,
+        stable: &mut Stable,
+    ) -> Option<Work> {
+        let shared = self.file_systems.shared_sync(node.device())?;
+        let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
+        *stable = Stable::begun(Box::pin(round.ended()));
+        let core = Arc::clone(self);
+        leads.then(|| -> Work {
+            Box::new(move || {
+                shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
+            })
+        })
     }
 }
 
@@ -184,12 +230,13 @@ impl Directory for HostTree {
         self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
-    fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat> {
-        self.acting(node, move |core, node, acting| {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
+        let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
             core.confined(node)?;
             core.apply(node, acting, &change)?;
-            core.stat(node)
-        })
+            Ok(Changed { stat: core.stat(node)?, stable: Stable::not_begun() })
+        };
+        self.change(node, None, durable, set, |changed| &mut changed.stable)
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
@@ -204,22 +251,40 @@ impl Directory for HostTree {
         self.with(node, move |core, node| core.told(node, core.open_data(node, must_write)))
     }
 
-    fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created> {
-        self.acting(directory, move |core, directory, acting| core.create(directory, acting, &name, &new, &attributes))
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        durable: bool,
+    ) -> Pending<'_, Created> {
+        let create = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
+            core.create(directory, acting, &name, &new, &attributes)
+        };
+        self.change(directory, None, durable, create, |created| &mut created.stable)
     }
 
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool) -> Pending<'_, Removed> {
-        self.acting(directory, move |core, directory, acting| core.remove(directory, acting, &name, directory_wanted))
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
+        let remove = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
+            core.remove(directory, acting, &name, directory_wanted)
+        };
+        self.change(directory, None, durable, remove, |removed| &mut removed.stable)
     }
 
-    fn rename(&self, from: &Node, from_name: Bytes, to: &Node, to_name: Bytes) -> Pending<'_, Renamed> {
-        let to = host_node(to);
-        self.acting(from, move |core, from, acting| core.rename(acting, (from, &from_name), (&to, &to_name)))
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
+        let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
+        let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
+            core.rename(acting, (from, &from_name), (&target, &to_name))
+        };
+        self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
     }
 
-    fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
         let node = host_node(node);
-        self.acting(directory, move |core, directory, acting| core.link(acting, &node, directory, &name))
+        let link =
+            move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| core.link(acting, &node, directory, &name);
+        self.change(directory, None, durable, link, |linked| &mut linked.stable)
     }
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

@@ -21,7 +21,7 @@ pub(crate) use self::by_device::DevicePools;
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
 
-type Work = Box<dyn FnOnce() + Send>;
+pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
 /// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
 /// what is queued still runs and then the threads end.
@@ -82,9 +82,24 @@ impl WorkerPool {
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> impl Future<Output = R> + Send + 'static {
+        self.run_on(move || (work(), None))
+    }
+
+    /// As [`WorkerPool::run`], for work that gives more work beside its result: the thread goes on with that
+    /// when the result has been told.
+    pub(crate) fn run_on<R: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> (R, Option<Work>) + Send + 'static,
+    ) -> impl Future<Output = R> + Send + 'static {
         let answer = Arc::new(Answer { state: Mutex::new(AnswerState::Awaited(None)) });
         let told = Arc::clone(&answer);
-        let work: Work = Box::new(move || told.set(catch_unwind(AssertUnwindSafe(work))));
+        let work: Work = Box::new(move || match catch_unwind(AssertUnwindSafe(work)) {
+            Ok((result, more)) => {
+                told.set(Ok(result));
+                more.into_iter().for_each(|more| more());
+            }
+            Err(panic) => told.set(Err(panic)),
+        });
         Run { pool: self.clone(), work: Some(work), ticket: None, answer }
     }
 

@@ -16,8 +16,8 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 use volume::{
-    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind, Stat,
-    VolumeError, Window,
+    AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind, Stable,
+    Stat, VolumeError, Window,
 };
 
 use super::acting::Acting;
@@ -54,7 +54,10 @@ impl Core {
             Ok(finished)
         });
         match finished {
-            Ok((found, data)) => Ok(Created { found, data, parent: Change { before, after: parent.stat()? } }),
+            Ok((found, data)) => {
+                let parent = Change { before, after: parent.stat()? };
+                Ok(Created { found, data, parent, stable: Stable::not_begun() })
+            }
             Err(error) => {
                 self.take_back(parent, name, &Made::Object(new, identity));
                 Err(error)
@@ -173,7 +176,8 @@ impl Core {
             })
         })?;
         let stat = host_node(&found.node).stat()?;
-        Ok(Removed { identity: found.identity, stat, parent: Change { before, after: parent.stat()? } })
+        let parent = Change { before, after: parent.stat()? };
+        Ok(Removed { identity: found.identity, stat, parent, stable: Stable::not_begun() })
     }
 
     pub(super) fn rename(
@@ -208,6 +212,7 @@ impl Core {
             replaced: replaced.as_ref().map(after).transpose()?,
             from: Change { before: from_before, after: from.stat()? },
             to: Change { before: to_before, after: to.stat()? },
+            stable: Stable::not_begun(),
         })
     }
 
@@ -255,7 +260,8 @@ impl Core {
             self.take_back(parent, name, &Made::Name(identity));
             return Err(error);
         }
-        Ok(Linked { stat: node.stat()?, parent: Change { before, after: parent.stat()? } })
+        let parent = Change { before, after: parent.stat()? };
+        Ok(Linked { stat: node.stat()?, parent, stable: Stable::not_begun() })
     }
 
     /// An answer of the host's about an object, if that may still be used.

@@ -15,6 +15,9 @@ use volume::{DeviceKey, Kind, VolumeError};
 
 use super::Core;
 use super::calls::{self, error_of};
+use super::journal::{Covers, covered_on};
+use super::node::HostNode;
+use super::stable::Group;
 
 /// Most file systems that are remembered: mount points below an export.
 const FILE_SYSTEMS_MAX: usize = 1024;
@@ -30,6 +33,15 @@ struct FileSystem {
     id: u64,
     /// Not O_PATH: what open_by_handle_at and syncfs want. `None` where nothing could be opened.
     mount: Option<Arc<OwnedFd>>,
+    /// How changes share syncs, where they can.
+    shared: Option<Arc<SharedSync>>,
+}
+
+/// How changes of a file system share syncs.
+pub(super) struct SharedSync {
+    pub(super) group: Group<Arc<HostNode>>,
+    pub(super) covers: Covers,
+    pub(super) directory: Arc<OwnedFd>,
 }
 
 impl FileSystems {
@@ -69,7 +81,13 @@ impl FileSystems {
             // Two images of one file system: told apart for as long as this process lives.
             id = id.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(device.0 | 1);
         }
-        known.push(FileSystem { device, id, mount: mount.map(Arc::new) });
+        let mount = mount.map(Arc::new);
+        let shared = mount.clone().and_then(|directory| {
+            let covers = covered_on(directory.as_fd(), device, kind);
+            let shared = SharedSync { group: Group::new(), covers, directory };
+            (covers != Covers::Nothing).then(|| Arc::new(shared))
+        });
+        known.push(FileSystem { device, id, mount, shared });
         Ok(id)
     }
 
@@ -80,6 +98,11 @@ impl FileSystems {
 
     pub(super) fn all_mounts(&self) -> Vec<(DeviceKey, Arc<OwnedFd>)> {
         self.lock().iter().filter_map(FileSystem::reached).collect()
+    }
+
+    /// How changes on the file system of this device share syncs, if they can.
+    pub(super) fn shared_sync(&self, device: DeviceKey) -> Option<Arc<SharedSync>> {
+        self.lock().iter().find(|known| known.device == device).and_then(|known| known.shared.clone())
     }
 
     /// A descriptor on the file system of this device.

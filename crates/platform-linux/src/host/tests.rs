@@ -19,6 +19,7 @@ mod data;
 mod escapes;
 mod frozen;
 mod handles;
+mod journal;
 mod names;
 mod start;
 
@@ -29,6 +30,7 @@ type Files = Volume<LinuxPlatform>;
 struct World {
     scratch: Arc<Scratch>,
     options: HostOptions,
+    tree: Arc<HostTree>,
     volume: Arc<Files>,
     platform: LinuxPlatform,
     _reactors: Reactors,
@@ -58,8 +60,8 @@ impl World {
         let settings = Settings::with([&volume::KNOBS]);
         let engine = Engine::new(Arc::new(platform.clone()), settings, Frames::new(64 << 20).unwrap());
         let devices = host_devices(&platform, Caching::Auto);
-        let volume = Volume::new(engine, tree, HandleKey::new(KEY), devices).unwrap();
-        Self { scratch, options, volume, platform, _reactors: reactors }
+        let volume = Volume::new(engine, Arc::clone(&tree) as _, HandleKey::new(KEY), devices).unwrap();
+        Self { scratch, options, tree, volume, platform, _reactors: reactors }
     }
 
     /// A new server on the same directory; the old one ends first, cleanly.

@@ -36,6 +36,20 @@ fn result_comes_back() {
 }
 
 #[test]
+fn the_thread_goes_on_with_what_work_gives_it_after_its_result_was_told() {
+    let pool = WorkerPool::new("test", 1, 4);
+    let (told, heard) = mpsc::channel();
+    let (go, gate) = mpsc::channel::<()>();
+    let more: Work = Box::new(move || {
+        gate.recv().unwrap();
+        told.send(std::thread::current().id()).unwrap();
+    });
+    let thread = wait(pool.run_on(move || (std::thread::current().id(), Some(more))));
+    go.send(()).unwrap();
+    assert_eq!(heard.recv().unwrap(), thread);
+}
+
+#[test]
 fn panic_comes_back_and_pool_goes_on() {
     let pool = WorkerPool::new("test", 1, 4);
     let run = pool.run(|| panic!("on purpose"));

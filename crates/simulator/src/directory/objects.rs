@@ -12,7 +12,7 @@ use bytes::Bytes;
 use engine::{Platform, WallNanos};
 use volume::{
     AttributeChange, Change, Created, Data, DeviceKey, Found, Identity, Kind, Linked, New, Node, Removed, Renamed,
-    SetTime, SpecialKind, Stat, Timestamp, VolumeError,
+    SetTime, SpecialKind, Stable, Stat, Timestamp, VolumeError,
 };
 
 use crate::disk::{Disk, DiskFileId};
@@ -257,7 +257,7 @@ impl Shared {
         let found = self.found(objects, number);
         let data = matches!(new, New::Regular).then(|| self.data(objects, number, found.stat));
         let after = self.stat(objects, directory);
-        Ok(Created { found, data: data.flatten(), parent: Change { before, after } })
+        Ok(Created { found, data: data.flatten(), parent: Change { before, after }, stable: Stable::not_begun() })
     }
 
     pub(super) fn set(&self, objects: &mut Objects, number: u64, change: &AttributeChange) {
@@ -306,7 +306,7 @@ impl Shared {
         let (identity, stat) = (self.identity(objects, number), self.stat(objects, number));
         let after = self.stat(objects, directory);
         self.reap(objects, number);
-        Ok(Removed { identity, stat, parent: Change { before, after } })
+        Ok(Removed { identity, stat, parent: Change { before, after }, stable: Stable::not_begun() })
     }
 
     pub(super) fn rename(&self, from: u64, from_name: &[u8], to: u64, to_name: Bytes) -> Result<Renamed, VolumeError> {
@@ -350,6 +350,7 @@ impl Shared {
             replaced,
             from: Change { before: from_before, after: self.stat(objects, from) },
             to: Change { before: to_before, after: self.stat(objects, to) },
+            stable: Stable::not_begun(),
         })
     }
 
@@ -367,6 +368,7 @@ impl Shared {
         self.relink(objects, number, true);
         self.touch(objects, directory, true);
         let stat = self.stat(objects, number);
-        Ok(Linked { stat, parent: Change { before, after: self.stat(objects, directory) } })
+        let after = self.stat(objects, directory);
+        Ok(Linked { stat, parent: Change { before, after }, stable: Stable::not_begun() })
     }
 }

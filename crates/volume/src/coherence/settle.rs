@@ -99,12 +99,12 @@ impl<P: Platform> Volume<P> {
     async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
-        let stat = self.set_past(&inode.node, set(mtime), |stat| stat.ctime >= ctime).await?;
+        let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
         if stat.mtime >= mtime {
             return Ok(stat);
         }
         // A file system that keeps seconds, or every second one.
-        self.tree.set(&inode.node, set(mtime.next_even_second())).await
+        Ok(self.tree.set(&inode.node, set(mtime.next_even_second()), false).await?.stat)
     }
 
     /// Brings every written file to the host, durably, with its times: after the engine was drained,

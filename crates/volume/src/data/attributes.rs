@@ -19,7 +19,7 @@ use crate::tree::attributes::{
     AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
 };
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Node, PathLimits, Space, Stat};
+use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable, Stat};
 use crate::volume::{STOPPED, Volume};
 
 impl<P: Platform> Volume<P> {
@@ -75,16 +75,16 @@ impl<P: Platform> Volume<P> {
             return Outcome { result: Err(error), consistency: inode.unchanged() };
         }
         let changing = inode.changing.lock().await;
-        let mut changed = None;
+        let (mut changed, mut stable) = (None, Stable::not_begun());
         let result = match guard {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
-            _ => self.apply(caller, inode, change, &mut changed).await,
+            _ => self.apply(caller, inode, change, &mut changed).await.map(|begun| stable = begun),
         };
         // Others may have written since: what is told is the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
         drop(changing);
         let result = match result {
-            Ok(()) if changed.is_some() => self.make_durable(inode).await,
+            Ok(()) if changed.is_some() => self.made_durable(&[inode], stable).await,
             result => result,
         };
         Outcome { result, consistency }
@@ -107,32 +107,35 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
-    /// it, also where not all could be.
+    /// it, also where not all could be. Gives the sync of it all, if the tree began one.
     async fn apply(
         &self,
         caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
         changed: &mut Option<Consistency>,
-    ) -> Result<(), VolumeError> {
+    ) -> Result<Stable, VolumeError> {
         change.check()?;
         if let Some(size) = change.size {
             *changed = Some(self.set_size(caller, inode, size).await?);
         }
         let rest = AttributeChange { size: None, ..change };
         if rest == AttributeChange::default() {
-            return Ok(());
+            return Ok(Stable::not_begun());
         }
         self.write_before_privileges(inode, &rest).await;
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let told = inode.change_time();
-        let stat = self.set_past(&inode.node.used_by(caller), rest, |stat| stat.ctime > told).await?;
+        // A new size is made durable with the file.
+        let begins = self.names_durable() && change.size.is_none();
+        let node = inode.node.used_by(caller);
+        let Changed { stat, stable } = self.set_past(&node, rest, begins, |stat| stat.ctime > told).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
         *changed = Some(changed.map_or(set, |before| before.then(set)));
-        Ok(())
+        Ok(stable)
     }
 
     /// A host may take bits that give rights from a file whose bytes we write; so what was written before
@@ -151,13 +154,14 @@ impl<P: Platform> Volume<P> {
         &self,
         node: &Node,
         change: AttributeChange,
+        durable: bool,
         past: impl Fn(&Stat) -> bool,
-    ) -> Result<Stat, VolumeError> {
-        let stat = self.tree.set(node, change).await?;
-        if past(&stat) {
-            return Ok(stat);
+    ) -> Result<Changed, VolumeError> {
+        let set = self.tree.set(node, change, durable).await?;
+        if past(&set.stat) {
+            return Ok(set);
         }
-        Ok(self.tree.set(node, change).await.unwrap_or(stat))
+        Ok(self.tree.set(node, change, durable).await.unwrap_or(set))
     }
 
     /// What a symbolic link says, as it was given; [`VolumeError::Invalid`] for anything else.

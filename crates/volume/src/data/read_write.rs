@@ -20,7 +20,7 @@ use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
-use crate::tree::directory::Data;
+use crate::tree::directory::{Changed, Data, Stable};
 use crate::volume::{STOPPED, Volume};
 
 /// The bytes of a read.
@@ -201,12 +201,11 @@ impl<P: Platform> Volume<P> {
         let target = Arc::clone(inode);
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&target).await;
+            let taken = volume.take_privileges(&target, volume.names_durable()).await;
             drop(changing);
-            if matches!(taken, Ok(Some(_))) {
-                volume.make_durable(&target).await?;
-            }
-            taken
+            let Some((consistency, stable)) = taken? else { return Ok(None) };
+            volume.made_durable(&[&target], stable).await?;
+            Ok(Some(consistency))
         };
         self.carried_through("take privileges", work).await.unwrap_or(Err(STOPPED))
     }
@@ -214,15 +213,21 @@ impl<P: Platform> Volume<P> {
     /// Takes the bits away, on the host too, that let whoever runs the file act as its owner: its bytes
     /// are about to be somebody else's. With `changing` held. Nothing if there are none, or the host will
     /// do it.
-    async fn take_privileges(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+    async fn take_privileges(
+        &self,
+        inode: &Arc<Inode<P>>,
+        durable: bool,
+    ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
         let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };
         let look = inode.look();
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let change = AttributeChange { mode: Some(mode), ..AttributeChange::default() };
-        match self.tree.set(&inode.node, change).await {
-            Ok(stat) => Ok(Some(inode.changed(stat, self.now(), Times::Keep, Some(&look)))),
+        match self.tree.set(&inode.node, change, durable).await {
+            Ok(Changed { stat, stable }) => {
+                Ok(Some((inode.changed(stat, self.now(), Times::Keep, Some(&look)), stable)))
+            }
             // A file of somebody else's, which we may write to: hosts take the bits from such a writer.
             Err(VolumeError::NotPermitted | VolumeError::Denied) => {
                 inode.loses_privileges();
@@ -246,7 +251,7 @@ impl<P: Platform> Volume<P> {
         let file = self.opened(inode, true).await?;
         let taken = match Self::keeps_privileges(caller) {
             true => None,
-            false => self.take_privileges(inode).await?,
+            false => self.take_privileges(inode, false).await?,
         };
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
@@ -254,7 +259,7 @@ impl<P: Platform> Volume<P> {
         let seen = self.tree.stat(&inode.node).await.ok().map(|stat| (stat, look));
         let resized = inode.resized(self.wall(), seen);
         self.settle_later(inode);
-        Ok(taken.map_or(resized, |taken| taken.then(resized)))
+        Ok(taken.map_or(resized, |(taken, _)| taken.then(resized)))
     }
 
     /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.

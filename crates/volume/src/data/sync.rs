@@ -15,6 +15,7 @@ use crate::objects::inode::Inode;
 use crate::objects::rights::Use;
 use crate::tree::attributes::{Kind, Outcome};
 use crate::tree::caller::Caller;
+use crate::tree::directory::Stable;
 use crate::volume::Volume;
 
 impl<P: Platform> Volume<P> {
@@ -98,6 +99,18 @@ impl<P: Platform> Volume<P> {
         let upto = inode.changes.load(Ordering::Acquire);
         self.tree.sync(&inode.node).await?;
         *durable = upto;
+        Ok(())
+    }
+
+    /// Makes a change durable that the tree made: by the sync that it began, or by one of each of `changed`, in
+    /// their order.
+    pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
+        if let Some(sync) = begun.into_begun() {
+            return sync.await;
+        }
+        for inode in changed {
+            self.make_durable(inode).await?;
+        }
         Ok(())
     }
 

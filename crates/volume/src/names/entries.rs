@@ -18,7 +18,7 @@ use crate::objects::location::Location;
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Change, Created, New, Removed, Renamed, SpecialKind, Stat};
+use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::names;
 use crate::volume::{STOPPED, Volume};
@@ -211,8 +211,9 @@ impl<P: Platform> Volume<P> {
         let attributes = AttributeChange { size: None, ..attributes };
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
-        let created = self.tree.create(&parent.node.used_by(caller), name.clone(), new, attributes).await;
-        let Created { found, data, parent: change } = match created {
+        let node = parent.node.used_by(caller);
+        let created = self.tree.create(&node, name.clone(), new, attributes, self.names_durable()).await;
+        let Created { found, data, parent: change, stable } = match created {
             Ok(created) => created,
             Err(error) => return self.not_changed(parent, error),
         };
@@ -233,7 +234,7 @@ impl<P: Platform> Volume<P> {
         };
         drop(changing);
         let result = match attached {
-            Ok(()) => self.make_durable(parent).await,
+            Ok(()) => self.made_durable(&[parent], stable).await,
             Err(error) => Err(error),
         };
         Outcome { result: result.map(|()| (Arc::clone(&inode), inode.attributes())), consistency }
@@ -281,8 +282,9 @@ impl<P: Platform> Volume<P> {
         }
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
-        let removed = self.tree.remove(&parent.node.used_by(caller), name.clone(), directory_wanted).await;
-        let Removed { identity, stat, parent: change } = match removed {
+        let node = parent.node.used_by(caller);
+        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.names_durable()).await;
+        let Removed { identity, stat, parent: change, stable } = match removed {
             Ok(removed) => removed,
             Err(error) => return self.not_changed(parent, error),
         };
@@ -292,7 +294,7 @@ impl<P: Platform> Volume<P> {
         }
         self.name_taken(&identity, stat);
         drop(changing);
-        Outcome { result: self.make_durable(parent).await, consistency }
+        Outcome { result: self.made_durable(&[parent], stable).await, consistency }
     }
 
     /// Gives an object another name, in the same or another directory; what had that name loses it, as
@@ -339,8 +341,10 @@ impl<P: Platform> Volume<P> {
         from.changes.fetch_add(1, Ordering::Relaxed);
         to.changes.fetch_add(1, Ordering::Relaxed);
         let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
-        let renamed = self.tree.rename(&from.node.used_by(caller), from_name.clone(), &to.node, to_name.clone()).await;
-        let Renamed { moved, replaced, from: from_change, to: to_change } = match renamed {
+        let node = from.node.used_by(caller);
+        let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
+        let renamed = self.tree.rename(old, new, self.names_durable()).await;
+        let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
         };
@@ -363,10 +367,8 @@ impl<P: Platform> Volume<P> {
         self.name_changed(&moved.0, moved.1);
         drop((first, second));
         // The new name first: a crash in between leaves both names, never none.
-        let mut result = self.make_durable(to).await;
-        if result.is_ok() && !one {
-            result = self.make_durable(from).await;
-        }
+        let directories = if one { &[to][..] } else { &[to, from] };
+        let result = self.made_durable(directories, stable).await;
         (Outcome { result, consistency: from_consistency }, to_consistency)
     }
 
@@ -405,21 +407,23 @@ impl<P: Platform> Volume<P> {
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         inode.changes.fetch_add(1, Ordering::Relaxed);
-        let linked = match self.tree.link(&inode.node, &parent.node.used_by(caller), name.clone()).await {
+        let node = parent.node.used_by(caller);
+        let linked = self.tree.link(&inode.node, &node, name.clone(), self.names_durable()).await;
+        let Linked { stat, parent: change, stable } = match linked {
             Ok(linked) => linked,
             Err(error) => {
                 let Outcome { result, consistency } = self.not_changed::<()>(parent, error);
                 return Outcome { result: result.map(|()| inode.attributes()), consistency };
             }
         };
-        let consistency = self.entries_changed(parent, linked.parent);
+        let consistency = self.entries_changed(parent, change);
         if let Some(listed) = parent.listed().as_mut() {
             listed.insert(&name, inode.fileid());
         }
         self.sightings.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
-        inode.changed(linked.stat, self.now(), Times::Keep, None);
+        inode.changed(stat, self.now(), Times::Keep, None);
         drop(changing);
-        let result = self.make_durable(parent).await;
+        let result = self.made_durable(&[parent], stable).await;
         Outcome { result: result.map(|()| inode.attributes()), consistency }
     }
 

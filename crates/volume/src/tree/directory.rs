@@ -172,6 +172,32 @@ pub enum SpecialKind {
     },
 }
 
+/// The end of the sync that makes a change durable, where the tree began one with the change.
+#[derive(Default)]
+pub struct Stable(Option<Pending<'static, ()>>);
+
+impl Stable {
+    /// No sync was begun: [`Directory::sync`] is to be called.
+    pub fn not_begun() -> Self {
+        Self(None)
+    }
+
+    /// A sync that was begun after the change, and goes on whether it is waited for or not.
+    pub fn begun(sync: Pending<'static, ()>) -> Self {
+        Self(Some(sync))
+    }
+
+    pub(crate) fn into_begun(self) -> Option<Pending<'static, ()>> {
+        self.0
+    }
+}
+
+impl fmt::Debug for Stable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Stable(begun)" } else { "Stable(not begun)" })
+    }
+}
+
 /// What was made.
 pub struct Created {
     /// The object.
@@ -180,10 +206,21 @@ pub struct Created {
     pub data: Option<Data>,
     /// The directory.
     pub parent: Change,
+    /// The directory's sync.
+    pub stable: Stable,
+}
+
+/// Attributes that were changed.
+#[derive(Debug)]
+pub struct Changed {
+    /// The object, afterwards.
+    pub stat: Stat,
+    /// The object's sync.
+    pub stable: Stable,
 }
 
 /// A name that was taken away.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Removed {
     /// What it named.
     pub identity: Identity,
@@ -191,10 +228,12 @@ pub struct Removed {
     pub stat: Stat,
     /// The directory.
     pub parent: Change,
+    /// The directory's sync.
+    pub stable: Stable,
 }
 
 /// A name that became another.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Renamed {
     /// What it names, afterwards.
     pub moved: (Identity, Stat),
@@ -204,15 +243,19 @@ pub struct Renamed {
     pub from: Change,
     /// The directory of the new name.
     pub to: Change,
+    /// The sync of both directories.
+    pub stable: Stable,
 }
 
 /// A name that was added to an object.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub struct Linked {
     /// The object, afterwards.
     pub stat: Stat,
     /// The directory.
     pub parent: Change,
+    /// The directory's sync.
+    pub stable: Stable,
 }
 
 /// An entry with what it names, for a search by identity.
@@ -271,7 +314,8 @@ pub struct PathLimits {
 /// host's. Calls that take names or change entries refuse a directory that is no longer below an
 /// export (`Stale`). [`Directory::set`], [`Directory::access`], [`Directory::create`], [`Directory::remove`],
 /// [`Directory::rename`] and [`Directory::link`] are made as the user that the directory's node, or the only one, is
-/// used by ([`Node::user`]); of all others whoever calls has made sure that the user may.
+/// used by ([`Node::user`]); of all others whoever calls has made sure that the user may. Calls that change something
+/// are told whether it is to be `durable`: then the tree may begin the sync by itself, and share it with others.
 pub trait Directory: Send + Sync + 'static {
     /// What is exported: at least one directory, none inside another.
     fn exports(&self) -> &[Export];
@@ -317,7 +361,7 @@ pub trait Directory: Send + Sync + 'static {
 
     /// Changes attributes, all but the size (which must be `None`: bytes are the engine's), and
     /// gives them as they are then.
-    fn set(&self, node: &Node, change: AttributeChange) -> Pending<'_, Stat>;
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed>;
 
     /// Which of read 1, write 2, execute or search 4 the user may do.
     fn access(&self, node: &Node) -> Pending<'_, u8>;
@@ -330,16 +374,23 @@ pub trait Directory: Send + Sync + 'static {
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data>;
 
     /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken.
-    fn create(&self, directory: &Node, name: Bytes, new: New, attributes: AttributeChange) -> Pending<'_, Created>;
+    fn create(
+        &self,
+        directory: &Node,
+        name: Bytes,
+        new: New,
+        attributes: AttributeChange,
+        durable: bool,
+    ) -> Pending<'_, Created>;
 
     /// Takes a name away: a directory's if `directory_wanted`, else anything else's.
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool) -> Pending<'_, Removed>;
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
 
-    /// Gives what `from_name` names the name `to_name`, and takes that name from what has it.
-    fn rename(&self, from: &Node, from_name: Bytes, to: &Node, to_name: Bytes) -> Pending<'_, Renamed>;
+    /// Gives what `from.1` names in `from.0` the name `to.1` in `to.0`, and takes that name from what has it.
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed>;
 
     /// Gives an object one more name.
-    fn link(&self, node: &Node, directory: &Node, name: Bytes) -> Pending<'_, Linked>;
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked>;
 
     /// Makes the object's attributes, and a directory's entries, durable.
     fn sync(&self, node: &Node) -> Pending<'_, ()>;

@@ -16,15 +16,16 @@ const DIRECTORIES: usize = 40;
 /// with it ends the test.
 const FROZEN_MAX: Duration = Duration::from_secs(30);
 
-/// An ext4 of its own on a loop device, that can be frozen. Thawed and unmounted when dropped.
-struct Loop {
+/// A file system of its own on a loop device, that can be frozen. Thawed and unmounted when dropped.
+pub(super) struct Loop {
     device: String,
+    pub(super) image: PathBuf,
     mount: PathBuf,
     mounted: bool,
     frozen: AtomicBool,
 }
 
-fn run(program: &str, arguments: &[&Path]) -> Result<String, String> {
+pub(super) fn run(program: &str, arguments: &[&Path]) -> Result<String, String> {
     let output = Command::new(program).args(arguments).output().map_err(|error| format!("{program}: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     let errors = String::from_utf8_lossy(&output.stderr).trim().to_owned();
@@ -33,13 +34,24 @@ fn run(program: &str, arguments: &[&Path]) -> Result<String, String> {
 
 impl Loop {
     fn new(scratch: &Path) -> Result<Self, String> {
-        let (image, mount) = (scratch.join("image"), scratch.join("frozen"));
+        Self::made(&scratch.join("frozen"), IMAGE_BYTES, &["mkfs.ext4", "-q", "-F"])
+    }
+
+    /// One of so many bytes, made by a program and its arguments, mounted at a new directory.
+    pub(super) fn made(mount: &Path, bytes: u64, mkfs: &[&str]) -> Result<Self, String> {
+        let image = mount.with_extension("image");
+        std::fs::File::create(&image).unwrap().set_len(bytes).unwrap();
+        let arguments: Vec<&Path> = mkfs[1..].iter().map(Path::new).chain([image.as_path()]).collect();
+        run(mkfs[0], &arguments)?;
+        Self::mounted(image, mount.to_owned(), "rw")
+    }
+
+    /// What is in an image, mounted at a new directory with these options.
+    pub(super) fn mounted(image: PathBuf, mount: PathBuf, options: &str) -> Result<Self, String> {
         std::fs::create_dir(&mount).unwrap();
-        std::fs::File::create(&image).unwrap().set_len(IMAGE_BYTES).unwrap();
-        run("mkfs.ext4", &["-q".as_ref(), "-F".as_ref(), &image])?;
         let device = run("losetup", &["-f".as_ref(), "--show".as_ref(), &image])?;
-        let mut made = Self { device, mount, mounted: false, frozen: AtomicBool::new(false) };
-        run("mount", &["-t".as_ref(), "ext4".as_ref(), made.device.as_ref(), &made.mount])?;
+        let mut made = Self { device, image, mount, mounted: false, frozen: AtomicBool::new(false) };
+        run("mount", &["-o".as_ref(), options.as_ref(), made.device.as_ref(), &made.mount])?;
         made.mounted = true;
         Ok(made)
     }
