@@ -166,6 +166,12 @@ const NFS_GAUGES: &[(&str, &str, &str)] = &[
         "Closed because others waited for what they held, and their peers neither finished a record nor took replies.",
     ),
     (
+        "closed_unread",
+        "connections",
+        "Reset because there was no room to receive what their clients had sent, for 15 seconds: what they wrote to \
+         did not take it. A client connects and asks again.",
+    ),
+    (
         "calls",
         "calls",
         "An object: how many there were of each procedure, of each refusal (`rpc_auth_tooweak`: the peer is not \

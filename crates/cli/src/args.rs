@@ -164,6 +164,10 @@ pub(crate) struct Serve {
     /// Put memory behind the whole cache in the background after the start: on or off [default: on]
     #[arg(long, value_name = "ON|OFF")]
     pub(crate) prefault: Option<String>,
+    /// Lock the server's memory, so that it can be mounted on its own host: auto (where it listens on loopback and may),
+    /// on or off [default: auto]
+    #[arg(long, value_name = "HOW")]
+    pub(crate) lock_memory: Option<String>,
     /// Directory for what outlives the server: what was learned of the disks, the key of clients' handles [default:
     /// $XDG_STATE_HOME/afflux, ~/.local/state/afflux, or root's /var/lib/afflux]
     #[arg(long, value_name = "DIR")]
@@ -189,6 +193,10 @@ pub(crate) struct Serve {
     /// Let nobody change anything
     #[arg(long)]
     pub(crate) read_only: bool,
+    /// Answer changes of names and attributes before they are durable, as `async` in other servers' exports: after
+    /// a crash of this host the last ones may be missing, though clients were told that they are done
+    #[arg(long)]
+    pub(crate) async_metadata: bool,
     /// Say what is served as one JSON object on one line once it is ready
     #[arg(long)]
     pub(crate) json: bool,

@@ -41,6 +41,7 @@ const NAMES: &[&str] = &[
     "control",
     "eviction",
     "io",
+    "lock_memory",
     "policy",
     "prefault",
     "readahead",
@@ -79,6 +80,17 @@ pub(crate) enum Policy {
     EqualParts,
 }
 
+/// Whether memory is locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum LockMemory {
+    /// Where the server listens on loopback, and may.
+    Auto,
+    /// In any case, or fail.
+    On,
+    /// No.
+    Off,
+}
+
 /// What `serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Configuration {
@@ -97,6 +109,8 @@ pub(crate) struct Configuration {
     pub(crate) squash: Squash,
     /// User and group of whoever is that.
     pub(crate) anonymous: (u32, u32),
+    /// Whether the server is to be safe to mount on its own host.
+    pub(crate) lock_memory: LockMemory,
     /// Where is kept what outlives the server.
     pub(crate) state: Option<PathBuf>,
     /// `KNOB=VALUE`, each known and in range.
@@ -244,12 +258,13 @@ impl Layers {
             ("prefault", &args.prefault),
             ("squash", &args.squash),
             ("anon", &args.anon),
+            ("lock_memory", &args.lock_memory),
             ("state", &args.state),
             ("allow", &Some(args.allow.join(",")).filter(|_| !args.allow.is_empty())),
         ];
         for (name, value) in flags {
             if let Some(text) = value {
-                self.values.insert(name, Given { origin: format!("--{name}"), text: text.clone() });
+                self.values.insert(name, Given { origin: format!("--{}", name.replace('_', "-")), text: text.clone() });
             }
         }
         for text in &args.knobs {
@@ -280,6 +295,7 @@ impl Layers {
         let networks = self.values.get("allow").map_or(Ok(Vec::new()), callers::networks)?;
         let squash = self.values.get("squash").map_or(Ok(Squash::default()), callers::squash)?;
         let anonymous = self.values.get("anon").map_or(Ok(callers::NOBODY), callers::anonymous)?;
+        let lock_memory = self.values.get("lock_memory").map_or(Ok(LockMemory::Auto), lock_memory)?;
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
         let mut settings = knobs::of_server();
@@ -303,6 +319,7 @@ impl Layers {
             networks,
             squash,
             anonymous,
+            lock_memory,
             state,
             knobs,
             warnings,
@@ -356,6 +373,15 @@ fn on_or_off(Given { origin, text }: &Given) -> Outcome<bool> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is neither on nor off"))),
+    }
+}
+
+fn lock_memory(Given { origin, text }: &Given) -> Outcome<LockMemory> {
+    match text.as_str() {
+        "auto" => Ok(LockMemory::Auto),
+        "on" => Ok(LockMemory::On),
+        "off" => Ok(LockMemory::Off),
+        _ => Err(Failure::wrong_use(format!("{origin}: '{text}' is none of auto, on, off"))),
     }
 }
 

@@ -11,6 +11,8 @@ mod device_identity;
 mod device_label;
 mod exports;
 mod kept_prices;
+mod kept_verifier;
+mod own_clients;
 mod port_holder;
 mod prefault;
 mod running;
@@ -37,6 +39,8 @@ use platform_linux::{
     RefusedConnection, ServeHandle, ServeLimits, connections_max, give_up_privileges, handle_key, host_device,
     kept_places, serve,
 };
+use rustix::fs::Mode;
+use rustix::process::umask;
 use volume::{DeviceFactory, DeviceKey, Directory, NewDevice, Node, Volume};
 
 use crate::args;
@@ -62,8 +66,16 @@ const FINISH_NS: u64 = 2 * Nanos::SECOND;
 /// How often it is said that connections are refused.
 const REFUSALS_SAID_EVERY: Duration = Duration::from_secs(10);
 
+/// How long a client's bytes may lie unread because there is no room for them before its connection is reset: clients
+/// give up after a minute, those with short patience earlier.
+const UNREAD_NS: u64 = 15 * Nanos::SECOND;
+
 /// How often files that nobody uses are looked after: space that others freed, programs to close.
 const TEND_NS: u64 = 10 * Nanos::SECOND;
+
+/// What is said at the start to those who asked for it.
+const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered before they are durable \
+    (--async-metadata): a crash of this host may undo the last ones, which clients take for done";
 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
@@ -74,10 +86,20 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
     let mut notes = tree.notes().to_vec();
     let rules = admission::rules(args, &configuration, &mut notes);
+    if args.async_metadata {
+        notes.push(ASYNC_METADATA_NOTE.to_owned());
+    }
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let own_clients = own_clients::are_served(listen.ip(), configuration.lock_memory);
+    if own_clients {
+        own_clients::flush_for_the_host();
+    }
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
     let control = RemovedAtEnd(Arc::new(control));
+    // Modes are the clients' to choose, and default access control lists bound them. What the server makes for itself
+    // has modes of its own.
+    umask(Mode::empty());
     // Before the first thread is started; addresses that take a privilege are there by now.
     if let Err(error) = give_up_privileges() {
         notes.push(format!("privileges that are not needed could not be given up: {}", io::Error::from(error)));
@@ -86,9 +108,13 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let reactors = start_reactors(configuration.io)?;
     let state = StateDirectory::made(configuration.state.as_deref());
     let kept = kept_prices(&state);
-    let state = (&state, &kept);
+    let kept_here = (&state, &kept);
     let (running, handle) =
-        start(&reactors.platform(), &configuration, state, rules.clone(), (tree, exports), listening)?;
+        start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
+    running.volume.set_names_durable(!args.async_metadata);
+    if own_clients {
+        own_clients::lock_memory(configuration.lock_memory, &mut notes)?;
+    }
     let running = Arc::new(running);
     let upkeep = Upkeep::start(&running, kept)
         .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
@@ -104,6 +130,14 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let _ = stop.recv();
     drop(prefault);
     let stopped = stop_serving(&running, &handle, args.json);
+    if let (Ok(()), Some(path)) = (&stopped, state.verifier_path())
+        && let Err(error) = kept_verifier::keep(&path, running.volume.write_verifier())
+    {
+        output::remark(format_args!(
+            "note: clients will send again what they have not committed, though it was written: {}: {error}",
+            output::shown(path.display())
+        ));
+    }
     drop(upkeep);
     stopped
 }
@@ -176,6 +210,9 @@ fn start(
     if !by_handle {
         keep_places(&volume, state);
     }
+    if let Some(kept) = state.verifier_path().and_then(|path| kept_verifier::take(&path)) {
+        volume.keep_write_verifier(kept);
+    }
     volume.tend_every(TEND_NS);
     let server = Server::new(Arc::clone(&volume), rules.into());
     let machines = Arc::clone(&server);
@@ -227,6 +264,7 @@ fn limits(engine: &Arc<Engine<LinuxPlatform>>) -> impl Fn() -> ServeLimits + Sen
             peer_connections_max: knob(NfsKnob::PeerConnections) as usize,
             idle_ns: engine.settings().ns(NfsKnob::IdleCentisecs),
             request_bytes_max: knob(NfsKnob::RequestBytes),
+            unread_ns: UNREAD_NS,
         }
     }
 }

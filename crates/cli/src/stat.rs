@@ -188,7 +188,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
     if weak > 0 {
-        parts.push(format!("{} of other users refused (--any-peer answers them)", plural(weak, "call")));
+        parts.push(format!("{} of others refused (--help of `serve` says who is answered)", plural(weak, "call")));
     }
     if nfs.closed_for_room > 0 {
         let (closed, max) = (plural(nfs.closed_for_room, "idle connection"), units::count(nfs.connections_max));
@@ -203,6 +203,9 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     }
     if nfs.waiting_for_room > 0 {
         parts.push(format!("{} waiting for memory", plural(nfs.waiting_for_room, "connection")));
+    }
+    if nfs.closed_unread > 0 {
+        parts.push(format!("{} reset that could not be read", plural(nfs.closed_unread, "connection")));
     }
     if nfs.closed_stalled > 0 {
         parts.push(format!("{} closed that held it up", plural(nfs.closed_stalled, "connection")));

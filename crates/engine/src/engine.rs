@@ -49,6 +49,17 @@ pub struct Engine<P: Platform> {
     reshaping: Arc<Reshaping<P>>,
 }
 
+/// A change of names that is being made durable, by [`Engine::names_first`].
+pub struct NamesFirst(Arc<DeviceState>);
+
+impl Drop for NamesFirst {
+    fn drop(&mut self) {
+        if self.0.in_flight.names_end() {
+            self.0.write_ended.wake_all();
+        }
+    }
+}
+
 /// A file of the cache. A clone is the same file.
 ///
 /// The last clone may be dropped while the file is dirty: the engine keeps the file until it has been
@@ -503,6 +514,14 @@ impl<P: Platform> Engine<P> {
     /// How many of the device's files wait for a turn to be written; takes as long as there are such files.
     pub fn listed_files(&self, device: DeviceId) -> Option<ListedFiles> {
         self.device(device).map(|device| device.listed_files())
+    }
+
+    /// While the answer lives, a change of names on the device is being made durable: less data is on its way to it,
+    /// so that the host's few small writes do not wait for much. None when the engine has no such device.
+    pub fn names_first(&self, device: DeviceId) -> Option<NamesFirst> {
+        let device = self.device(device)?;
+        device.in_flight.names_begin();
+        Some(NamesFirst(device))
     }
 
     /// Who waits for the device, and how long such waits take; nothing when the engine has no such device.

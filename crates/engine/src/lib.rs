@@ -43,7 +43,7 @@ pub use devices::file::PutBack;
 pub use devices::state::{DeviceId, DeviceStatus, ListedFiles};
 pub use devices::waits::{DeviceWaits, Waiter, WaitsFor};
 pub use durations::WaitTimes;
-pub use engine::{Engine, EngineStatus, File, Policies};
+pub use engine::{Engine, EngineStatus, File, NamesFirst, Policies};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};

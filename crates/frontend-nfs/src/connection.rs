@@ -25,6 +25,7 @@ use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
 use crate::callers::Callers;
 use crate::calls::{Event, Tally};
+use crate::client_share::Share;
 use crate::limits::{
     CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, HANDLE_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
 };
@@ -69,6 +70,8 @@ pub struct Connection<P: Platform> {
     changing: FuturesUnordered<Charged<SharedCall>>,
     /// Bytes of requests and expected replies of the calls in both.
     charged_bytes: u64,
+    /// What it holds, beside the client's other connections.
+    share: Share,
     /// How many bytes may be held in all, by the world.
     room_bytes: u64,
     /// A call waits for room.
@@ -84,6 +87,7 @@ pub struct Connection<P: Platform> {
 impl<P: Platform> Connection<P> {
     pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr, callers: Callers) -> Self {
         Self {
+            share: server.clients.share(peer),
             server,
             peer,
             callers,
@@ -132,7 +136,26 @@ impl<P: Platform> Connection<P> {
 
     /// Whether a further call may start. A call that is alone always may.
     fn has_room(&self, inflight_bytes_max: u64) -> bool {
-        self.calls_running() < CALLS_MAX && self.bytes_in_progress() <= inflight_bytes_max
+        self.calls_running() < CALLS_MAX
+            && self.bytes_in_progress() <= inflight_bytes_max
+            && self.client_has_room(self.bytes_in_progress())
+    }
+
+    /// Whether the connection may hold more than so many bytes beside the client's others. One that holds none may.
+    fn client_has_room(&self, bytes: u64) -> bool {
+        bytes == 0 || self.share.others() + bytes <= self.server.client_bytes_max()
+    }
+
+    /// Tells the client's other connections what this one holds, and has it polled when they hold less if it waits
+    /// for that.
+    fn share_with_others(&mut self, cx: &Context<'_>) {
+        self.share.hold(self.held_bytes());
+        if !self.client_has_room(self.held_bytes()) {
+            self.share.wake_when_less(cx.waker());
+            if self.client_has_room(self.held_bytes()) {
+                cx.waker().wake_by_ref();
+            }
+        }
     }
 
     /// Starts calls while there is room. True when it stopped only because it is another's turn.
@@ -337,7 +360,9 @@ impl<P: Platform> Machine for Connection<P> {
 
     fn wants_input(&self) -> bool {
         let in_progress = self.bytes_in_progress() + self.records.waiting_bytes() as u64;
-        in_progress <= self.server.inflight_bytes_max() && self.calls_running() + self.records.waiting() < CALLS_MAX
+        in_progress <= self.server.inflight_bytes_max()
+            && self.calls_running() + self.records.waiting() < CALLS_MAX
+            && self.client_has_room(in_progress)
     }
 
     fn input_hint(&self, input: &BytesMut) -> usize {
@@ -366,6 +391,7 @@ impl<P: Platform> Machine for Connection<P> {
         }
         self.finish_calls(cx);
         self.tally.add_to(&self.server.calls);
+        self.share_with_others(cx);
         if self.batch.len() == 0 {
             if turn_over {
                 cx.waker().wake_by_ref();

@@ -18,6 +18,7 @@ mod arguments;
 mod batch;
 mod callers;
 mod calls;
+mod client_share;
 mod connection;
 mod knobs;
 pub mod limits;

@@ -3,7 +3,8 @@
 //! Owns: the last calls of that kind of all connections, running or answered.
 //! Does not own: which calls are of that kind (`arguments`), and the running (`connection`).
 //! Invariants: at most [`ENTRIES_MAX`] calls; what is still running is not forgotten while one of the
-//! oldest is answered. A call that comes twice runs once, and both get its reply.
+//! oldest is answered, and what a client asked that has few there not while another has many. A call that comes
+//! twice runs once, and both get its reply.
 //!
 //! A client that lost its connection sends its unanswered calls again over a new one, from another
 //! port; so the key is the peer's address without the port, the user, the call's number, and a hash of all of
@@ -61,8 +62,10 @@ impl Key {
 struct Kept {
     /// Not seeded: the cache is to behave alike in every run of the simulator.
     calls: HashMap<Key, SharedCall, BuildHasherDefault<DefaultHasher>>,
-    /// From the oldest on; the same keys.
+    /// From the oldest on; the same keys. Those that were spared for their client's sake stand as if they were new.
     order: VecDeque<Key>,
+    /// How many of them are whose.
+    of_peers: HashMap<IpAddr, usize, BuildHasherDefault<DefaultHasher>>,
 }
 
 /// The cache, shared by all connections.
@@ -88,6 +91,7 @@ impl ReplyCache {
                 let call = start().shared();
                 kept.calls.insert(key, call.clone());
                 kept.order.push_back(key);
+                *kept.of_peers.entry(key.peer).or_default() += 1;
                 (call, false, forgotten)
             }
         };
@@ -100,6 +104,7 @@ impl ReplyCache {
     pub(crate) fn len(&self) -> usize {
         let kept = self.kept.lock().unwrap();
         assert_eq!(kept.calls.len(), kept.order.len());
+        assert_eq!(kept.of_peers.values().sum::<usize>(), kept.order.len());
         kept.order.len()
     }
 }
@@ -109,10 +114,26 @@ impl Kept {
         if self.order.len() < ENTRIES_MAX {
             return None;
         }
+        self.spare_modest_peers();
         let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
         let oldest = self.order.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0);
         let key = self.order.remove(oldest)?;
+        if let Some(count) = self.of_peers.get_mut(&key.peer) {
+            *count -= 1;
+            if *count == 0 {
+                self.of_peers.remove(&key.peer);
+            }
+        }
         self.calls.remove(&key)
+    }
+
+    /// Has the oldest be one of a client with at least its part of the cache. There always is one; what stands
+    /// before it is not met again for as long as it takes the others to come to the front.
+    fn spare_modest_peers(&mut self) {
+        let part = ENTRIES_MAX / self.of_peers.len().max(1);
+        let has_much = |key: &Key| self.of_peers.get(&key.peer).is_some_and(|count| *count >= part);
+        let spared = self.order.iter().position(has_much).unwrap_or(0);
+        self.order.rotate_left(spared);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What all connections share.
 //!
-//! Owns: which peers are answered, the reply cache, the list of mounts, the sum of the calls counted.
+//! Owns: which peers are answered, the reply cache, the list of mounts, what each client holds, the sum of the calls
+//! counted.
 //! Does not own: files (the volume), sockets (the world), what happens on one connection.
 //! Invariants: nothing here grows without a bound, and nothing is locked while a call waits.
 
@@ -12,6 +13,7 @@ use volume::{Client, KnobId, Platform, Volume, WhichKnob};
 use crate::admission::Admission;
 use crate::callers::Callers;
 use crate::calls::{Calls, Event};
+use crate::client_share::Clients;
 use crate::connection::Connection;
 use crate::knobs::NfsKnob;
 use crate::mount::Mounts;
@@ -24,7 +26,9 @@ pub struct Server<P: Platform> {
     pub(crate) mounts: Mounts,
     pub(crate) replies: ReplyCache,
     pub(crate) calls: Calls,
+    pub(crate) clients: Clients,
     inflight_bytes: KnobId,
+    client_bytes: KnobId,
     recording: Arc<Recording>,
 }
 
@@ -36,13 +40,15 @@ impl<P: Platform> Server<P> {
     pub fn new(volume: Arc<Volume<P>>, admission: Admission) -> Arc<Self> {
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {
-            volume,
             admission,
             mounts: Mounts::default(),
             replies: ReplyCache::default(),
             calls: Calls::new(),
+            clients: Clients::default(),
             inflight_bytes,
+            client_bytes: NfsKnob::ClientBytes.id(volume.engine().settings()),
             recording: Arc::default(),
+            volume,
         })
     }
 
@@ -54,6 +60,11 @@ impl<P: Platform> Server<P> {
     /// Most request and reply bytes in progress on one connection.
     pub(crate) fn inflight_bytes_max(&self) -> u64 {
         self.volume.engine().settings().get(self.inflight_bytes)
+    }
+
+    /// Most request and reply bytes in progress on all connections of one client.
+    pub(crate) fn client_bytes_max(&self) -> u64 {
+        self.volume.engine().settings().get(self.client_bytes)
     }
 
     /// The server's side of a new connection from `peer`. Dropping it drops its calls in progress,

@@ -11,6 +11,7 @@
 pub mod check;
 mod connection;
 mod load;
+mod names_load;
 mod procedures;
 mod results;
 mod transfer;
@@ -18,6 +19,7 @@ mod wire;
 
 pub use connection::{Client, Error, MOUNT, NFS, Reply, USER_ROOT, User};
 pub use load::{Kind, Load, Report, Sending};
+pub use names_load::{NamesLoad, StepRate};
 pub use procedures::{Change, Creation, Node, TimeChange};
 pub use results::{
     Access, Attributes, Committed, Consistency, Entry, FileSystem, Handle, Limits, Listing, Made, ReadData, Space,

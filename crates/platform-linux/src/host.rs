@@ -25,16 +25,19 @@ mod start;
 mod undo;
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use rustix::fs::{fsync, syncfs};
 use volume::{
     AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
     New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
 use self::acting::Acting;
+use self::calls::error_of;
 use self::filesystems::FileSystems;
+use self::journal::Covers;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 use self::node::HostNode;
@@ -67,8 +70,8 @@ struct Core {
     roots: Roots,
     /// Files that were moved out are refused, too.
     subtree_check: bool,
-    /// The process's mask for the modes of what it makes.
-    umask: u32,
+    /// The process's mask for the modes of what it makes, when it first made something.
+    umask: OnceLock<u32>,
     file_systems: FileSystems,
 }
 
@@ -289,6 +292,18 @@ impl Directory for HostTree {
 
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
         self.with(node, |core, node| core.told(node, core.sync(node)))
+    }
+
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            for (device, mount) in self.core.file_systems.all_mounts() {
+                let shared = self.core.file_systems.shared_sync(device);
+                let everything = shared.is_some_and(|shared| shared.covers == Covers::Everything);
+                let sync = move || if everything { fsync(&mount) } else { syncfs(&mount) };
+                self.core.pools.of(device).run(sync).await.map_err(error_of)?;
+            }
+            Ok(())
+        })
     }
 
     fn space(&self, node: &Node) -> Pending<'_, Space> {

@@ -64,8 +64,9 @@ pub struct Volume<P: Platform> {
     pub(crate) rights_epoch: AtomicU64,
     /// Held by whoever makes room in the table.
     pub(crate) sweeping: TaskMutex<()>,
-    /// Drawn at start: a new server may have lost what the old one had not written.
-    verifier: u64,
+    /// Drawn at start, since a new server may have lost what the old one had not written; or that one's, which had
+    /// written all.
+    verifier: AtomicU64,
     names_durable: AtomicBool,
     attributes_idle: KnobId,
 }
@@ -104,7 +105,7 @@ impl<P: Platform> Volume<P> {
         let exports: Vec<_> = roots.collect();
         let volume = Arc::new_cyclic(|me| Self {
             me: Weak::clone(me),
-            verifier: engine.platform().random_u64(),
+            verifier: AtomicU64::new(engine.platform().random_u64()),
             engine,
             confines_files: tree.confines_files(),
             sightings: Sightings::new(Arc::clone(&tree)),
@@ -144,7 +145,17 @@ impl<P: Platform> Volume<P> {
     /// Sixty-four bits that change exactly when acknowledged data that no sync has covered may have
     /// been lost: drawn when the server starts, and mixed anew when the engine had to give data up.
     pub fn write_verifier(&self) -> [u8; 8] {
-        (self.verifier ^ self.engine.lost_epoch().wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes()
+        (self.verifier.load(Ordering::Relaxed) ^ self.lost_mask()).to_be_bytes()
+    }
+
+    /// Goes on with the verifier of a server that ended with everything written, before anything is served. It must
+    /// not be one that another server goes on with, too.
+    pub fn keep_write_verifier(&self, kept: [u8; 8]) {
+        self.verifier.store(u64::from_be_bytes(kept) ^ self.lost_mask(), Ordering::Relaxed);
+    }
+
+    fn lost_mask(&self) -> u64 {
+        self.engine.lost_epoch().wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 
     /// The engine below.
@@ -155,7 +166,7 @@ impl<P: Platform> Volume<P> {
     /// Whether names and attributes are made durable before a call that changed them returns (they
     /// are, unless this is turned off). NFS demands it. Without it they are as durable as the host
     /// makes them by itself: after a crash of the host the last changes may be missing, bytes that
-    /// were synced are not.
+    /// were synced are not. [`Volume::sync_names`] makes up for it.
     pub fn set_names_durable(&self, durable: bool) {
         self.names_durable.store(durable, Ordering::Relaxed);
     }

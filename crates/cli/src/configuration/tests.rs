@@ -24,6 +24,7 @@ fn flags() -> Serve {
         readahead: None,
         eviction: None,
         prefault: None,
+        lock_memory: None,
         state: None,
         subtree_check: false,
         allow: Vec::new(),
@@ -31,6 +32,7 @@ fn flags() -> Serve {
         anon: None,
         any_port: false,
         read_only: false,
+        async_metadata: false,
         json: false,
     }
 }

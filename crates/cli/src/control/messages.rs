@@ -430,6 +430,8 @@ pub(crate) struct NfsGauges {
     pub(crate) waiting_for_room: u64,
     /// Closed because they held what others waited for and their peers did nothing about it.
     pub(crate) closed_stalled: u64,
+    /// Reset because there was no room to receive what their peers had sent, for 15 s.
+    pub(crate) closed_unread: u64,
     /// How many there were of each procedure, refusal and status other than OK, by name.
     pub(crate) calls: BTreeMap<String, u64>,
 }

@@ -141,6 +141,7 @@ impl Running {
                 request_bytes: counts.request_bytes,
                 waiting_for_room: counts.waiting_for_room as u64,
                 closed_stalled: counts.closed_stalled,
+                closed_unread: counts.closed_unread,
                 calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
             },
             counters: counters.collect(),
@@ -329,16 +330,24 @@ impl Running {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        self.engine.platform().block_on(self.volume.settle_all());
+        let names = self.engine.platform().block_on(async {
+            self.volume.settle_all().await;
+            self.volume.sync_names().await
+        });
         let unwritten = failed.iter().map(|(file, error)| Unwritten {
             file: name(file),
             bytes: file.dirty_bytes(),
             reason: Some(error.to_string()),
         });
+        let names = names.err().map(|error| Unwritten {
+            file: "names and attributes".to_owned(),
+            bytes: 0,
+            reason: Some(error.to_string()),
+        });
         Drained {
             written_bytes: self.written_bytes().saturating_sub(written_before),
             elapsed_ns: nanos(began.elapsed()),
-            failed: unwritten.collect(),
+            failed: unwritten.chain(names).collect(),
         }
     }
 

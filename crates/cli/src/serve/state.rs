@@ -1,7 +1,8 @@
 //! Where a server keeps what outlives it.
 //!
 //! Owns: the directory, and the names in it.
-//! Does not own: what stands in the files (`platform_linux::handle_key`, `platform_linux::kept_places`, `kept_prices`).
+//! Does not own: what stands in the files (`platform_linux::handle_key`, `platform_linux::kept_places`, `kept_prices`,
+//! `kept_verifier`).
 //! Invariants: the directory is made for this user alone. A server does without it where it cannot be had.
 
 use std::fs;
@@ -38,6 +39,11 @@ impl StateDirectory {
     /// What was learned of disks.
     pub(super) fn prices_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("disks.json"))
+    }
+
+    /// The write verifier of a server that ended with everything written.
+    pub(super) fn verifier_path(&self) -> Option<PathBuf> {
+        self.0.as_ref().map(|directory| directory.join("write-verifier"))
     }
 
     /// Why nothing can be kept, if that is so.

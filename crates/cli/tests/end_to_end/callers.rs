@@ -10,7 +10,7 @@ use nfs_client::{Change, Client, Creation, Error, Node, Stability, User};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use crate::scratch::Scratch;
-use crate::server::{Server, afflux};
+use crate::server::{Server, afflux, eventually};
 
 const NOBODY: u32 = 65_534;
 const MARY: User = User { uid: 4001, gid: 4101 };
@@ -240,6 +240,38 @@ fn server_of(user: u32, scratch: &Scratch, data: &Path, arguments: &[&str]) -> S
     command.args(["serve", "--json", "--cache", "64MiB", "--listen", "127.0.0.1:0"]).arg("--control").arg(&control);
     command.args(arguments).arg(data).uid(user).gid(user);
     Server::spawn(command, control, &home)
+}
+
+#[test]
+fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = server_of(MARY.uid, &scratch, &data, &[]);
+    let mut client = connected_as(MARY.uid, &server);
+    let root = client.mount("/").unwrap().to_vec();
+    let one = client.mkdir(&root, b"one", Change::default()).unwrap().handle.unwrap().to_vec();
+    let two = client.mkdir(&one, b"two", Change::default()).unwrap().handle.unwrap().to_vec();
+    let file = create(&mut client, &two, "file", 0o640).unwrap();
+    client.write(&file, 0, b"bytes", Stability::FileSync).unwrap();
+    client.rename((&root, b"one"), (&root, b"uno")).unwrap();
+    let record = scratch.path().join("home/afflux/places");
+    let bytes = || fs::metadata(&record).map_or(0, |metadata| metadata.len());
+    // Some 50 bytes each for two directories, a file and a new name, and what is at its beginning.
+    eventually("the record is written", || bytes() > 200);
+    server.kill();
+    let at = fs::OpenOptions::new().append(true).open(&record).unwrap();
+    std::io::Write::write_all(&mut &at, b"\0\x40half an entry").unwrap();
+
+    let server = server_of(MARY.uid, &scratch, &data, &[]);
+    let mut client = connected_as(MARY.uid, &server);
+    assert_eq!(client.read(&file, 0, 100).unwrap().data, b"bytes");
+    client.lookup(&two, b"file").unwrap();
+    eventually("the record is mended", || !fs::read(&record).unwrap().ends_with(b"half an entry"));
+    let ended = server.stop();
+    assert!(ended.stderr.contains("a part of") && ended.stderr.contains("places cannot be read"), "{}", ended.stderr);
 }
 
 #[test]

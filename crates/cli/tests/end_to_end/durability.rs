@@ -68,6 +68,33 @@ fn the_write_verifier_changes_with_a_restart() {
 }
 
 #[test]
+fn the_write_verifier_is_kept_over_a_clean_end_alone() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let state = scratch.directory("state");
+    let flags = ["--state", state.to_str().unwrap()];
+    let start = || {
+        let server = Server::start(scratch.path(), &[&data], &flags);
+        assert!(!state.join("write-verifier").exists(), "gone before it serves");
+        let mut client = Client::mount(&server);
+        let root = client.root();
+        client.write_file_uncommitted(&root, "f", b"x");
+        (server, client.verifier())
+    };
+    let (server, first) = start();
+    server.stop();
+    let (server, second) = start();
+    assert_eq!(second, first, "all was written");
+    server.stop();
+    let (server, third) = start();
+    assert_eq!(third, first);
+    server.kill();
+    let (server, fourth) = start();
+    assert_ne!(fourth, first, "what was not committed may be gone");
+    server.stop();
+}
+
+#[test]
 fn a_killed_server_can_be_started_again_at_once_where_it_was() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");

@@ -12,6 +12,7 @@ mod full_disk;
 mod hanging;
 mod lab;
 mod memory;
+mod names;
 mod permissions;
 mod protocol;
 mod restarts;

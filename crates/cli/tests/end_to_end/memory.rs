@@ -140,3 +140,20 @@ fn unfinished_records_hold_at_most_the_bound_and_their_memory_comes_back() {
     eventually("memory has gone back to the system", || server.resident_bytes() <= before + (16 << 20));
     server.stop();
 }
+
+#[test]
+fn on_loopback_memory_is_locked_unless_that_is_unwanted() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root is sure to be allowed to lock memory");
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    for (flags, locks) in [(&[][..], true), (&["--lock-memory", "on"], true), (&["--lock-memory", "off"], false)] {
+        let server = Server::start(scratch.path(), &[&data], flags);
+        // The cache is mapped, and counts whether it is used or not.
+        assert_eq!(server.locked_bytes() >= 64 << 20, locks, "{flags:?}: {} bytes", server.locked_bytes());
+        assert!(!server.ready["notes"].to_string().contains("locked"), "{}", server.ready);
+        server.stop();
+    }
+}

@@ -2,7 +2,7 @@
 //! by the same calls on the host, made by a thread that is that user.
 
 use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::Path;
@@ -303,8 +303,8 @@ fn directories_are_used_as_on_the_host() {
         same("MKDIR", answer(client.mkdir(&directory, b"newdir", made(0o751))), directories);
         let links = on_host(caller, || symlinkat("target", &host, "newlink"));
         same("SYMLINK", answer(client.symlink(&directory, b"newlink", b"target", Change::default())), links);
-        let pipes = on_host(caller, || mknodat(&host, "pipe", FileType::Fifo, Mode::from_raw_mode(0o620), 0));
-        same("MKNOD of a pipe", answer(client.mknod(&directory, b"pipe", Node::Fifo(made(0o620)))), pipes);
+        let pipes = on_host(caller, || mknodat(&host, "pipe", FileType::Fifo, Mode::from_raw_mode(0o640), 0));
+        same("MKNOD of a pipe", answer(client.mknod(&directory, b"pipe", Node::Fifo(made(0o640)))), pipes);
         let devices = on_host(caller, || {
             mknodat(&host, "null", FileType::CharacterDevice, Mode::from_raw_mode(0o600), makedev(1, 3))
         });
@@ -351,13 +351,6 @@ fn access_control_lists_and_changes_on_the_host_count() {
     };
     assert!(!reads(&mut worlds, member) && !reads(&mut worlds, other));
     // A list that lets this one user read. Its mask stands where the group's bits are.
-    let list = |entries: &[(u16, u16, u32)]| {
-        let mut bytes = 2_u32.to_le_bytes().to_vec();
-        for (tag, rights, id) in entries {
-            bytes.extend([&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat());
-        }
-        bytes
-    };
     let none = u32::MAX;
     let acl = list(&[(1, 6, none), (2, 4, other.user.uid), (4, 0, none), (16, 4, none), (32, 0, none)]);
     let attribute = "system.posix_acl_access";
@@ -381,5 +374,52 @@ fn access_control_lists_and_changes_on_the_host_count() {
     worlds.client.set_user(Some(OWNER));
     worlds.client.setattr(&file, opened, None).unwrap();
     assert!(reads(&mut worlds, other), "at once, by a change of our own: the mask lets it again");
-    drop(File::open(&path).unwrap());
+}
+
+#[test]
+fn default_access_control_lists_bound_what_is_made() {
+    let worlds = Worlds::new(|tree| {
+        fs::create_dir(tree.join("directory")).unwrap();
+        own(&tree.join("directory"), OWNER.uid, 0o2775);
+    });
+    let Some(mut worlds) = worlds else { return };
+    let none = u32::MAX;
+    let acl = list(&[(1, 7, none), (2, 7, THIRD), (4, 5, none), (16, 5, none), (32, 4, none)]);
+    for tree in [&worlds.served, &worlds.plain] {
+        let attribute = "system.posix_acl_default";
+        if rustix::fs::setxattr(tree.join("directory"), attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
+            println!("skipped: no access control lists here");
+            return;
+        }
+    }
+    let directory = worlds.find("directory");
+    let host = opened(&worlds.plain.join("directory"));
+    let caller = &CALLERS[1];
+    worlds.act_as(caller);
+    for (number, mode) in [0o666, 0o664, 0o644, 0o777, 0o600, 0o4711].into_iter().enumerate() {
+        let name = format!("file {number}");
+        let made = Change { mode: Some(mode), ..Change::default() };
+        worlds.client.create(&directory, name.as_bytes(), Creation::Guarded(made)).unwrap();
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+        let create = || openat(&host, &name[..], flags, Mode::from_raw_mode(mode)).map(|_| ());
+        assert_eq!(on_host(caller, create), 0);
+        let name = format!("directory {number}");
+        worlds.client.mkdir(&directory, name.as_bytes(), made).unwrap();
+        assert_eq!(on_host(caller, || mkdirat(&host, &name[..], Mode::from_raw_mode(mode & 0o777))), 0);
+    }
+    // A client that asks for more than a directory is made with gets it by chmod.
+    let (served, plain) = (entries(&worlds.served.join("directory")), entries(&worlds.plain.join("directory")));
+    let but = |entries: Vec<(String, u32, u32, u32)>| -> Vec<_> {
+        entries.into_iter().filter(|(name, ..)| name != "directory 5").collect()
+    };
+    assert_eq!(but(served), but(plain));
+}
+
+/// An access control list as the kernel keeps it: tag, rights and id of each entry.
+fn list(entries: &[(u16, u16, u32)]) -> Vec<u8> {
+    let mut bytes = 2_u32.to_le_bytes().to_vec();
+    for (tag, rights, id) in entries {
+        bytes.extend([&tag.to_le_bytes()[..], &rights.to_le_bytes(), &id.to_le_bytes()].concat());
+    }
+    bytes
 }

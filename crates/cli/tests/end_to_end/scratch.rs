@@ -56,6 +56,11 @@ impl Mount {
     pub(crate) fn ext4(image: &Path, point: &Path, bytes: u64) -> Option<Self> {
         fs::File::create(image).ok()?.set_len(bytes).ok()?;
         run("mkfs.ext4", &["-q", "-F", "-m", "0", image.to_str()?])?;
+        Self::of(image, point)
+    }
+
+    /// The file system in a file, on a loop device; nothing where that is not allowed.
+    pub(crate) fn of(image: &Path, point: &Path) -> Option<Self> {
         let device = run("losetup", &["-f", "--show", image.to_str()?])?.trim().to_owned();
         let mounted = Self { point: point.to_path_buf(), device: Some(device.clone()) };
         run("mount", &[&device, point.to_str()?])?;

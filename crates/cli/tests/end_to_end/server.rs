@@ -127,6 +127,11 @@ impl Server {
         self.memory_bytes("VmRSS:")
     }
 
+    /// Memory that the process has locked, in bytes.
+    pub(crate) fn locked_bytes(&self) -> u64 {
+        self.memory_bytes("VmLck:")
+    }
+
     fn memory_bytes(&self, row: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find(|line| line.starts_with(row)).unwrap();

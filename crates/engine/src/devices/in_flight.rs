@@ -17,6 +17,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::policy::{Cost, Flight, Prices};
 use crate::wait::lock;
 
+/// Which part of what may be in flight is, while a change of names is being made durable: that is mostly a few small
+/// writes one after the other, each of which would wait for all the data before it.
+const NAMES_PART: u64 = 8;
+
 /// To the sync's place and back again.
 const SEEKS_OF_SYNC: u64 = 2;
 
@@ -25,6 +29,8 @@ pub(crate) struct InFlight {
     terms: Mutex<Terms>,
     runs: AtomicU64,
     waiting: AtomicU32,
+    /// Changes of names that are being made durable.
+    names: AtomicU32,
     /// What syncs have used more than the rest.
     lead: AtomicU64,
     order: Mutex<Order>,
@@ -62,8 +68,8 @@ impl InFlight {
     /// As the knobs say, until the policy is asked.
     pub(super) fn new() -> Self {
         let terms = Terms { flight: Flight::BY_KNOBS, prices: Prices::PAGES };
-        let (runs, waiting, lead) = (AtomicU64::new(0), AtomicU32::new(0), AtomicU64::new(0));
-        Self { terms: Mutex::new(terms), runs, waiting, lead, order: Mutex::default() }
+        let (runs, waiting, names) = (AtomicU64::new(0), AtomicU32::new(0), AtomicU32::new(0));
+        Self { terms: Mutex::new(terms), runs, waiting, names, lead: AtomicU64::new(0), order: Mutex::default() }
     }
 
     fn terms(&self) -> Terms {
@@ -83,8 +89,21 @@ impl InFlight {
     /// Most requests at this moment, of `most` at any, with so many pages in flight.
     pub(super) fn requests_now(&self, most: u32, pages: u64) -> u32 {
         let Terms { flight, prices } = self.terms();
-        let always = flight.requests.max(1);
-        if always >= most || prices.of(pages, self.runs()) < flight.cost_max { most } else { always }
+        let (mut always, mut cost_max) = (flight.requests.max(1), flight.cost_max);
+        if cost_max != Cost::MAX && self.names.load(Ordering::Relaxed) > 0 {
+            (always, cost_max) = (1, Cost(cost_max.0 / NAMES_PART));
+        }
+        if always >= most || prices.of(pages, self.runs()) < cost_max { most } else { always }
+    }
+
+    /// A change of names is being made durable, from now on.
+    pub(crate) fn names_begin(&self) {
+        self.names.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// It is, or could not be; whether it was the last.
+    pub(crate) fn names_end(&self) -> bool {
+        self.names.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
     /// Runs in flight.

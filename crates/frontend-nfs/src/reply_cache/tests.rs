@@ -86,3 +86,23 @@ fn keeps_a_bounded_number_and_running_calls_longest() {
     assert!(cache.find_or_start(key(ENTRIES_MAX as u32), done).1);
     assert_eq!(cache.len(), ENTRIES_MAX);
 }
+
+#[test]
+fn a_client_that_asks_much_does_not_have_others_forgotten() {
+    let cache = ReplyCache::default();
+    let done = || Box::pin(std::future::ready(kept("done"))) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
+    let ask = |last: u8, xid: u32| {
+        let (mut call, found) = cache.find_or_start(Key::new(peer(last), None, xid, b""), done);
+        assert!(poll(&mut call).is_ready());
+        found
+    };
+    for xid in 0..100 {
+        assert!(!ask(1, xid) && !ask(2, xid));
+    }
+    for xid in 0..4 * ENTRIES_MAX as u32 {
+        assert!(!ask(3, xid));
+    }
+    assert!((0..100).all(|xid| ask(1, xid) && ask(2, xid)), "two that asked little");
+    assert!(ask(3, 4 * ENTRIES_MAX as u32 - 1), "the last of the one that asked much");
+    assert_eq!(cache.len(), ENTRIES_MAX);
+}

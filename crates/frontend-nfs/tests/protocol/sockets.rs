@@ -14,8 +14,13 @@ fn address(world: &World) -> SocketAddr {
     let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
     let address = listener.internet_address().unwrap();
     let server = Arc::clone(&world.server);
-    let limits =
-        || ServeLimits { connections_max: 16, peer_connections_max: 16, idle_ns: 0, request_bytes_max: 64 << 20 };
+    let limits = || ServeLimits {
+        connections_max: 16,
+        peer_connections_max: 16,
+        idle_ns: 0,
+        request_bytes_max: 64 << 20,
+        unread_ns: 0,
+    };
     serve(&world.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
     address
 }

@@ -69,10 +69,11 @@ impl<'a> Changed<'a> {
     fn to(user: &Credentials, own: &'a OwnIdentity) -> Result<Self, VolumeError> {
         let groups = !user.groups.iter().copied().eq(own.groups.iter().map(|group| group.as_raw()));
         // Dropped on failure: whatever was changed by then is put back.
-        let changed = Self { own, groups };
+        let mut changed = Self { own, groups: false };
         if groups {
             let wanted: Vec<Gid> = user.groups.iter().map(|group| Gid::from_raw(*group)).collect();
             set_thread_groups(&wanted).map_err(|_| VolumeError::Denied)?;
+            changed.groups = true;
         }
         // The user last: with it go the rights to set the others.
         if set_group(user.gid) && set_user(user.uid) { Ok(changed) } else { Err(VolumeError::Denied) }

@@ -147,9 +147,19 @@ impl Core {
         const PERMISSIONS: u32 = 0o777;
         const SET_GROUP: u32 = 0o2000;
         let missing = wanted & PERMISSIONS & !made.mode;
-        let permissions = if missing & !self.umask == 0 { wanted } else { made.mode } & PERMISSIONS;
+        let permissions = if missing & !self.umask() == 0 { wanted } else { made.mode } & PERMISSIONS;
         let inherited = if made.kind == Kind::Directory { made.mode & SET_GROUP } else { 0 };
         permissions | wanted & !PERMISSIONS | inherited
+    }
+
+    /// The process's mask for modes, as the host tells it: asking the usual way would set it for a moment. Taken to be
+    /// none where it is not told.
+    fn umask(&self) -> u32 {
+        *self.umask.get_or_init(|| {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+            let row = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+            row.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
+        })
     }
 
     pub(super) fn remove(

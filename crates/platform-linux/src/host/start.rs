@@ -6,7 +6,7 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, open, openat, openat2};
 use rustix::io::Errno;
@@ -123,7 +123,7 @@ impl HostTree {
             by_handle,
             roots: Roots::new(),
             subtree_check: options.subtree_check,
-            umask: umask(),
+            umask: OnceLock::new(),
             file_systems: FileSystems::new(real.clone()),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());
@@ -150,14 +150,6 @@ impl HostTree {
         }
         Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes }))
     }
-}
-
-/// The process's mask for modes, as the host tells it: asking the usual way would set it for a moment. Taken to be none
-/// where it is not told.
-fn umask() -> u32 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let row = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-    row.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
 }
 
 /// The real path of a directory that can be read.

@@ -332,6 +332,13 @@ impl Connection {
         true
     }
 
+    /// Says whether the peer waits for us: what it sent is not received for want of room, and it is not the peer that
+    /// has to take replies first.
+    fn note_unread(&self) {
+        let serving = self.place().phase() == Phase::Serving && !self.ended;
+        self.place().set_unread(serving && self.receiving.is_none() && self.sending.is_none());
+    }
+
     /// Whether everything that was asked is answered and sent.
     fn is_quiet(&self) -> bool {
         self.outgoing.as_ref().is_some_and(|outgoing| outgoing.bytes() == 0)
@@ -351,7 +358,8 @@ impl Connection {
         }
         let quiet = self.is_quiet();
         self.place().set_busy(!quiet);
-        if self.place().goes(!quiet) {
+        // A peer that has sent nothing more does not wait to be read.
+        if self.place().goes(!quiet, || rustix::io::ioctl_fionread(&self.socket.fd).is_ok_and(|bytes| bytes > 0)) {
             // What was sent last is on its way and nothing that came is unread; a client connects again.
             return true;
         }
@@ -384,8 +392,10 @@ impl Future for Connection {
             match connection.round(cx) {
                 Err(Over) => return Poll::Ready(()),
                 Ok(true) => {}
-                Ok(false) if connection.is_over(cx) => return Poll::Ready(()),
-                Ok(false) => return Poll::Pending,
+                Ok(false) => {
+                    connection.note_unread();
+                    return if connection.is_over(cx) { Poll::Ready(()) } else { Poll::Pending };
+                }
             }
         }
         cx.waker().wake_by_ref();

@@ -24,6 +24,9 @@ pub struct ServeLimits {
     pub idle_ns: u64,
     /// Bytes that all connections together hold: received and not answered, or not sent yet.
     pub request_bytes_max: u64,
+    /// How long bytes of a peer may lie unread because there is no room for them before its connection is reset, so
+    /// that it tries again while its own patience lasts; 0 is for ever.
+    pub unread_ns: u64,
 }
 
 /// A connection that was refused.

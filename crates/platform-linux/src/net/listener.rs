@@ -191,7 +191,8 @@ pub(super) fn accepted(socket: &OwnedFd, owners: Option<&mut SocketOwners>) -> R
     let mut socket_owner = None;
     if let Some(owners) = owners {
         let own = SocketAddr::try_from(getsockname(socket)?)?;
-        socket_owner = owners.owner(address, own).unwrap_or_default();
+        // An answer that fails is no answer: who is asked for may be a process of this host.
+        socket_owner = owners.owner(address, own)?;
     }
     Ok(Peer { address: address.ip().to_canonical(), port: address.port(), socket_owner })
 }

@@ -1,11 +1,11 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
 //! Owns: the acceptors, the bounds on connections and on what they hold, the sums over all of them, the
-//! end; telling silent connections, and those that hold what others wait for, to go.
+//! end; telling silent connections, those that hold what others wait for, and those unread for long, to go.
 //! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
 //! Invariants: at most `connections_max` connections; a new one waits until an idle one has made room,
 //! or another has ended. A connection that is told to go decides itself whether it is idle: one with calls
-//! in progress or unsent replies stays, unless its peer is why others get no memory. Every connection is counted until its last resource is gone.
+//! in progress or unsent replies stays, unless its peer is why others get no memory or waits for us for too long. Every connection is counted until its last resource is gone.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -79,6 +79,8 @@ pub struct ServeCounts {
     pub waiting_for_room: usize,
     /// Connections closed because they held what others waited for and their peers did nothing about it.
     pub closed_stalled: u64,
+    /// Connections reset because there was no room for what their peers had sent, for as long as that may be.
+    pub closed_unread: u64,
 }
 
 /// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
@@ -125,6 +127,7 @@ struct Service {
     closed_for_room: AtomicU64,
     refused: AtomicU64,
     closed_stalled: AtomicU64,
+    closed_unread: AtomicU64,
     room: Room,
     /// A new connection waits for room. Set before it is looked for one that is idle.
     crowded: AtomicBool,
@@ -166,6 +169,8 @@ struct Standing {
     stalls: AtomicU8,
     /// It was told to keep no more buffer than it needs.
     shrinks: AtomicBool,
+    /// Since when nothing is received from it for want of room; 0 while something is. Written by the connection alone.
+    unread_since_ns: AtomicU64,
 }
 
 /// Why an idle connection is told to go.
@@ -176,6 +181,8 @@ enum Reason {
     Room = 2,
     /// Its peer stands still while others wait for what it holds: it goes even with calls in progress.
     Stalled = 3,
+    /// What it sent lay unread for too long: it goes even with calls in progress.
+    Unread = 4,
 }
 
 /// Accepts connections from `listeners` and gives each a machine from `factory`, which is called on
@@ -206,6 +213,7 @@ pub fn serve(
         closed_for_room: AtomicU64::new(0),
         refused: AtomicU64::new(0),
         closed_stalled: AtomicU64::new(0),
+        closed_unread: AtomicU64::new(0),
         room,
         crowded: AtomicBool::new(false),
         roster: Mutex::default(),
@@ -247,6 +255,7 @@ impl ServeHandle {
             request_bytes: service.request_bytes(),
             waiting_for_room: service.room.waiters(),
             closed_stalled: service.closed_stalled.load(Ordering::Relaxed),
+            closed_unread: service.closed_unread.load(Ordering::Relaxed),
         }
     }
 
@@ -400,6 +409,24 @@ impl Service {
         }
     }
 
+    /// Tells connections to go that nothing was received from for as long as that may be.
+    fn reset_unread(&self) {
+        let (unread_ns, now) = ((self.limits)().unread_ns, clock::monotonic());
+        if unread_ns == 0 {
+            return;
+        }
+        let is_over = |standing: &Standing| {
+            let since = standing.unread_since_ns.load(Ordering::SeqCst);
+            since != 0 && now.since(Nanos(since)) >= unread_ns
+        };
+        let over: Vec<u64> = {
+            let roster = self.lock();
+            let over = roster.connections.iter().filter(|(_, entry)| is_over(&entry.standing));
+            over.map(|(&number, _)| number).collect()
+        };
+        over.into_iter().for_each(|number| self.tell_to_go(number, Reason::Unread));
+    }
+
     fn request_bytes(&self) -> u64 {
         let held: u64 = self.lock().connections.values().map(|entry| entry.standing.share.held()).sum();
         // What moves from one connection to another while they are added up would count twice.
@@ -461,6 +488,7 @@ impl Service {
             moved: AtomicU64::new(0),
             stalls: AtomicU8::new(0),
             shrinks: AtomicBool::new(false),
+            unread_since_ns: AtomicU64::new(0),
         });
         let entry = Entry { standing: Arc::clone(&standing), waker: None };
         self.lock().connections.insert(number, entry);
@@ -502,6 +530,7 @@ async fn accept_all(service: Arc<Service>, listener: Listener) {
 async fn look_for_silent(service: Arc<Service>) {
     while service.is_accepting() {
         service.close_silent();
+        service.reset_unread();
         service.make_room();
         let mut time = pin!(service.platform.sleep_until(clock::monotonic().after(LOOK_NS)));
         poll_fn(|cx| {
@@ -554,14 +583,23 @@ impl Place {
         }
     }
 
-    /// Whether the connection was told to go, and does: it counts as closed for that. Not if it is `busy`.
-    pub(super) fn goes(&self, busy: bool) -> bool {
+    /// Whether the connection was told to go, and does: it counts as closed for that. Not if it is `busy`; and where it
+    /// was told so because it is not read, only if it still is not though something `lies_there`.
+    pub(super) fn goes(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);
         if reason == 0 {
             return false;
         }
-        if busy && reason != Reason::Stalled as u8 {
+        let stays = match reason {
+            reason if reason == Reason::Stalled as u8 => false,
+            reason if reason == Reason::Unread as u8 => {
+                let is_read = self.standing.unread_since_ns.load(Ordering::SeqCst) == 0;
+                is_read || !lies_there()
+            }
+            _ => busy,
+        };
+        if stays {
             leaving.store(0, Ordering::SeqCst);
             // Whoever waits for its place has to choose another.
             self.service.wake_others();
@@ -570,6 +608,7 @@ impl Place {
         let count = match reason {
             reason if reason == Reason::Silent as u8 => &self.service.closed_silent,
             reason if reason == Reason::Stalled as u8 => &self.service.closed_stalled,
+            reason if reason == Reason::Unread as u8 => &self.service.closed_unread,
             _ => &self.service.closed_for_room,
         };
         count.fetch_add(1, Ordering::Relaxed);
@@ -613,6 +652,15 @@ impl Place {
     /// Says whether the connection waits for its peer to finish a record or to take replies.
     pub(super) fn set_waits_for_peer(&self, waits: bool) {
         self.standing.waits_for_peer.store(waits, Ordering::SeqCst);
+    }
+
+    /// Says whether bytes of the peer lie unread because there is no room for them.
+    pub(super) fn set_unread(&self, unread: bool) {
+        let since = &self.standing.unread_since_ns;
+        let was_unread = since.load(Ordering::Relaxed) != 0;
+        if unread != was_unread {
+            since.store(if unread { clock::monotonic().0.max(1) } else { 0 }, Ordering::SeqCst);
+        }
     }
 
     /// Whether the connection was told to keep no more buffer than it needs; once.

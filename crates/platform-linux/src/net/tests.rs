@@ -179,7 +179,13 @@ impl Rig {
 
 /// As many from one address as in all, and as silent as they like.
 fn limits(connections_max: usize) -> ServeLimits {
-    ServeLimits { connections_max, peer_connections_max: connections_max, idle_ns: 0, request_bytes_max: 1 << 30 }
+    ServeLimits {
+        connections_max,
+        peer_connections_max: connections_max,
+        idle_ns: 0,
+        request_bytes_max: 1 << 30,
+        unread_ns: 0,
+    }
 }
 
 fn serve_echo(platform: &LinuxPlatform, listener: Listener, connections_max: usize, gate: &Arc<Gate>) -> ServeHandle {
@@ -364,6 +370,59 @@ fn input_is_left_in_the_socket_while_it_is_not_wanted() {
             assert!(answer == bytes(3, 10_000));
         }
         writer.join().unwrap();
+    }
+}
+
+/// Fills a connection with calls that are parked until nothing more is taken, the kernel's buffers aside.
+fn fill(rig: &Rig, stream: &mut TcpStream) {
+    stream.set_nonblocking(true).unwrap();
+    let call = record(1, &bytes(3, 10_000));
+    let mut refused = 0;
+    while refused < 1_000 && rig.handle.counts().closed_unread == 0 {
+        match stream.write(&call) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => refused += 1,
+            Ok(count) if count < call.len() => refused += 1,
+            Ok(_) => refused = 0,
+            Err(_) => return,
+        }
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_connection_that_is_not_read_for_too_long_is_reset() {
+    for choice in CHOICES {
+        let gate = Gate { closed: true.into(), bytes_max: 100_000, ..Gate::default() };
+        let rig = Rig::limited(choice, gate, ServeLimits { unread_ns: 1, ..limits(10) }, "127.0.0.1:0");
+        // One whose calls are parked, but which has sent no more than was taken.
+        let mut parked = rig.connect();
+        parked.write_all(&record(1, &bytes(1, 100_000))).unwrap();
+        rig.until(|counts| counts.calls_in_progress == 1);
+        let mut unread = rig.connect();
+        fill(&rig, &mut unread);
+        rig.until(|counts| counts.closed_unread == 1 && counts.connections == 1 && counts.calls_in_progress == 1);
+        unread.set_nonblocking(false).unwrap();
+        let error = unread.read(&mut [0; 1]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::ConnectionReset, "what it sent is not taken for received");
+        rig.gate.open();
+        let mut answer = vec![0; 100_000];
+        parked.read_exact(&mut answer).unwrap();
+        assert!(answer == bytes(1, 100_000));
+    }
+}
+
+#[test]
+fn without_a_limit_a_connection_stays_unread() {
+    for choice in CHOICES {
+        let gate = Gate { closed: true.into(), bytes_max: 100_000, ..Gate::default() };
+        let rig = Rig::limited(choice, gate, limits(10), "127.0.0.1:0");
+        let mut unread = rig.connect();
+        fill(&rig, &mut unread);
+        let mut other = rig.connect();
+        for _ in 0..100 {
+            exchange(&mut other, URGENT | 1, &bytes(1, 10_000));
+        }
+        assert_eq!(rig.handle.counts().closed_unread, 0);
     }
 }
 

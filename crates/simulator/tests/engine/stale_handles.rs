@@ -1,8 +1,8 @@
 //! Handles of what is gone, on trees that cannot open identities: what looking for them costs, counted in
 //! directory entries read, whatever else is renamed meanwhile.
 
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use frames::Frames;
 use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use volume::{
     AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
-    Inode, Linked, LocationStore, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError,
-    Window,
+    Inode, Linked, LocationStore, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume,
+    VolumeError, Window,
 };
 
 type Files = Volume<SimPlatform>;
@@ -107,6 +107,9 @@ impl Directory for Counting {
     }
     fn sync(&self, node: &Node) -> Pending<'_, ()> {
         self.tree.sync(node)
+    }
+    fn sync_everything(&self) -> Pending<'_, ()> {
+        self.tree.sync_everything()
     }
     fn space(&self, node: &Node) -> Pending<'_, Space> {
         self.tree.space(node)

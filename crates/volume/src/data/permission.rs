@@ -32,18 +32,16 @@ impl<P: Platform> Volume<P> {
         if caller.credentials().is_none() {
             return Some(!(caller.is_read_only() && wanted == Use::Write));
         }
-        let epoch = self.rights_epoch.load(Ordering::Relaxed);
-        match inode.remembers_allowing(caller, epoch, wanted) {
-            Some(allowed) if !caller.is_read_only() => Some(allowed),
-            _ => self.finds_allowing(inode, caller, wanted, epoch),
+        if wanted == Use::Write && caller.is_read_only() {
+            return Some(false);
         }
+        let epoch = self.rights_epoch.load(Ordering::Relaxed);
+        let remembered = inode.remembers_allowing(caller, epoch, wanted);
+        remembered.or_else(|| self.finds_allowing(inode, caller, wanted, epoch))
     }
 
     #[cold]
     fn finds_allowing(&self, inode: &Arc<Inode<P>>, caller: &Caller, wanted: Use, epoch: u64) -> Option<bool> {
-        if caller.is_read_only() && wanted == Use::Write {
-            return Some(false);
-        }
         let uses = inode.known_uses(caller, epoch, self.now(), self.idle_ns())?;
         Some(uses & wanted as u8 != 0)
     }

@@ -105,6 +105,9 @@ impl<P: Platform> Volume<P> {
     /// Makes a change durable that the tree made: by the sync that it began, or by one of each of `changed`, in
     /// their order.
     pub(crate) async fn made_durable(&self, changed: &[&Arc<Inode<P>>], begun: Stable) -> Result<(), VolumeError> {
+        let device = changed.first().filter(|_| self.names_durable());
+        let device = device.and_then(|inode| self.device(inode.device, &inode.node).ok());
+        let _first = device.and_then(|device| self.engine.names_first(device));
         if let Some(sync) = begun.into_begun() {
             return sync.await;
         }
@@ -112,6 +115,12 @@ impl<P: Platform> Volume<P> {
             self.make_durable(inode).await?;
         }
         Ok(())
+    }
+
+    /// Makes all changes of names and attributes durable, where calls do not wait for that
+    /// ([`Volume::set_names_durable`]).
+    pub async fn sync_names(&self) -> Result<(), VolumeError> {
+        if self.names_durable() { Ok(()) } else { self.tree.sync_everything().await }
     }
 
     /// Brings all of a file to the host, durably, with its times, so that the inode can be dropped.

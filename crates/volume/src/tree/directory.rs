@@ -395,6 +395,9 @@ pub trait Directory: Send + Sync + 'static {
     /// Makes the object's attributes, and a directory's entries, durable.
     fn sync(&self, node: &Node) -> Pending<'_, ()>;
 
+    /// Makes every change of names and attributes durable that was made before, on all file systems.
+    fn sync_everything(&self) -> Pending<'_, ()>;
+
     /// The room on the object's file system.
     fn space(&self, node: &Node) -> Pending<'_, Space>;
 

@@ -29,6 +29,22 @@ fn so_many_requests_follow_whatever_they_cost_and_more_while_they_are_cheap() {
 }
 
 #[test]
+fn while_names_are_made_durable_an_eighth_may_be_in_flight() {
+    let device = InFlight::new();
+    let _ticket = device.begin(SLOT, 125, 0, false);
+    device.names_begin();
+    assert_eq!(device.requests_now(32, 125), 32, "the knobs look at no cost");
+    device.set(Flight { requests: 4, cost_max: Cost(1000), ..Flight::BY_KNOBS }, PRICES);
+    assert_eq!(device.requests_now(32, 124), 32);
+    assert_eq!(device.requests_now(32, 125), 1);
+    device.names_begin();
+    assert!(!device.names_end());
+    assert_eq!(device.requests_now(32, 125), 1, "one is left");
+    assert!(device.names_end(), "the last: who waits looks again");
+    assert_eq!(device.requests_now(32, 125), 32);
+}
+
+#[test]
 fn a_sync_goes_first_until_it_has_used_its_lead_and_then_by_turns() {
     let device = InFlight::new();
     device.begin(SLOT, 1 << 40, 1, true);

@@ -82,6 +82,7 @@ impl Here {
             peer_connections_max: connections,
             idle_ns: 0,
             request_bytes_max: NfsKnob::RequestBytes.info().default,
+            unread_ns: 0,
         };
         let handle = serve(&platform, vec![listener], most, |_| {}, machine);
         let relay = LimitedRelay::new(address, limits.link_bits_per_s).map_err(|error| error.to_string())?;

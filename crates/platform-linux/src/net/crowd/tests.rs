@@ -7,7 +7,8 @@ fn member(number: u64, address: &str, active_ns: u64) -> Member {
 
 #[test]
 fn the_oldest_idle_one_of_the_address_with_the_most_makes_room() {
-    let limits = ServeLimits { connections_max: 4, peer_connections_max: 3, idle_ns: 0, request_bytes_max: 0 };
+    let limits =
+        ServeLimits { connections_max: 4, peer_connections_max: 3, idle_ns: 0, request_bytes_max: 0, unread_ns: 0 };
     let (a, b) = ("10.0.0.1", "10.0.0.2");
     let choose = |members: &[Member], from: &str| choose(members, counted_as(from.parse().unwrap()), &limits);
     let four = [member(0, b, 1), member(1, a, 7), member(2, a, 5), member(3, a, 6)];
