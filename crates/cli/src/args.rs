@@ -52,14 +52,17 @@ const SERVE_EXAMPLES: &str = "\
 Examples:
   afflux serve /mnt/usb
   afflux serve /srv/a /srv/b --listen 127.0.0.1:0 --cache 512MiB --set dirty_ratio=20
-  afflux serve /srv/open --listen 0.0.0.0:2049 --any-peer
+  afflux serve /srv/team --listen 0.0.0.0:2049 --allow 192.0.2.0/24 --allow 198.51.100.7=ro
 
-Files are used as the user who runs the server, whoever calls. So only this user's and root's processes on
-this machine are answered, on loopback; others get AUTH_TOOWEAK, until --any-peer lets everybody in.
+Run by root, it carries out each call as the user who makes it, with that user's rights. A process of this machine is
+the user that its socket belongs to, whatever its calls say; root's processes, such as a mount, speak for anyone.
+Run by somebody else, it carries out all calls as that user, and answers that user's and root's processes alone.
+Other machines are answered where --allow names them, from ports below 1024. They are believed as to who calls, except
+for root, who is nobody in particular there (--squash, --anon). Who is not answered gets AUTH_TOOWEAK.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_<KNOB>); flags win over the environment, and
-the environment over the file.";
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_ALLOW, AFFLUX_SQUASH, AFFLUX_ANON,
+AFFLUX_<KNOB>); flags win over the environment, and the environment over the file.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
@@ -197,10 +200,23 @@ pub(crate) struct Serve {
     /// always are; objects are then found by name, which after a restart takes a walk
     #[arg(long)]
     pub(crate) subtree_check: bool,
-    /// Answer everybody who reaches the server, with all that its user may do; without this only processes
-    /// of this machine that belong to that user or to root, on loopback, are answered
+    /// Answer other machines with these addresses, for reading only with =ro; may be given several times
+    #[arg(long, value_name = "ADDR[/BITS][=ro]")]
+    pub(crate) allow: Vec<String>,
+    /// Who is made nobody in particular: root of other machines, all (everybody, this machine's users, too) or none
+    /// [default: root]
+    #[arg(long, value_name = "WHO")]
+    pub(crate) squash: Option<String>,
+    /// User and group of whoever is nobody in particular [default: 65534:65534]
+    #[arg(long, value_name = "UID:GID")]
+    pub(crate) anon: Option<String>,
+    /// Answer other machines from ports that every program may use there, too: then any user of an allowed machine can
+    /// call as any other
     #[arg(long)]
-    pub(crate) any_peer: bool,
+    pub(crate) any_port: bool,
+    /// Let nobody change anything
+    #[arg(long)]
+    pub(crate) read_only: bool,
     /// Answer changes of names and attributes before they are durable, as `async` in other servers' exports: after
     /// a crash of this host the last ones may be missing, though clients were told that they are done
     #[arg(long)]

@@ -7,6 +7,7 @@
 //! environment, which others fill, too (Kubernetes does, for a service called afflux); every error says where
 //! the value stands.
 
+mod callers;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,7 @@ use std::{env, fs};
 use engine::Readahead;
 use engine::eviction::EvictionKind;
 use engine::settings::{BackgroundShare, Shares};
+use frontend_nfs::{Network, Squash};
 
 use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
 
@@ -31,8 +33,21 @@ use crate::output;
 pub(crate) const LISTEN_DEFAULT: &str = "127.0.0.1:2049";
 
 /// The settings that are no knobs; `control` is also what the other subcommands need.
-const NAMES: &[&str] =
-    &["listen", "cache", "control", "eviction", "io", "lock_memory", "policy", "prefault", "readahead", "state"];
+const NAMES: &[&str] = &[
+    "listen",
+    "cache",
+    "allow",
+    "anon",
+    "control",
+    "eviction",
+    "io",
+    "lock_memory",
+    "policy",
+    "prefault",
+    "readahead",
+    "squash",
+    "state",
+];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -88,6 +103,12 @@ pub(crate) struct Configuration {
     pub(crate) eviction: EvictionKind,
     /// Whether memory is put behind the whole cache in the background.
     pub(crate) prefault: bool,
+    /// Which other machines are answered.
+    pub(crate) networks: Vec<Network>,
+    /// Who is made nobody in particular.
+    pub(crate) squash: Squash,
+    /// User and group of whoever is that.
+    pub(crate) anonymous: (u32, u32),
     /// Whether the server is to be safe to mount on its own host.
     pub(crate) lock_memory: LockMemory,
     /// Where is kept what outlives the server.
@@ -235,8 +256,11 @@ impl Layers {
             ("readahead", &args.readahead),
             ("eviction", &args.eviction),
             ("prefault", &args.prefault),
+            ("squash", &args.squash),
+            ("anon", &args.anon),
             ("lock_memory", &args.lock_memory),
             ("state", &args.state),
+            ("allow", &Some(args.allow.join(",")).filter(|_| !args.allow.is_empty())),
         ];
         for (name, value) in flags {
             if let Some(text) = value {
@@ -268,6 +292,9 @@ impl Layers {
         let readahead = self.values.get("readahead").map_or(Ok(Readahead::default()), readahead)?;
         let eviction = self.values.get("eviction").map_or(Ok(EvictionKind::default()), eviction)?;
         let prefault = self.values.get("prefault").map_or(Ok(true), on_or_off)?;
+        let networks = self.values.get("allow").map_or(Ok(Vec::new()), callers::networks)?;
+        let squash = self.values.get("squash").map_or(Ok(Squash::default()), callers::squash)?;
+        let anonymous = self.values.get("anon").map_or(Ok(callers::NOBODY), callers::anonymous)?;
         let lock_memory = self.values.get("lock_memory").map_or(Ok(LockMemory::Auto), lock_memory)?;
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
@@ -289,6 +316,9 @@ impl Layers {
             eviction,
             readahead,
             prefault,
+            networks,
+            squash,
+            anonymous,
             lock_memory,
             state,
             knobs,

@@ -5,6 +5,7 @@
 //! Invariants: nothing is served before everything that can be refused has been checked; the
 //! process ends with 0 only when everything acknowledged is durable.
 
+mod admission;
 mod banner;
 pub(crate) mod device_identity;
 mod device_label;
@@ -32,13 +33,15 @@ use budget::Budget;
 use engine::{Engine, Nanos, Platform, Policies};
 use frames::Frames;
 use frontend::Peer;
-use frontend_nfs::{Admission, NfsKnob, Server};
+use frontend_nfs::{NfsKnob, Rules, Server};
 use platform_linux::{
     Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
-    RefusedConnection, ServeHandle, ServeLimits, connections_max, handle_key, host_device, peers_are_identified, serve,
+    RefusedConnection, ServeHandle, ServeLimits, connections_max, give_up_privileges, handle_key, host_device,
+    kept_places, serve,
 };
-use rustix::process::geteuid;
-use volume::{DeviceFactory, DeviceKey, NewDevice, Node, Volume};
+use rustix::fs::Mode;
+use rustix::process::umask;
+use volume::{DeviceFactory, DeviceKey, Directory, NewDevice, Node, Volume};
 
 use crate::args;
 use crate::cache_size::HostMemory;
@@ -82,7 +85,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     }
     let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
     let mut notes = tree.notes().to_vec();
-    let admission = admission(args.any_peer, &mut notes);
+    let rules = admission::rules(args, &configuration, &mut notes);
     if args.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());
     }
@@ -94,13 +97,20 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     }
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
     let control = RemovedAtEnd(Arc::new(control));
+    // Modes are the clients' to choose, and default access control lists bound them. What the server makes for itself
+    // has modes of its own.
+    umask(Mode::empty());
+    // Before the first thread is started; addresses that take a privilege are there by now.
+    if let Err(error) = give_up_privileges() {
+        notes.push(format!("privileges that are not needed could not be given up: {}", io::Error::from(error)));
+    }
 
     let reactors = start_reactors(configuration.io)?;
     let state = StateDirectory::made(configuration.state.as_deref());
     let kept = kept_prices(&state);
     let kept_here = (&state, &kept);
     let (running, handle) =
-        start(&reactors.platform(), &configuration, kept_here, admission, (tree, exports), listening)?;
+        start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
     running.volume.set_names_durable(!args.async_metadata);
     if own_clients {
         own_clients::lock_memory(configuration.lock_memory, &mut notes)?;
@@ -115,7 +125,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
 
     let control_is_named = configuration.control.is_some();
-    say_ready(&running, admission, (&control.0.path, control_is_named), host, &notes, args.json);
+    say_ready(&running, &rules, (&control.0.path, control_is_named), host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
@@ -161,21 +171,6 @@ fn start_reactors(io: Io) -> Outcome<Reactors> {
     })
 }
 
-/// Whose calls are answered. Calls are carried out as the serving user, so nobody gains by this server what
-/// they could not do without it, unless that is asked for.
-fn admission(any_peer: bool, notes: &mut Vec<String>) -> Admission {
-    if any_peer {
-        return Admission::AnyPeer;
-    }
-    if let Err(error) = peers_are_identified() {
-        notes.push(format!(
-            "this kernel does not tell whose a connection is (sock_diag: {error}), so every call is refused; \
-             --any-peer answers everybody"
-        ));
-    }
-    Admission::OwnUserAndRoot { uid: geteuid().as_raw() }
-}
-
 fn policies(configuration: &Configuration) -> Policies {
     let Configuration { readahead, eviction, .. } = *configuration;
     let rest = Policies { readahead, eviction, ..Policies::default() };
@@ -190,7 +185,7 @@ fn start(
     platform: &LinuxPlatform,
     configuration: &Configuration,
     (state, kept): (&StateDirectory, &Arc<Mutex<KeptPrices>>),
-    admission: Admission,
+    rules: Rules,
     (tree, exports): (Arc<HostTree>, Vec<Export>),
     listening: Listener,
 ) -> Outcome<(Running, ServeHandle)> {
@@ -209,13 +204,17 @@ fn start(
     }
     let devices = Arc::new(Devices::default());
     let factory = device_factory(platform.clone(), Arc::clone(&devices), Arc::clone(kept));
+    let by_handle = tree.exports().iter().all(|export| tree.opens(&export.root.identity));
     let volume = Volume::new(Arc::clone(&engine), tree, key, factory)
         .map_err(|error| Failure::failed(format!("cannot serve: {error}")))?;
+    if !by_handle {
+        keep_places(&volume, state);
+    }
     if let Some(kept) = state.verifier_path().and_then(|path| kept_verifier::take(&path)) {
         volume.keep_write_verifier(kept);
     }
     volume.tend_every(TEND_NS);
-    let server = Server::new(Arc::clone(&volume), admission);
+    let server = Server::new(Arc::clone(&volume), rules.into());
     let machines = Arc::clone(&server);
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let machine = move |peer: Peer| Box::new(machines.connection(peer)) as _;
@@ -232,6 +231,27 @@ fn start(
         connections_max: connections_max(),
     };
     Ok((running, handle))
+}
+
+/// Has the volume remember where objects were seen, for the next start. Without, clients' handles take a walk then.
+fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
+    let Some(path) = state.places_path() else { return };
+    match kept_places(&path) {
+        Ok((record, store)) => {
+            if !volume.keep_locations(&record, store) {
+                output::remark(format_args!(
+                    "note: a part of {} cannot be read, as after a crash; what is missing is searched for when it is \
+                     asked for",
+                    output::shown(path.display())
+                ));
+            }
+        }
+        Err(reason) => output::remark(format_args!(
+            "note: after a restart, handles that clients hold are found by a walk of the directory: where files are is \
+             not kept ({})",
+            output::shown(reason)
+        )),
+    }
 }
 
 /// What is served at most, by the knobs as they are when it is asked for.
@@ -334,18 +354,11 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
     })
 }
 
-fn say_ready(
-    running: &Running,
-    admission: Admission,
-    control: (&Path, bool),
-    host: HostMemory,
-    notes: &[String],
-    json: bool,
-) {
+fn say_ready(running: &Running, rules: &Rules, control: (&Path, bool), host: HostMemory, notes: &[String], json: bool) {
     let served = banner::Served {
         exports: &running.exports,
         listen: running.listen,
-        admission,
+        rules,
         control: control.0,
         control_is_named: control.1,
         devices: running.devices.described(),

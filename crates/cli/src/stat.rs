@@ -188,7 +188,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
     }
     let weak = nfs.calls.get("rpc_auth_tooweak").copied().unwrap_or(0);
     if weak > 0 {
-        parts.push(format!("{} of other users refused (--any-peer answers them)", plural(weak, "call")));
+        parts.push(format!("{} of others refused (--help of `serve` says who is answered)", plural(weak, "call")));
     }
     if nfs.closed_for_room > 0 {
         let (closed, max) = (plural(nfs.closed_for_room, "idle connection"), units::count(nfs.connections_max));

@@ -16,19 +16,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use frontend::{Caller, Machine, Output, ProtocolError, RecordedCall, RecordedOperation, file_number};
+use frontend::{Machine, Output, ProtocolError, RecordedCall, RecordedOperation, file_number};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use volume::{Client, Platform};
+use volume::Platform;
 
 use crate::arguments::{self, Arguments};
 use crate::batch::Batch;
+use crate::callers::Callers;
 use crate::calls::{Event, Tally};
 use crate::client_share::Share;
 use crate::limits::{
     CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, HANDLE_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
 };
-use crate::procedures::{self, Running};
+use crate::procedures::{self, OnBehalf, Running};
 use crate::reply::{Draft, Reply};
 use crate::reply_cache::{KeptReply, Key, SharedCall};
 use crate::rpc::{self, Call, Incoming, Refusal};
@@ -60,10 +61,8 @@ impl<F: Future + Unpin> Future for Charged<F> {
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
     peer: IpAddr,
-    /// Whom its writes are for: connections of one address are one client's.
-    client: Client,
-    /// Whether its calls are looked at.
-    admitted: bool,
+    /// For whom its calls are. Connections of one address are one client's.
+    callers: Callers,
     records: record::Records,
     /// Calls that may be dropped: the client will ask again.
     running: FuturesUnordered<Charged<Running>>,
@@ -86,13 +85,12 @@ pub struct Connection<P: Platform> {
 }
 
 impl<P: Platform> Connection<P> {
-    pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr, admitted: bool) -> Self {
+    pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr, callers: Callers) -> Self {
         Self {
             share: server.clients.share(peer),
             server,
             peer,
-            client: Client::named(&peer.to_string()),
-            admitted,
+            callers,
             records: record::Records::default(),
             running: FuturesUnordered::new(),
             changing: FuturesUnordered::new(),
@@ -191,9 +189,8 @@ impl<P: Platform> Connection<P> {
         let bytes = chunk.bytes(record.clone());
         let waiting = chunk.left() + record.len();
         match rpc::parse(bytes) {
-            Incoming::Call(call) if !self.admitted => self.refuse(call.xid, Refusal::WeakCredential),
-            Incoming::Call(call) => match self.route(&call) {
-                Ok(program) => {
+            Incoming::Call(call) => match self.caller_and_program(&call, bytes) {
+                Ok((caller, program)) => {
                     let wanted = match program {
                         NFS => arguments::reply_bytes_max(call.procedure, &bytes[call.arguments_at..]),
                         _ => mount::reply_bytes_max(call.procedure),
@@ -203,10 +200,10 @@ impl<P: Platform> Connection<P> {
                         self.recorded.extend(recorded(call.procedure, &bytes[call.arguments_at..]));
                     }
                     let may_answer = program == NFS && reply_bytes_max == wanted;
-                    if may_answer && self.try_answer(&call, bytes) {
+                    if may_answer && self.try_answer(&call, caller, bytes) {
                         return true;
                     }
-                    if self.start_slowly(&call, program, chunk, record, reply_bytes_max).is_err() {
+                    if self.start_slowly(&call, (caller, program), chunk, record, reply_bytes_max).is_err() {
                         self.refuse(call.xid, Refusal::GarbageArguments);
                     }
                 }
@@ -216,6 +213,14 @@ impl<P: Platform> Connection<P> {
             Incoming::Reply | Incoming::Nothing => self.tally.count(Event::StrayReply),
         }
         true
+    }
+
+    /// For which of the known callers a call is, and the program that has the procedure called.
+    fn caller_and_program(&mut self, call: &Call, record: &[u8]) -> Result<(usize, u32), Refusal> {
+        let (from, to) = call.credential;
+        let volume = &self.server.volume;
+        let caller = self.callers.find(&record[from..to], |uid, gid, groups| volume.caller(uid, gid, groups))?;
+        Ok((caller, self.route(call)?))
     }
 
     /// The program that has the procedure called.
@@ -240,15 +245,15 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Answers the calls that matter most, if what they need is cached.
-    fn try_answer(&mut self, call: &Call, record: &[u8]) -> bool {
-        let (volume, batch) = (&self.server.volume, &mut self.batch);
+    fn try_answer(&mut self, call: &Call, caller: usize, record: &[u8]) -> bool {
+        let (volume, batch, caller) = (&self.server.volume, &mut self.batch, &self.callers.get(caller).caller);
         let bytes = &record[call.arguments_at..];
         let answered = match call.procedure {
             arguments::GETATTR => procedures::try_get_attributes(volume, call.xid, bytes, batch),
-            arguments::LOOKUP => procedures::try_lookup(volume, call.xid, bytes, batch),
-            arguments::ACCESS => procedures::try_access(volume, call.xid, bytes, batch),
-            arguments::READ => procedures::try_read(volume, call.xid, bytes, batch),
-            arguments::WRITE => procedures::try_write(volume, call.xid, bytes, batch),
+            arguments::LOOKUP => procedures::try_lookup(volume, caller, call.xid, bytes, batch),
+            arguments::ACCESS => procedures::try_access(volume, caller, call.xid, bytes, batch),
+            arguments::READ => procedures::try_read(volume, caller, call.xid, bytes, batch),
+            arguments::WRITE => procedures::try_write(volume, caller, call.xid, bytes, batch),
             _ => None,
         };
         if answered.is_some() {
@@ -260,7 +265,7 @@ impl<P: Platform> Connection<P> {
     fn start_slowly(
         &mut self,
         call: &Call,
-        program: u32,
+        (caller, program): (usize, u32),
         chunk: &record::Chunk,
         record: Range<usize>,
         reply_bytes_max: u32,
@@ -281,22 +286,17 @@ impl<P: Platform> Connection<P> {
         }
         self.tally.count(Event::Nfs(call.procedure));
         let charge = CALL_BYTES + record.len() as u64 + u64::from(arguments.reply_bytes_max());
+        let known = self.callers.get(caller);
+        let on_behalf = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.changes_once() {
-            self.run_once(Key::new(self.peer, call.xid, &record), call, arguments, charge);
+            let key = Key::new(self.peer, known.uid(), call.xid, &record);
+            self.run_once(key, call.xid, on_behalf, arguments, charge);
         } else {
             let draft = Draft::accepted(call.xid);
             let volume = Arc::clone(&self.server.volume);
-            self.run(procedures::start(volume, self.client_of(call), draft, arguments), charge);
+            self.run(procedures::start(volume, on_behalf, draft, arguments), charge);
         }
         Ok(())
-    }
-
-    /// For whom a call is.
-    fn client_of(&self, call: &Call) -> Client {
-        match call.caller {
-            Caller::User { uid, .. } => self.client.of_user(uid),
-            _ => self.client.clone(),
-        }
     }
 
     fn run(&mut self, call: Running, charge: u64) {
@@ -305,11 +305,11 @@ impl<P: Platform> Connection<P> {
     }
 
     /// Runs a call unless it is running or has been run: then its reply is this one's too.
-    fn run_once(&mut self, key: Key, of: &Call, arguments: Arguments, charge: u64) {
-        let (server, client, xid) = (&self.server, self.client_of(of), of.xid);
+    fn run_once(&mut self, key: Key, xid: u32, on_behalf: OnBehalf, arguments: Arguments, charge: u64) {
+        let server = &self.server;
         let start = || -> BoxFuture<'static, KeptReply> {
             let volume = Arc::clone(&server.volume);
-            let call = procedures::start(volume, client, Draft::accepted(xid), arguments);
+            let call = procedures::start(volume, on_behalf, Draft::accepted(xid), arguments);
             Box::pin(async move {
                 let Reply { record, status, data: _ } = call.await;
                 KeptReply { record: record.into(), status }

@@ -16,6 +16,7 @@
 mod admission;
 mod arguments;
 mod batch;
+mod callers;
 mod calls;
 mod client_share;
 mod connection;
@@ -31,7 +32,7 @@ mod server;
 mod status;
 mod xdr;
 
-pub use admission::Admission;
+pub use admission::{Admission, GroupsOf, Network, Rules, Squash};
 pub use connection::Connection;
 pub use knobs::{KNOBS, NfsKnob};
 pub use mount::MOUNTS_MAX;
@@ -47,7 +48,8 @@ pub fn decodes(record: &bytes::Bytes) -> bool {
         return false;
     };
     if (call.procedure as usize) < arguments::PROCEDURES.len() {
-        arguments::Arguments::decode(call.procedure, record, call.arguments_at).is_ok()
+        let claimed = rpc::claim(&record[call.credential.0..call.credential.1]);
+        claimed.is_ok() && arguments::Arguments::decode(call.procedure, record, call.arguments_at).is_ok()
     } else {
         false
     }

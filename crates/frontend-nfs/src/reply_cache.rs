@@ -7,7 +7,7 @@
 //! twice runs once, and both get its reply.
 //!
 //! A client that lost its connection sends its unanswered calls again over a new one, from another
-//! port; so the key is the peer's address without the port, the call's number, and a hash of all of
+//! port; so the key is the peer's address without the port, the user, the call's number, and a hash of all of
 //! the call's bytes (credentials with their stamp included), which keeps two clients of one host
 //! apart unless they number their calls alike and send the same bytes.
 
@@ -43,17 +43,18 @@ pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Sen
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     peer: IpAddr,
+    uid: Option<u32>,
     xid: u32,
     bytes: usize,
     hash: u64,
 }
 
 impl Key {
-    /// The key of a call from its whole record.
-    pub(crate) fn new(peer: IpAddr, xid: u32, record: &[u8]) -> Self {
+    /// The key of a call from its whole record, carried out as this user: two of one host may send the same bytes.
+    pub(crate) fn new(peer: IpAddr, uid: Option<u32>, xid: u32, record: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         hasher.write(record);
-        Self { peer, xid, bytes: record.len(), hash: hasher.finish() }
+        Self { peer, uid, xid, bytes: record.len(), hash: hasher.finish() }
     }
 }
 

@@ -1,10 +1,10 @@
 //! The RPC envelope (RFC 5531): a call's header and credentials, a reply's header.
 //!
-//! Owns: which calls are refused before any program sees them, and with what.
+//! Owns: which calls are refused before any program sees them, and with what; what a credential claims.
 //! Does not own: programs and procedures, record marks.
 //! Invariants: a credential is read only within its own bytes; nothing is allocated for a header.
 
-use frontend::{Caller, GROUPS_MAX};
+use frontend::{Claim, GROUPS_MAX};
 
 use crate::xdr::{Reader, Writer, XdrError};
 
@@ -31,8 +31,8 @@ pub struct Call {
     pub version: u32,
     /// The procedure of it.
     pub procedure: u32,
-    /// Who says to have sent it.
-    pub caller: Caller,
+    /// Where in the record the credential is, flavour and length included: see [`claim`].
+    pub credential: (usize, usize),
     /// Where the procedure's arguments start in the record.
     pub arguments_at: usize,
 }
@@ -103,25 +103,34 @@ fn parse_call(xid: u32, reader: &mut Reader<'_>) -> Result<Result<Call, Refusal>
         return Ok(Err(Refusal::RpcMismatch));
     }
     let (program, version, procedure) = (reader.u32()?, reader.u32()?, reader.u32()?);
+    let credential_at = reader.position();
     let flavour = reader.u32()?;
-    let credential = match reader.opaque(AUTH_BYTES_MAX) {
+    match reader.opaque(AUTH_BYTES_MAX) {
         Err(XdrError::TooLong { .. }) => return Ok(Err(Refusal::BadCredential)),
         other => other?,
     };
+    let credential = (credential_at, reader.position());
     let _verifier_flavour = reader.u32()?;
     let _verifier = reader.opaque(AUTH_BYTES_MAX)?;
-    let caller = match flavour {
-        AUTH_NONE => Caller::Anonymous,
-        AUTH_SYS => match parse_user(credential) {
-            Ok(user) => user,
-            Err(_) => return Ok(Err(Refusal::BadCredential)),
-        },
-        _ => return Ok(Err(Refusal::RejectedCredential)),
-    };
-    Ok(Ok(Call { xid, program, version, procedure, caller, arguments_at: reader.position() }))
+    if !FLAVOURS.contains(&flavour) {
+        return Ok(Err(Refusal::RejectedCredential));
+    }
+    Ok(Ok(Call { xid, program, version, procedure, credential, arguments_at: reader.position() }))
 }
 
-fn parse_user(credential: &[u8]) -> Result<Caller, XdrError> {
+/// Whom a credential claims to be from; `credential` is what [`Call::credential`] stands for.
+pub fn claim(credential: &[u8]) -> Result<Claim, Refusal> {
+    let mut reader = Reader::new(credential);
+    let flavour = reader.u32().map_err(|_| Refusal::BadCredential)?;
+    let body = reader.opaque(AUTH_BYTES_MAX).map_err(|_| Refusal::BadCredential)?;
+    match flavour {
+        AUTH_NONE => Ok(Claim::Anonymous),
+        AUTH_SYS => parse_user(body).map_err(|_| Refusal::BadCredential),
+        _ => Err(Refusal::RejectedCredential),
+    }
+}
+
+fn parse_user(credential: &[u8]) -> Result<Claim, XdrError> {
     let mut reader = Reader::new(credential);
     let _stamp = reader.u32()?;
     let _machine = reader.opaque(MACHINE_NAME_BYTES_MAX)?;
@@ -132,7 +141,7 @@ fn parse_user(credential: &[u8]) -> Result<Caller, XdrError> {
     for group in listed {
         *group = reader.u32()?;
     }
-    Ok(Caller::User { uid, gid, groups, group_count: group_count as u8 })
+    Ok(Claim::User { uid, gid, groups, group_count: group_count as u8 })
 }
 
 /// Writes the header of a reply whose results follow.

@@ -8,9 +8,10 @@
 use std::sync::Arc;
 
 use frontend::{Peer, Recording};
-use volume::{KnobId, Platform, Volume, WhichKnob};
+use volume::{Client, KnobId, Platform, Volume, WhichKnob};
 
 use crate::admission::Admission;
+use crate::callers::Callers;
 use crate::calls::{Calls, Event};
 use crate::client_share::Clients;
 use crate::connection::Connection;
@@ -73,7 +74,10 @@ impl<P: Platform> Server<P> {
         let peer = peer.into();
         self.calls.count(Event::Connected);
         // One client, whichever kind of address it comes by.
-        Connection::new(Arc::clone(self), peer.address.to_canonical(), self.admission.admits(&peer))
+        let address = peer.address.to_canonical();
+        let client = Client::named(&address.to_string());
+        let callers = Callers::new(self.admission.standing(&peer), self.admission.anonymous(), client);
+        Connection::new(Arc::clone(self), address, callers)
     }
 
     /// How many calls of each procedure there were, how many were refused and why, and how many

@@ -12,6 +12,6 @@ mod caller;
 mod machine;
 mod recording;
 
-pub use caller::{Caller, GROUPS_MAX, Peer};
+pub use caller::{Claim, GROUPS_MAX, Peer};
 pub use machine::{Machine, Output, ProtocolError, Segment};
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader, file_number};

@@ -100,15 +100,23 @@ impl Envelope {
     /// Makes further calls come from `user`; from nobody, by AUTH_NONE.
     pub fn set_user(&mut self, user: Option<User>) {
         const AUTH_NONE: u32 = 0;
-        const AUTH_SYS: u32 = 1;
-        self.credential = match user {
-            None => Fields::default().u32(AUTH_NONE).opaque(b""),
-            Some(User { uid, gid }) => {
-                let body = Fields::default().u32(0).opaque(b"afflux-test").u32(uid).u32(gid).u32(0);
-                Fields::default().u32(AUTH_SYS).opaque(&body.0)
-            }
+        match user {
+            None => self.set_credential(AUTH_NONE, b""),
+            Some(user) => self.set_user_in(user, &[]),
         }
-        .0;
+    }
+
+    /// Makes further calls come from `user`, who is in further groups, too: of any number, though a credential can
+    /// have 16.
+    pub fn set_user_in(&mut self, User { uid, gid }: User, groups: &[u32]) {
+        const AUTH_SYS: u32 = 1;
+        let body = Fields::default().u32(0).opaque(b"afflux-test").u32(uid).u32(gid).u32(groups.len() as u32);
+        self.set_credential(AUTH_SYS, &groups.iter().fold(body, |body, group| body.u32(*group)).0);
+    }
+
+    /// Has further calls carry these bytes as a credential of this flavour, whether they are one or not.
+    pub fn set_credential(&mut self, flavour: u32, body: &[u8]) {
+        self.credential = Fields::default().u32(flavour).opaque(body).0;
     }
 
     /// One call's number, and the call as a whole record, mark included.
@@ -143,7 +151,11 @@ pub struct Client {
 impl Client {
     /// Connects, as user and group 0. Small calls are not held back by the kernel.
     pub fn connect(address: impl ToSocketAddrs) -> Result<Self, Error> {
-        let socket = TcpStream::connect(address)?;
+        Self::over(TcpStream::connect(address)?)
+    }
+
+    /// As [`Client::connect`], over a connection that is there.
+    pub fn over(socket: TcpStream) -> Result<Self, Error> {
         socket.set_nodelay(true)?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let seed = now.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
@@ -154,6 +166,16 @@ impl Client {
     /// Makes further calls come from `user`; from nobody, by AUTH_NONE.
     pub fn set_user(&mut self, user: Option<User>) {
         self.envelope.set_user(user);
+    }
+
+    /// As [`Envelope::set_user_in`].
+    pub fn set_user_in(&mut self, user: User, groups: &[u32]) {
+        self.envelope.set_user_in(user, groups);
+    }
+
+    /// As [`Envelope::set_credential`].
+    pub fn set_credential(&mut self, flavour: u32, body: &[u8]) {
+        self.envelope.set_credential(flavour, body);
     }
 
     /// The socket, for those who wait for several.

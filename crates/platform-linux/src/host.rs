@@ -8,6 +8,7 @@
 //! is reached by a path, a symbolic link, ".." or a rename. Every call that can block runs on the pool of
 //! its device: a file system that hangs stops calls about itself alone.
 
+mod acting;
 mod calls;
 mod climb;
 mod entries;
@@ -18,12 +19,13 @@ mod key;
 mod limits;
 mod node;
 mod place;
+mod places;
 mod stable;
 mod start;
 mod undo;
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
@@ -32,6 +34,7 @@ use volume::{
     New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
+use self::acting::Acting;
 use self::calls::error_of;
 use self::filesystems::FileSystems;
 use self::journal::Covers;
@@ -39,6 +42,7 @@ pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
 use self::node::HostNode;
 use self::place::Roots;
+pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
 use crate::pool::{DevicePools, Work};
@@ -66,6 +70,8 @@ struct Core {
     roots: Roots,
     /// Files that were moved out are refused, too.
     subtree_check: bool,
+    /// The process's mask for the modes of what it makes, when it first made something.
+    umask: OnceLock<u32>,
     file_systems: FileSystems,
 }
 
@@ -74,6 +80,16 @@ impl HostTree {
     /// cannot do, and what that means. Empty where everything is as it should be.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// As [`HostTree::with`], for a call that is made as the node's user.
+    fn acting<T: Send + 'static>(
+        &self,
+        node: &Node,
+        call: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
+    ) -> Pending<'static, T> {
+        let acting = Acting::on(node);
+        self.with(node, move |core, node| call(core, node, &acting))
     }
 
     /// Runs `call` with the node on a thread of the node's device.
@@ -87,20 +103,21 @@ impl HostTree {
         Box::pin(pool.run(move || call(&core, &node)))
     }
 
-    /// As [`HostTree::with`], for a change of the node and, if it is another one, of `also`. If it is to be
+    /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
     /// `durable` and syncs are shared there, the thread goes on with the sync.
     fn change<T: Send + 'static>(
         &self,
         node: &Node,
         also: Option<&Node>,
         durable: bool,
-        change: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
+        change: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
         stable: impl FnOnce(&mut T) -> &mut Stable + Send + 'static,
     ) -> Pending<'static, T> {
+        let acting = Acting::on(node);
         let (core, node, also) = (Arc::clone(&self.core), host_node(node), also.map(host_node));
         let pool = node.pool().clone();
         Box::pin(pool.run_on(move || {
-            let mut changed = change(&core, &node);
+            let mut changed = change(&core, &node, &acting);
             let mut more = None;
             if let (Ok(changed), true) = (&mut changed, durable) {
                 more = core.begin_sync(&node, also, stable(changed));
@@ -217,16 +234,16 @@ impl Directory for HostTree {
     }
 
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
-        let set = move |core: &Arc<Core>, node: &HostNode| {
+        let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
             core.confined(node)?;
-            core.apply(node, &change)?;
+            core.apply(node, acting, &change)?;
             Ok(Changed { stat: core.stat(node)?, stable: Stable::not_begun() })
         };
         self.change(node, None, durable, set, |changed| &mut changed.stable)
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
-        self.with(node, |core, node| core.told(node, core.access(node)))
+        self.acting(node, |core, node, acting| core.told(node, core.access(node, acting)))
     }
 
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes> {
@@ -245,24 +262,31 @@ impl Directory for HostTree {
         attributes: AttributeChange,
         durable: bool,
     ) -> Pending<'_, Created> {
-        let create = move |core: &Arc<Core>, directory: &HostNode| core.create(directory, &name, &new, &attributes);
+        let create = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
+            core.create(directory, acting, &name, &new, &attributes)
+        };
         self.change(directory, None, durable, create, |created| &mut created.stable)
     }
 
     fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
-        let remove = move |core: &Arc<Core>, directory: &HostNode| core.remove(directory, &name, directory_wanted);
+        let remove = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
+            core.remove(directory, acting, &name, directory_wanted)
+        };
         self.change(directory, None, durable, remove, |removed| &mut removed.stable)
     }
 
     fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
         let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
-        let rename = move |core: &Arc<Core>, from: &HostNode| core.rename(from, &from_name, &target, &to_name);
+        let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
+            core.rename(acting, (from, &from_name), (&target, &to_name))
+        };
         self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
     }
 
     fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
         let node = host_node(node);
-        let link = move |core: &Arc<Core>, directory: &HostNode| core.link(&node, directory, &name);
+        let link =
+            move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| core.link(acting, &node, directory, &name);
         self.change(directory, None, durable, link, |linked| &mut linked.stable)
     }
 

@@ -15,13 +15,17 @@ mod pool;
 mod reactor;
 #[cfg(test)]
 mod scratch;
+mod users;
 mod watch;
 
 pub use device::{Caching, HostDevice, HostFile};
-pub use host::{HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices};
+pub use host::{
+    HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
+};
 pub use net::{
     CONNECTIONS_MAX, ListenError, Listener, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
     peers_are_identified, serve,
 };
 pub use platform::{IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, StartError};
 pub use pool::WorkerPool;
+pub use users::{acts_as_others, give_up_privileges, groups_of};

@@ -17,6 +17,7 @@ mod knobs;
 mod lock;
 mod names;
 mod objects;
+mod own;
 mod task;
 mod tree;
 mod volume;
@@ -30,7 +31,10 @@ pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
 pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey};
 pub use objects::inode::Inode;
+pub use objects::location_log::LocationStore;
+pub use objects::rights::Use;
 pub use tree::attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
+pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
     Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, New,
     NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, SpecialKind, Stable, Stat,

@@ -19,9 +19,11 @@ use futures_util::lock::Mutex as TaskMutex;
 
 use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
+use crate::objects::callers::Callers;
 use crate::objects::devices::Devices;
 use crate::objects::handle::{FileHandle, HandleKey};
 use crate::objects::inode::Inode;
+use crate::objects::location_log::LocationStore;
 use crate::objects::name_cache::NameCache;
 use crate::objects::pieces::Pieces;
 use crate::objects::settling::Settling;
@@ -50,11 +52,16 @@ pub struct Volume<P: Platform> {
     devices: Devices,
     pub(crate) sightings: Sightings,
     pub(crate) walk: TaskMutex<Walk<P>>,
+    /// Where the record of places is kept, if it is. Held while it is written.
+    pub(crate) location_store: TaskMutex<Option<Arc<dyn LocationStore>>>,
     /// Held while a name becomes another, where the tree cannot open identities: for a walk.
     pub(crate) moving: TaskMutex<()>,
     pub(crate) names: NameCache<P>,
     pub(crate) settling: Settling<P>,
     pub(crate) pieces: Pieces<P>,
+    pub(crate) callers: Callers,
+    /// Counts up every few seconds: what callers may do is then found out anew.
+    pub(crate) rights_epoch: AtomicU64,
     /// Held by whoever makes room in the table.
     pub(crate) sweeping: TaskMutex<()>,
     /// Drawn at start, since a new server may have lost what the old one had not written; or that one's, which had
@@ -108,10 +115,13 @@ impl<P: Platform> Volume<P> {
             exports,
             devices: Devices::new(device_factory),
             walk: TaskMutex::new(Walk::default()),
+            location_store: TaskMutex::new(None),
             moving: TaskMutex::new(()),
             names: NameCache::new(),
             settling: Settling::default(),
             pieces: Pieces::default(),
+            callers: Callers::default(),
+            rights_epoch: AtomicU64::new(0),
             sweeping: TaskMutex::new(()),
             names_durable: AtomicBool::new(true),
             attributes_idle,

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use engine::eviction::EvictionKind;
+use frontend_nfs::Squash;
 
 use super::{Configuration, Io, Layers};
 use crate::args::Serve;
@@ -26,7 +27,11 @@ fn flags() -> Serve {
         lock_memory: None,
         state: None,
         subtree_check: false,
-        any_peer: false,
+        allow: Vec::new(),
+        squash: None,
+        anon: None,
+        any_port: false,
+        read_only: false,
         async_metadata: false,
         json: false,
     }
@@ -136,6 +141,29 @@ fn a_value_of_the_wrong_kind_is_an_error_that_names_its_place() {
     assert!(wrong("", &[("AFFLUX_IO", "")], &flags()).starts_with("AFFLUX_IO: ''"));
     let text = wrong("", &[], &Serve { knobs: vec!["dirty_ratio".into()], ..flags() });
     assert_eq!(text, "--set: 'dirty_ratio' is not KNOB=VALUE");
+}
+
+#[test]
+fn who_is_answered_comes_from_all_sources() {
+    let none = layered("", &[], &flags()).unwrap();
+    assert_eq!((none.networks.len(), none.squash, none.anonymous), (0, Squash::Root, (65_534, 65_534)));
+    let file = "allow = '192.0.2.0/24, 198.51.100.7=ro'\nsquash = 'all'\nanon = '7:8'";
+    let found = layered(file, &[("AFFLUX_SQUASH", "none")], &flags()).unwrap();
+    let shown: Vec<String> = found.networks.iter().map(ToString::to_string).collect();
+    assert_eq!((&shown[..], found.squash), (&["192.0.2.0/24".into(), "198.51.100.7/32=ro".into()][..], Squash::None));
+    assert_eq!(found.anonymous, (7, 8));
+    let flags = || Serve { allow: vec!["::/0".into(), "0.0.0.0/0=ro".into()], ..flags() };
+    let shown: Vec<String> = layered(file, &[], &flags()).unwrap().networks.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["::/0", "0.0.0.0/0=ro"]);
+    assert!(
+        wrong("allow = 'everybody'", &[], &Serve { allow: Vec::new(), ..flags() })
+            .contains("allow: 'everybody' is no address or network")
+    );
+    assert!(wrong("squash = 'some'", &[], &flags()).contains("squash: 'some' is none of root, all, none"));
+    for anon in ["7", "7:", ":", "x:8", "7:8:9", "4294967295:0", "-1:0"] {
+        let text = wrong("", &[("AFFLUX_ANON", anon)], &flags());
+        assert!(text.starts_with(&format!("AFFLUX_ANON: '{anon}' is not a user's and a group's number")), "{text}");
+    }
 }
 
 #[test]

@@ -11,9 +11,10 @@ mod tests;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 
-use frontend_nfs::Admission;
+use frontend_nfs::Rules;
 use serde_json::json;
 
+use super::admission;
 use super::exports::Export;
 use crate::{output, units};
 
@@ -21,7 +22,7 @@ use crate::{output, units};
 pub(crate) struct Served<'a> {
     pub(crate) exports: &'a [Export],
     pub(crate) listen: SocketAddr,
-    pub(crate) admission: Admission,
+    pub(crate) rules: &'a Rules,
     pub(crate) control: &'a Path,
     /// Whether clients have to be told where that is: it is not where they look by themselves.
     pub(crate) control_is_named: bool,
@@ -63,27 +64,14 @@ impl Served<'_> {
         text.push_str(&format!(
             "  watch   afflux stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
         ));
-        text.push_str(&format!("  answers {}\n", self.answers()));
-        if self.admission != Admission::AnyPeer && !self.listen.ip().is_loopback() {
-            text.push_str("  note    nobody on another machine is answered without --any-peer\n");
+        text.push_str(&format!("  answers {}\n", admission::told(self.rules)));
+        for odd in admission::oddities(self.rules, self.listen) {
+            text.push_str(&format!("  note    {odd}\n"));
         }
         for note in self.notes {
             text.push_str(&format!("  note    {}\n", output::shown(note)));
         }
         text
-    }
-
-    /// Whom, in words.
-    fn answers(&self) -> &'static str {
-        match self.admission {
-            Admission::AnyPeer => "everybody who reaches this address, with all that this user may do (--any-peer)",
-            Admission::OwnUserAndRoot { uid: 0 } => {
-                "root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts that)"
-            }
-            Admission::OwnUserAndRoot { .. } => {
-                "this user's and root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts that)"
-            }
-        }
     }
 
     /// For programs: one object.
@@ -97,7 +85,7 @@ impl Served<'_> {
             "listen": self.listen.to_string(),
             "address": self.listen.ip().to_string(),
             "port": self.listen.port(),
-            "any_peer": self.admission == Admission::AnyPeer,
+            "answers": admission::told(self.rules),
             "control": self.control,
             "cache_bytes": self.cache_bytes,
             "serving": serving,

@@ -1,7 +1,8 @@
 //! Where a server keeps what outlives it.
 //!
 //! Owns: the directory, and the names in it.
-//! Does not own: what stands in the files (`platform_linux::handle_key`, `kept_prices`, `kept_verifier`).
+//! Does not own: what stands in the files (`platform_linux::handle_key`, `platform_linux::kept_places`, `kept_prices`,
+//! `kept_verifier`).
 //! Invariants: the directory is made for this user alone. A server does without it where it cannot be had.
 
 use std::fs;
@@ -28,6 +29,11 @@ impl StateDirectory {
     /// The key that handles are sealed with.
     pub(crate) fn key_path(&self) -> Option<PathBuf> {
         self.0.as_ref().map(|directory| directory.join("handle-key"))
+    }
+
+    /// Where objects were seen, to find them again.
+    pub(super) fn places_path(&self) -> Option<PathBuf> {
+        self.0.as_ref().map(|directory| directory.join("places"))
     }
 
     /// What was learned of disks.

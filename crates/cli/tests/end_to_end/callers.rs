@@ -1,62 +1,307 @@
-//! Who is answered: sockets of other users are refused, unless everybody is let in.
+//! Who is answered, and as whom calls are carried out: forged callers, networks, squashing, a server that is not root's.
 
-use std::io::{Read, Write};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::fchown;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, fchown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 
-use rustix::net::{AddressFamily, SocketType, connect, socket};
+use nfs_client::{Change, Client, Creation, Error, Node, Stability, User};
+use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
 use crate::scratch::Scratch;
-use crate::server::Server;
+use crate::server::{Server, afflux, eventually};
 
 const NOBODY: u32 = 65_534;
-const AUTH_TOOWEAK: u32 = 5;
+const MARY: User = User { uid: 4001, gid: 4101 };
+const ROOT: User = User { uid: 0, gid: 0 };
+
+const PERM: u32 = 1;
+const ACCESS: u32 = 13;
+const ROFS: u32 = 30;
+
+/// What a call is refused with.
+const TOO_WEAK: [u32; 3] = [1, 1, 5];
+const BAD_CREDENTIAL: [u32; 3] = [1, 1, 1];
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped: only root can be several users");
+    }
+    root
+}
 
 /// A connection whose socket belongs to `user`, as that user's process would have it.
-fn connected_as(user: u32, server: &Server) -> TcpStream {
+fn connected_as(user: u32, server: &Server) -> Client {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     fchown(&socket, Some(user), None).unwrap();
     connect(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()))).unwrap();
-    TcpStream::from(socket)
+    Client::over(TcpStream::from(socket)).unwrap()
 }
 
-/// What a call of `program`'s procedure 0, from one who claims to be root, is answered with after its number.
-fn null(stream: &mut TcpStream, program: u32) -> Vec<u32> {
-    // AUTH_SYS: stamp, a machine without a name, user, group, no further groups.
-    let call = [9, 0, 2, program, 3, 0, 1, 20, 1, 0, 0, 0, 0, 0, 0];
-    let words = [(1 << 31) | (4 * call.len() as u32)].into_iter().chain(call);
-    stream.write_all(&words.flat_map(u32::to_be_bytes).collect::<Vec<u8>>()).unwrap();
-    let mut mark = [0; 4];
-    stream.read_exact(&mut mark).unwrap();
-    let mut reply = vec![0; (u32::from_be_bytes(mark) & !(1 << 31)) as usize];
-    stream.read_exact(&mut reply).unwrap();
-    let words: Vec<u32> = reply.chunks(4).map(|word| u32::from_be_bytes(word.try_into().unwrap())).collect();
-    assert_eq!(words[0], 9);
-    words[1..].to_vec()
+fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) -> Vec<u32> {
+    match answer {
+        Err(Error::Refused { words }) => words,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn status<T>(answer: Result<T, Error>) -> u32 {
+    answer.map_or_else(|error| error.status().unwrap_or_else(|| panic!("{error}")), |_| 0)
+}
+
+/// A directory that everybody may write to.
+fn open_directory(scratch: &Scratch, name: &str) -> PathBuf {
+    let path = scratch.directory(name);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
+    path
+}
+
+fn create(client: &mut Client, directory: &[u8], name: &str, mode: u32) -> Result<Vec<u8>, Error> {
+    let how = Creation::Guarded(Change { mode: Some(mode), ..Change::default() });
+    client.create(directory, name.as_bytes(), how).map(|made| made.handle.unwrap().to_vec())
+}
+
+fn owner(path: &Path) -> (u32, u32) {
+    let metadata = fs::metadata(path).unwrap();
+    (metadata.uid(), metadata.gid())
 }
 
 #[test]
-fn sockets_of_other_users_are_refused_unless_any_peer_is_let_in() {
-    if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can have another user's socket");
+fn a_process_of_this_machine_is_itself_whatever_it_claims() {
+    if !is_root() {
         return;
     }
-    const NFS: u32 = 100_003;
-    const MOUNT: u32 = 100_005;
-    let done = [1, 0, 0, 0, 0];
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    fs::write(data.join("secret"), b"root's alone").unwrap();
+    fs::set_permissions(data.join("secret"), fs::Permissions::from_mode(0o600)).unwrap();
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut forger = connected_as(MARY.uid, &server);
+    let root = forger.mount("/").unwrap().to_vec();
+    let claims: [&dyn Fn(&mut Client); 4] = [
+        &|client| client.set_user_in(ROOT, &[0]),
+        &|client| client.set_user_in(User { uid: NOBODY, gid: NOBODY }, &[0, 4, 6]),
+        &|client| client.set_user(None),
+        &|client| client.set_user(Some(MARY)),
+    ];
+    for (at, claim) in claims.iter().enumerate() {
+        claim(&mut forger);
+        let secret = forger.lookup(&root, b"secret").unwrap().0.to_vec();
+        assert_eq!(status(forger.read(&secret, 0, 10)), ACCESS);
+        assert_eq!(status(forger.write(&secret, 0, b"x", Stability::Unstable)), ACCESS);
+        assert_eq!(status(forger.commit(&secret, 0, 0)), ACCESS);
+        let truncated = Change { size: Some(0), ..Change::default() };
+        assert_eq!(status(forger.setattr(&secret, truncated, None)), ACCESS);
+        let opened = Change { mode: Some(0o666), ..Change::default() };
+        assert_eq!(status(forger.setattr(&secret, opened, None)), PERM);
+        assert_eq!(forger.access(&secret, 0x3f).unwrap().granted, 0);
+        let name = format!("made {at}");
+        create(&mut forger, &root, &name, 0o6755).unwrap();
+        // Not in /etc/passwd: in no group of this machine.
+        assert_eq!(owner(&data.join(&name)), (MARY.uid, NOBODY));
+        let device = Node::Block(Change::default(), (8, 0));
+        assert_eq!(status(forger.mknod(&root, b"disk", device)), PERM);
+    }
+    assert_eq!(fs::read(data.join("secret")).unwrap(), b"root's alone");
+
+    // A kernel's mount has its socket from root, and speaks for its users.
+    let mut kernel = connected_as(0, &server);
+    kernel.set_user_in(MARY, &[4242]);
+    let made = create(&mut kernel, &root, "mary's", 0o640).unwrap();
+    assert_eq!(owner(&data.join("mary's")), (MARY.uid, MARY.gid));
+    let secret = kernel.lookup(&root, b"secret").unwrap().0.to_vec();
+    assert_eq!(status(kernel.read(&secret, 0, 10)), ACCESS);
+    kernel.set_user(Some(ROOT));
+    assert_eq!(kernel.read(&secret, 0, 6).unwrap().data, b"root's");
+    assert_eq!(kernel.read(&made, 0, 6).unwrap().data, b"");
+    let null = Node::Character(Change { mode: Some(0o666), ..Change::default() }, (1, 3));
+    kernel.mknod(&root, b"null", null).unwrap();
+    assert_eq!(fs::metadata(data.join("null")).unwrap().rdev(), rustix::fs::makedev(1, 3));
+}
+
+#[test]
+fn credentials_that_lie_about_themselves_are_refused_and_the_connection_goes_on() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], &[]);
-    assert_eq!(server.ready["any_peer"], false);
-    let (mut own, mut other) = (connected_as(0, &server), connected_as(NOBODY, &server));
-    for program in [MOUNT, NFS] {
-        assert_eq!(null(&mut other, program), [1, 1, 1, AUTH_TOOWEAK]);
-        assert_eq!(null(&mut own, program), done);
+    let mut client = Client::connect(("127.0.0.1", server.port())).unwrap();
+    let root = client.mount("/").unwrap().to_vec();
+    client.set_user_in(MARY, &[7; 17]);
+    assert_eq!(refused(client.getattr(&root)), BAD_CREDENTIAL, "17 groups");
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<u8>>();
+    for (flavour, body, expected) in [
+        // A name that is longer than the credential, one too long, groups that are not there.
+        (1, words(&[0, 400, 0, 0, 0]), BAD_CREDENTIAL),
+        (1, [words(&[0, 256]), vec![0; 256], words(&[0, 0, 0])].concat(), BAD_CREDENTIAL),
+        (1, words(&[0, 0, 0, 0, 16]), BAD_CREDENTIAL),
+        (1, words(&[0, 0, 0, 0, u32::MAX]), BAD_CREDENTIAL),
+        (1, vec![], BAD_CREDENTIAL),
+        (1, vec![0; 404], BAD_CREDENTIAL),
+        (2, vec![], [1, 1, 2]),
+        (6, words(&[1, 0, 1, 1]), [1, 1, 2]),
+        (390_003, vec![1, 2, 3, 4], [1, 1, 2]),
+    ] {
+        client.set_credential(flavour, &body);
+        assert_eq!(refused(client.getattr(&root)), expected, "{flavour} {body:?}");
     }
-    assert_eq!(server.stat()["nfs"]["calls"]["rpc_auth_tooweak"], 2);
-    drop((own, other, server));
+    client.set_user_in(MARY, &[7; 16]);
+    client.getattr(&root).unwrap();
+}
 
-    let server = Server::start(scratch.path(), &[&data], &["--any-peer"]);
-    assert_eq!(server.ready["any_peer"], true);
-    assert_eq!(null(&mut connected_as(NOBODY, &server), NFS), done);
+#[test]
+fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_only() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    fs::write(data.join("file"), b"everybody's").unwrap();
+    let squashing = ["--squash", "all", "--anon", "4300:4400"];
+    let server = Server::start(scratch.path(), &[&data], &squashing);
+    for (number, (owner_of_socket, claim)) in [(0, ROOT), (MARY.uid, MARY)].into_iter().enumerate() {
+        let mut client = connected_as(owner_of_socket, &server);
+        let root = client.mount("/").unwrap().to_vec();
+        client.set_user_in(claim, &[0]);
+        let name = format!("made {number}");
+        create(&mut client, &root, &name, 0o600).unwrap();
+        assert_eq!(owner(&data.join(&name)), (4300, 4400));
+    }
+    drop(server);
+
+    let server = Server::start(scratch.path(), &[&data], &["--read-only"]);
+    let mut client = connected_as(0, &server);
+    let root = client.mount("/").unwrap().to_vec();
+    let file = client.lookup(&root, b"file").unwrap().0.to_vec();
+    assert_eq!(client.read(&file, 0, 100).unwrap().data, b"everybody's");
+    client.commit(&file, 0, 0).unwrap();
+    let change = Change { mode: Some(0o600), ..Change::default() };
+    let sized = Change { size: Some(1), ..Change::default() };
+    assert_eq!(client.access(&file, 0x3f).unwrap().granted & 0x1c, 0);
+    let refusals = [
+        status(client.write(&file, 0, b"x", Stability::Unstable)),
+        status(client.write(&file, 0, b"", Stability::Unstable)),
+        status(client.setattr(&file, change, None)),
+        status(client.setattr(&file, sized, None)),
+        status(create(&mut client, &root, "new", 0o600)),
+        status(client.mkdir(&root, b"new", change)),
+        status(client.symlink(&root, b"new", b"file", Change::default())),
+        status(client.mknod(&root, b"new", Node::Fifo(change))),
+        status(client.link(&file, &root, b"new")),
+        status(client.rename((&root, b"file"), (&root, b"new"))),
+        status(client.remove(&root, b"file")),
+        status(client.rmdir(&root, b"made 0")),
+    ];
+    assert_eq!(refusals, [ROFS; 12]);
+}
+
+/// An address of this machine that is not loopback's, if it has one: a connection to it comes from it.
+fn own_address() -> Option<Ipv4Addr> {
+    let probe = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    probe.connect("192.0.2.1:9").ok()?;
+    match probe.local_addr().ok()?.ip() {
+        std::net::IpAddr::V4(address) if !address.is_loopback() => Some(address),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
+    let (true, Some(address)) = (is_root(), own_address()) else {
+        println!("skipped: this machine has no address but loopback's, or we are not root");
+        return;
+    };
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    let mut command = afflux(scratch.path());
+    let control = scratch.path().join("control.sock");
+    command.args(["serve", "--json", "--cache", "64MiB", "--listen", "0.0.0.0:0"]).arg("--control").arg(&control);
+    command.args(["--allow", "0.0.0.0/0", "--any-port", "--squash", "none"]).arg(&data);
+    let server = Server::spawn(command, control, scratch.path());
+    let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    fchown(&socket, Some(MARY.uid), None).unwrap();
+    bind(&socket, &SocketAddr::from((address, 0))).unwrap();
+    connect(&socket, &SocketAddr::from((address, server.port()))).unwrap();
+    let mut forger = Client::over(TcpStream::from(socket)).unwrap();
+    let root = forger.mount("/").unwrap().to_vec();
+    forger.set_user(Some(ROOT));
+    create(&mut forger, &root, "file", 0o600).unwrap();
+    assert_eq!(owner(&data.join("file")).0, MARY.uid);
+}
+
+/// A server that a user runs, whose directories are that user's.
+fn server_of(user: u32, scratch: &Scratch, data: &Path, arguments: &[&str]) -> Server {
+    chown(data, Some(user), Some(user)).unwrap();
+    let home = scratch.directory("home");
+    chown(&home, Some(user), Some(user)).unwrap();
+    let control = home.join("control.sock");
+    let mut command = afflux(&home);
+    command.args(["serve", "--json", "--cache", "64MiB", "--listen", "127.0.0.1:0"]).arg("--control").arg(&control);
+    command.args(arguments).arg(data).uid(user).gid(user);
+    Server::spawn(command, control, &home)
+}
+
+#[test]
+fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = server_of(MARY.uid, &scratch, &data, &[]);
+    let mut client = connected_as(MARY.uid, &server);
+    let root = client.mount("/").unwrap().to_vec();
+    let one = client.mkdir(&root, b"one", Change::default()).unwrap().handle.unwrap().to_vec();
+    let two = client.mkdir(&one, b"two", Change::default()).unwrap().handle.unwrap().to_vec();
+    let file = create(&mut client, &two, "file", 0o640).unwrap();
+    client.write(&file, 0, b"bytes", Stability::FileSync).unwrap();
+    client.rename((&root, b"one"), (&root, b"uno")).unwrap();
+    let record = scratch.path().join("home/afflux/places");
+    let bytes = || fs::metadata(&record).map_or(0, |metadata| metadata.len());
+    // Some 50 bytes each for two directories, a file and a new name, and what is at its beginning.
+    eventually("the record is written", || bytes() > 200);
+    server.kill();
+    let at = fs::OpenOptions::new().append(true).open(&record).unwrap();
+    std::io::Write::write_all(&mut &at, b"\0\x40half an entry").unwrap();
+
+    let server = server_of(MARY.uid, &scratch, &data, &[]);
+    let mut client = connected_as(MARY.uid, &server);
+    assert_eq!(client.read(&file, 0, 100).unwrap().data, b"bytes");
+    client.lookup(&two, b"file").unwrap();
+    eventually("the record is mended", || !fs::read(&record).unwrap().ends_with(b"half an entry"));
+    let ended = server.stop();
+    assert!(ended.stderr.contains("a part of") && ended.stderr.contains("places cannot be read"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_server_that_is_not_roots_acts_as_its_user_for_that_user_and_root_alone() {
+    if !is_root() {
+        return;
+    }
+    const JOHN: u32 = 4002;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = server_of(MARY.uid, &scratch, &data, &[]);
+    for (socket_owner, claim) in [(MARY.uid, ROOT), (0, User { uid: JOHN, gid: JOHN })] {
+        let mut client = connected_as(socket_owner, &server);
+        client.set_user(Some(claim));
+        let root = client.mount("/").unwrap().to_vec();
+        let name = format!("for {socket_owner}");
+        create(&mut client, &root, &name, 0o600).unwrap();
+        assert_eq!(owner(&data.join(&name)), (MARY.uid, MARY.uid));
+        let device = Node::Character(Change::default(), (1, 3));
+        assert_eq!(status(client.mknod(&root, b"null", device)), PERM);
+    }
+    let mut other = connected_as(JOHN, &server);
+    assert_eq!(refused(other.mount("/")), TOO_WEAK);
+    assert_eq!(refused(other.null()), TOO_WEAK);
+    assert_eq!(server.stat()["nfs"]["calls"]["rpc_auth_tooweak"], 2);
+    drop(server);
+
+    let server = server_of(MARY.uid, &scratch, &data, &["--squash", "all"]);
+    let mut other = connected_as(JOHN, &server);
+    let root = other.mount("/").unwrap().to_vec();
+    create(&mut other, &root, "for another", 0o600).unwrap();
+    assert_eq!(owner(&data.join("for another")), (MARY.uid, MARY.uid));
 }

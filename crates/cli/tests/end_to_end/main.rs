@@ -14,6 +14,7 @@ mod hanging;
 mod lab;
 mod memory;
 mod names;
+mod permissions;
 mod protocol;
 mod random_operations;
 mod restarts;

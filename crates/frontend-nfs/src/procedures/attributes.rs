@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use volume::{AttributeChange, FILE_BYTES_MAX, Kind, Platform, Timestamp, Volume};
+use volume::{AttributeChange, Caller, FILE_BYTES_MAX, Kind, Platform, Timestamp, Volume};
 
 use super::{attributes_now, check_regular, consistency_now, resolve};
 use crate::arguments::Handle;
@@ -34,6 +34,7 @@ pub(super) async fn get<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, o
 
 pub(super) async fn set<P: Platform>(
     volume: Arc<Volume<P>>,
+    caller: Caller,
     mut draft: Draft,
     object: Handle,
     change: AttributeChange,
@@ -46,7 +47,7 @@ pub(super) async fn set<P: Platform>(
     let (status, consistency) = match check_size(change.size, inode.kind()) {
         Err(status) => (status, Default::default()),
         Ok(()) => {
-            let outcome = volume.set_attributes(&inode, change, guard).await;
+            let outcome = volume.set_attributes_by(&caller, &inode, change, guard).await;
             (outcome.result.map_or_else(Status::from, |()| Status::Ok), outcome.consistency)
         }
     };
@@ -89,11 +90,17 @@ fn allowed(kind: Kind, granted: u8) -> u32 {
 }
 
 /// Answers an ACCESS into `batch` if that takes no waiting; otherwise does nothing.
-pub(crate) fn try_access<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
+pub(crate) fn try_access<P: Platform>(
+    volume: &Volume<P>,
+    caller: &Caller,
+    xid: u32,
+    arguments: &[u8],
+    batch: &mut Batch,
+) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let wanted = reader.u32().ok()?;
-    let (granted, attributes) = volume.try_access(&inode)?;
+    let (granted, attributes) = volume.try_access(&inode, caller)?;
     let start = batch.writer.len();
     batch.writer.accept(xid);
     batch.writer.u32(Status::Ok.code());
@@ -105,6 +112,7 @@ pub(crate) fn try_access<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &
 
 pub(super) async fn access<P: Platform>(
     volume: Arc<Volume<P>>,
+    caller: Caller,
     mut draft: Draft,
     object: Handle,
     wanted: u32,
@@ -113,7 +121,7 @@ pub(super) async fn access<P: Platform>(
         Ok(inode) => inode,
         Err(status) => return draft.failed(status, 1),
     };
-    match volume.access(&inode).await {
+    match volume.access_by(&caller, &inode).await {
         Ok((granted, attributes)) => {
             let writer = draft.status(Status::Ok);
             writer.post_op(Some(&attributes));

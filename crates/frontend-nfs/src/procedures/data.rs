@@ -12,9 +12,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use volume::{Client, Consistency, FILE_BYTES_MAX, Inode, Kind, Outcome, Platform, ReadResult, Volume};
+use volume::{Caller, Consistency, FILE_BYTES_MAX, Inode, Kind, Outcome, Platform, ReadResult, Use, Volume};
 
-use super::{attributes_now, check_regular, consistency_now, resolve};
+use super::{OnBehalf, attributes_now, check_regular, consistency_now, resolve};
 use crate::arguments::{Extent, Stability};
 use crate::batch::Batch;
 use crate::limits::{HANDLE_BYTES_MAX, READ_BYTES_MAX, WRITE_BYTES_MAX};
@@ -41,12 +41,18 @@ pub(crate) fn try_get_attributes<P: Platform>(
 }
 
 /// Answers a READ into `batch` if that takes no waiting; otherwise does nothing.
-pub(crate) fn try_read<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
+pub(crate) fn try_read<P: Platform>(
+    volume: &Volume<P>,
+    caller: &Caller,
+    xid: u32,
+    arguments: &[u8],
+    batch: &mut Batch,
+) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let (offset, count) = (reader.u64().ok()?, reader.u32().ok()?);
     let count = readable(offset, count);
-    if inode.kind() != Kind::Regular || count == 0 {
+    if inode.kind() != Kind::Regular || count == 0 || volume.allows(&inode, caller, Use::Read) != Some(true) {
         return None;
     }
     let read = volume.try_read(&inode, offset, count)?;
@@ -60,7 +66,13 @@ pub(crate) fn try_read<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u
 
 /// Carries out an unstable WRITE and answers it into `batch` if that takes no waiting; otherwise
 /// does nothing.
-pub(crate) fn try_write<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
+pub(crate) fn try_write<P: Platform>(
+    volume: &Volume<P>,
+    caller: &Caller,
+    xid: u32,
+    arguments: &[u8],
+    batch: &mut Batch,
+) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let inode = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let (offset, count, stability) = (reader.u64().ok()?, reader.u32().ok()?, reader.u32().ok()?);
@@ -69,7 +81,8 @@ pub(crate) fn try_write<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[
         && data.len() == count as usize
         && !data.is_empty()
         && writable(offset, count).is_ok()
-        && inode.kind() == Kind::Regular;
+        && inode.kind() == Kind::Regular
+        && volume.allows(&inode, caller, Use::Write) == Some(true);
     if !as_usual {
         return None;
     }
@@ -117,7 +130,7 @@ fn write_written(writer: &mut Writer, consistency: &Consistency, count: u32, com
 
 pub(super) async fn read<P: Platform>(
     volume: Arc<Volume<P>>,
-    client: Client,
+    OnBehalf { caller, client }: OnBehalf,
     mut draft: Draft,
     extent: Extent,
 ) -> Reply {
@@ -129,8 +142,8 @@ pub(super) async fn read<P: Platform>(
     let count = readable(extent.offset, extent.count);
     let read = match check_regular(inode.kind()) {
         Err(status) => Err(status),
-        Ok(()) if count == 0 => read_nothing(volume, &inode, extent.offset).await,
-        Ok(()) => volume.read_for(Some(&client), &inode, extent.offset, count).await.map_err(Status::from),
+        Ok(()) if count == 0 => read_nothing(volume, &caller, &inode, extent.offset).await,
+        Ok(()) => volume.read_by(&caller, Some(&client), &inode, extent.offset, count).await.map_err(Status::from),
     };
     match read {
         Ok(read) => {
@@ -148,9 +161,11 @@ pub(super) async fn read<P: Platform>(
 /// A READ of no bytes still says whether it is at the end of the file.
 async fn read_nothing<P: Platform>(
     volume: &Volume<P>,
+    caller: &Caller,
     inode: &Arc<Inode<P>>,
     offset: u64,
 ) -> Result<ReadResult, Status> {
+    volume.permit(inode, caller, Use::Read).await?;
     let attributes = volume.attributes(inode).await?;
     let bytes = volume::ReadBytes::Copied(Bytes::new());
     Ok(ReadResult { bytes, end_of_file: offset >= attributes.size, attributes })
@@ -158,7 +173,7 @@ async fn read_nothing<P: Platform>(
 
 pub(super) async fn write<P: Platform>(
     volume: Arc<Volume<P>>,
-    client: Client,
+    by: OnBehalf,
     mut draft: Draft,
     extent: Extent,
     stability: Stability,
@@ -182,8 +197,11 @@ pub(super) async fn write<P: Platform>(
     let data = data.slice(..data.len().min(count as usize));
     let (status, consistency) = match checked {
         Err(status) => (status, Consistency::default()),
-        Ok(()) if count == 0 => (Status::Ok, Consistency::default()),
-        Ok(()) => write_and_sync(volume, &client, &inode, extent.offset, (stability, data)).await,
+        Ok(()) if count == 0 => {
+            let permitted = volume.permit(&inode, &by.caller, Use::Write).await;
+            (permitted.map_or_else(Status::from, |()| Status::Ok), Consistency::default())
+        }
+        Ok(()) => write_and_sync(volume, &by, &inode, extent.offset, (stability, data)).await,
     };
     let consistency = consistency_now(volume, &inode, consistency).await;
     let writer = draft.status(status);
@@ -196,7 +214,7 @@ pub(super) async fn write<P: Platform>(
 
 async fn write_and_sync<P: Platform>(
     volume: &Volume<P>,
-    client: &Client,
+    by: &OnBehalf,
     inode: &Arc<Inode<P>>,
     offset: u64,
     (stability, data): (Stability, Bytes),
@@ -204,20 +222,20 @@ async fn write_and_sync<P: Platform>(
     let count = data.len() as u64;
     // Of the moment of the write: others may write while it is made durable, and who finds their change
     // between its own before and after does not look for it.
-    let Outcome { result, consistency } = volume.write_for(Some(client), inode, offset, data).await;
+    let Outcome { result, consistency } = volume.write_by(&by.caller, Some(&by.client), inode, offset, data).await;
     if let Err(error) = result {
         return (error.into(), consistency);
     }
     if stability == Stability::Unstable {
         return (Status::Ok, consistency);
     }
-    let synced = volume.sync_for(Some(client), inode, offset, count).await;
+    let synced = volume.sync_for(Some(&by.client), inode, offset, count).await;
     (synced.result.map_or_else(Status::from, |()| Status::Ok), consistency)
 }
 
 pub(super) async fn commit<P: Platform>(
     volume: Arc<Volume<P>>,
-    client: Client,
+    OnBehalf { caller, client }: OnBehalf,
     mut draft: Draft,
     extent: Extent,
 ) -> Reply {
@@ -232,7 +250,7 @@ pub(super) async fn commit<P: Platform>(
         Ok(()) if extent.offset >= FILE_BYTES_MAX => (Status::Ok, Consistency::default()),
         Ok(()) => {
             let len = u64::from(extent.count).min(FILE_BYTES_MAX - extent.offset);
-            let outcome = volume.commit(Some(&client), &inode, extent.offset, len).await;
+            let outcome = volume.commit_by(&caller, Some(&client), &inode, extent.offset, len).await;
             (outcome.result.map_or_else(Status::from, |()| Status::Ok), outcome.consistency)
         }
     };

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use volume::{DirectoryEntry, Listing, Platform, Volume};
+use volume::{Caller, DirectoryEntry, Listing, Platform, Volume};
 
 use super::{attributes_now, resolve};
 use crate::arguments::ListingRequest;
@@ -40,14 +40,19 @@ fn entries_max(request: &ListingRequest) -> usize {
     (room / entry).min(by_names).max(1)
 }
 
-pub(super) async fn list<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, request: ListingRequest) -> Reply {
+pub(super) async fn list<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    mut draft: Draft,
+    request: ListingRequest,
+) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &request.directory).await {
         Ok(directory) => directory,
         Err(status) => return draft.failed(status, 1),
     };
     let most = entries_max(&request);
-    let listed = volume.list(&directory, request.cookie, most, request.with_attributes).await;
+    let listed = volume.list_by(&caller, &directory, request.cookie, most, request.with_attributes).await;
     let status = match &listed {
         Err(error) => Err(Status::from(error)),
         Ok(listing) => fill(volume, &mut draft, &request, listing),

@@ -14,7 +14,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use volume::{Attributes, Client, Consistency, Inode, Kind, Platform, Volume};
+use volume::{Attributes, Caller, Client, Consistency, Inode, Kind, Platform, Volume};
 
 use crate::arguments::{Arguments, Handle};
 use crate::reply::{Draft, Reply};
@@ -27,34 +27,46 @@ pub(crate) use names::try_lookup;
 /// A call that runs; dropping it gives it up.
 pub(crate) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// Starts a call of a client. Nothing happens until it is polled.
-pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, client: Client, draft: Draft, call: Arguments) -> Running {
+/// For whom a call is.
+pub(crate) struct OnBehalf {
+    /// As whom it is carried out.
+    pub(crate) caller: Caller,
+    /// For whom its reads and writes are counted.
+    pub(crate) client: Client,
+}
+
+/// Starts a call. Nothing happens until it is polled.
+pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, by: OnBehalf, draft: Draft, call: Arguments) -> Running {
     match call {
         Arguments::Null => Box::pin(std::future::ready(draft.finish())),
         Arguments::GetAttributes { object } => Box::pin(attributes::get(volume, draft, object)),
         Arguments::SetAttributes { object, change, guard } => {
-            Box::pin(attributes::set(volume, draft, object, change, guard))
+            Box::pin(attributes::set(volume, by.caller, draft, object, change, guard))
         }
-        Arguments::Lookup(place) => Box::pin(names::lookup(volume, draft, place)),
-        Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, draft, object, wanted)),
+        Arguments::Lookup(place) => Box::pin(names::lookup(volume, by.caller, draft, place)),
+        Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, by.caller, draft, object, wanted)),
         Arguments::ReadLink { object } => Box::pin(names::read_link(volume, draft, object)),
-        Arguments::Read(extent) => Box::pin(data::read(volume, client, draft, extent)),
+        Arguments::Read(extent) => Box::pin(data::read(volume, by, draft, extent)),
         Arguments::Write { extent, stability, data } => {
-            Box::pin(data::write(volume, client, draft, extent, stability, data))
+            Box::pin(data::write(volume, by, draft, extent, stability, data))
         }
-        Arguments::Create { place, creation } => Box::pin(names::create(volume, draft, place, creation)),
-        Arguments::MakeDirectory { place, change } => Box::pin(names::make_directory(volume, draft, place, change)),
-        Arguments::Symlink { place, change, target } => Box::pin(names::symlink(volume, draft, place, change, target)),
-        Arguments::MakeNode { place, node } => Box::pin(names::make_node(volume, draft, place, node)),
-        Arguments::Remove(place) => Box::pin(names::remove(volume, draft, place)),
-        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(volume, draft, place)),
-        Arguments::Rename { from, to } => Box::pin(names::rename(volume, draft, from, to)),
-        Arguments::Link { object, place } => Box::pin(names::link(volume, draft, object, place)),
-        Arguments::List(request) => Box::pin(listing::list(volume, draft, request)),
+        Arguments::Create { place, creation } => Box::pin(names::create(volume, by.caller, draft, place, creation)),
+        Arguments::MakeDirectory { place, change } => {
+            Box::pin(names::make_directory(volume, by.caller, draft, place, change))
+        }
+        Arguments::Symlink { place, change, target } => {
+            Box::pin(names::symlink(volume, by.caller, draft, place, change, target))
+        }
+        Arguments::MakeNode { place, node } => Box::pin(names::make_node(volume, by.caller, draft, place, node)),
+        Arguments::Remove(place) => Box::pin(names::remove(volume, by.caller, draft, place)),
+        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(volume, by.caller, draft, place)),
+        Arguments::Rename { from, to } => Box::pin(names::rename(volume, by.caller, draft, from, to)),
+        Arguments::Link { object, place } => Box::pin(names::link(volume, by.caller, draft, object, place)),
+        Arguments::List(request) => Box::pin(listing::list(volume, by.caller, draft, request)),
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(volume, draft, object)),
         Arguments::FileSystemInformation { object } => Box::pin(attributes::information(volume, draft, object)),
         Arguments::PathLimits { object } => Box::pin(attributes::path_limits(volume, draft, object)),
-        Arguments::Commit(extent) => Box::pin(data::commit(volume, client, draft, extent)),
+        Arguments::Commit(extent) => Box::pin(data::commit(volume, by, draft, extent)),
     }
 }
 

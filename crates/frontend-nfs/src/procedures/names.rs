@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use volume::{
-    AttributeChange, Attributes, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind, TARGET_BYTES_MAX,
-    Volume, VolumeError,
+    AttributeChange, Attributes, Caller, Consistency, CreateHow, Inode, Outcome, Platform, SpecialKind,
+    TARGET_BYTES_MAX, Use, Volume, VolumeError,
 };
 
 use super::{attributes_now, consistency_now, resolve};
@@ -24,10 +24,19 @@ use crate::xdr::Reader;
 type Made<P> = Outcome<(Arc<Inode<P>>, Attributes)>;
 
 /// Answers a LOOKUP into `batch` if that takes no waiting; otherwise does nothing.
-pub(crate) fn try_lookup<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &[u8], batch: &mut Batch) -> Option<()> {
+pub(crate) fn try_lookup<P: Platform>(
+    volume: &Volume<P>,
+    caller: &Caller,
+    xid: u32,
+    arguments: &[u8],
+    batch: &mut Batch,
+) -> Option<()> {
     let mut reader = Reader::new(arguments);
     let directory = volume.try_resolve(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let name = reader.opaque(volume::NAME_BYTES_MAX).ok()?;
+    if volume.allows(&directory, caller, Use::Search) != Some(true) {
+        return None;
+    }
     let (inode, attributes) = volume.try_lookup(&directory, name)?;
     let of_directory = volume.try_attributes(&directory)?;
     let start = batch.writer.len();
@@ -40,13 +49,18 @@ pub(crate) fn try_lookup<P: Platform>(volume: &Volume<P>, xid: u32, arguments: &
     Some(())
 }
 
-pub(super) async fn lookup<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, place: Place) -> Reply {
+pub(super) async fn lookup<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    mut draft: Draft,
+    place: Place,
+) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &place.directory).await {
         Ok(directory) => directory,
         Err(status) => return draft.failed(status, 1),
     };
-    let found = volume.lookup(&directory, &place.name).await;
+    let found = volume.lookup_by(&caller, &directory, &place.name).await;
     let of_directory = attributes_now(volume, &directory).await;
     match found {
         Ok((inode, attributes)) => {
@@ -113,6 +127,7 @@ async fn made<P: Platform>(
 
 pub(super) async fn create<P: Platform>(
     volume: Arc<Volume<P>>,
+    caller: Caller,
     draft: Draft,
     place: Place,
     creation: Creation,
@@ -128,7 +143,7 @@ pub(super) async fn create<P: Platform>(
         Creation::Exclusive(verifier) => CreateHow::Exclusive { verifier },
     };
     let outcome = match check_new(&place.name) {
-        Ok(()) => Ok(volume.create(&directory, &place.name, how).await),
+        Ok(()) => Ok(volume.create_by(&caller, &directory, &place.name, how).await),
         Err(status) => Err(status),
     };
     made(volume, draft, &directory, outcome).await
@@ -136,6 +151,7 @@ pub(super) async fn create<P: Platform>(
 
 pub(super) async fn make_directory<P: Platform>(
     volume: Arc<Volume<P>>,
+    caller: Caller,
     draft: Draft,
     place: Place,
     change: AttributeChange,
@@ -146,7 +162,7 @@ pub(super) async fn make_directory<P: Platform>(
         Err(status) => return draft.failed(status, 2),
     };
     let outcome = match check_new(&place.name) {
-        Ok(()) => Ok(volume.make_directory(&directory, &place.name, change).await),
+        Ok(()) => Ok(volume.make_directory_by(&caller, &directory, &place.name, change).await),
         Err(status) => Err(status),
     };
     made(volume, draft, &directory, outcome).await
@@ -154,6 +170,7 @@ pub(super) async fn make_directory<P: Platform>(
 
 pub(super) async fn symlink<P: Platform>(
     volume: Arc<Volume<P>>,
+    caller: Caller,
     draft: Draft,
     place: Place,
     change: AttributeChange,
@@ -170,13 +187,19 @@ pub(super) async fn symlink<P: Platform>(
         _ => check_new(&place.name),
     };
     let outcome = match checked {
-        Ok(()) => Ok(volume.symlink(&directory, &place.name, &target, change).await),
+        Ok(()) => Ok(volume.symlink_by(&caller, &directory, &place.name, &target, change).await),
         Err(status) => Err(status),
     };
     made(volume, draft, &directory, outcome).await
 }
 
-pub(super) async fn make_node<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, place: Place, node: Node) -> Reply {
+pub(super) async fn make_node<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    draft: Draft,
+    place: Place,
+    node: Node,
+) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &place.directory).await {
         Ok(directory) => directory,
@@ -185,12 +208,16 @@ pub(super) async fn make_node<P: Platform>(volume: Arc<Volume<P>>, draft: Draft,
     let outcome = match (check_new(&place.name), node) {
         (_, Node::OtherKind) => Err(Status::BadType),
         (Err(status), _) => Err(status),
-        // A node of the host's disk, made through a server that root runs, would be a way past every
-        // permission for whoever can open files on the host.
-        (Ok(()), Node::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _)) => {
+        // A node of the host's disk, made for whoever calls by a server that root runs, would be a way past every
+        // permission for whoever can open files on the host. Where the caller is known, the host says who may.
+        (Ok(()), Node::Special(SpecialKind::CharDevice { .. } | SpecialKind::BlockDevice { .. }, _))
+            if caller.credentials().is_none() =>
+        {
             Err(Status::NotPermitted)
         }
-        (Ok(()), Node::Special(kind, change)) => Ok(volume.make_special(&directory, &place.name, kind, change).await),
+        (Ok(()), Node::Special(kind, change)) => {
+            Ok(volume.make_special_by(&caller, &directory, &place.name, kind, change).await)
+        }
     };
     made(volume, draft, &directory, outcome).await
 }
@@ -208,17 +235,22 @@ async fn changed<P: Platform>(
     draft.finish()
 }
 
-pub(super) async fn remove<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, place: Place) -> Reply {
+pub(super) async fn remove<P: Platform>(volume: Arc<Volume<P>>, caller: Caller, draft: Draft, place: Place) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &place.directory).await {
         Ok(directory) => directory,
         Err(status) => return draft.failed(status, 2),
     };
-    let outcome = volume.remove(&directory, &place.name).await;
+    let outcome = volume.remove_by(&caller, &directory, &place.name).await;
     changed(volume, draft, &directory, outcome).await
 }
 
-pub(super) async fn remove_directory<P: Platform>(volume: Arc<Volume<P>>, draft: Draft, place: Place) -> Reply {
+pub(super) async fn remove_directory<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    draft: Draft,
+    place: Place,
+) -> Reply {
     let volume = &*volume;
     let directory = match resolve(volume, &place.directory).await {
         Ok(directory) => directory,
@@ -229,12 +261,18 @@ pub(super) async fn remove_directory<P: Platform>(volume: Arc<Volume<P>>, draft:
     let outcome = match &place.name[..] {
         b"." => refused(VolumeError::Invalid { what: "\".\" cannot be removed" }),
         b".." => refused(VolumeError::Exists),
-        name => volume.remove_directory(&directory, name).await,
+        name => volume.remove_directory_by(&caller, &directory, name).await,
     };
     changed(volume, draft, &directory, outcome).await
 }
 
-pub(super) async fn rename<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, from: Place, to: Place) -> Reply {
+pub(super) async fn rename<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    mut draft: Draft,
+    from: Place,
+    to: Place,
+) -> Reply {
     let volume = &*volume;
     let source = match resolve(volume, &from.directory).await {
         Ok(directory) => directory,
@@ -244,7 +282,7 @@ pub(super) async fn rename<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft
         Ok(directory) => directory,
         Err(status) => return draft.failed(status, 4),
     };
-    let (outcome, of_target) = volume.rename(&source, &from.name, &target, &to.name).await;
+    let (outcome, of_target) = volume.rename_by(&caller, &source, &from.name, &target, &to.name).await;
     let of_source = consistency_now(volume, &source, outcome.consistency).await;
     let of_target = consistency_now(volume, &target, of_target).await;
     let writer = draft.status(outcome.result.map_or_else(Status::from, |()| Status::Ok));
@@ -253,7 +291,13 @@ pub(super) async fn rename<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft
     draft.finish()
 }
 
-pub(super) async fn link<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, object: Handle, place: Place) -> Reply {
+pub(super) async fn link<P: Platform>(
+    volume: Arc<Volume<P>>,
+    caller: Caller,
+    mut draft: Draft,
+    object: Handle,
+    place: Place,
+) -> Reply {
     let volume = &*volume;
     let inode = match resolve(volume, &object).await {
         Ok(inode) => inode,
@@ -266,7 +310,7 @@ pub(super) async fn link<P: Platform>(volume: Arc<Volume<P>>, mut draft: Draft, 
     let (result, consistency) = match check_new(&place.name) {
         Err(status) => (Err(status), Consistency::default()),
         Ok(()) => {
-            let outcome = volume.link(&inode, &directory, &place.name).await;
+            let outcome = volume.link_by(&caller, &inode, &directory, &place.name).await;
             (outcome.result.map_err(Status::from), outcome.consistency)
         }
     };

@@ -27,7 +27,7 @@ fn a_call_sent_again_gets_the_first_reply() {
             kept("done")
         }) as Pin<Box<dyn Future<Output = KeptReply> + Send>>
     };
-    let key = Key::new(peer(1), 7, b"remove a");
+    let key = Key::new(peer(1), None, 7, b"remove a");
     let (mut first, found) = cache.find_or_start(key, start);
     assert!(!found);
     assert_eq!(poll(&mut first), Poll::Ready(kept("done")));
@@ -36,9 +36,12 @@ fn a_call_sent_again_gets_the_first_reply() {
     assert_eq!(poll(&mut again), Poll::Ready(kept("done")));
     assert_eq!(runs.load(Ordering::Relaxed), 1);
     // Another client, another number, other bytes: other calls.
-    for other in
-        [Key::new(peer(2), 7, b"remove a"), Key::new(peer(1), 8, b"remove a"), Key::new(peer(1), 7, b"remove b")]
-    {
+    for other in [
+        Key::new(peer(2), None, 7, b"remove a"),
+        Key::new(peer(1), Some(1000), 7, b"remove a"),
+        Key::new(peer(1), None, 8, b"remove a"),
+        Key::new(peer(1), None, 7, b"remove b"),
+    ] {
         assert!(!cache.find_or_start(other, start).1);
     }
 }
@@ -56,7 +59,7 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
         });
         Box::pin(wait) as Pin<Box<dyn Future<Output = KeptReply> + Send>>
     };
-    let key = Key::new(peer(1), 7, b"rename a b");
+    let key = Key::new(peer(1), None, 7, b"rename a b");
     let (mut first, _) = cache.find_or_start(key, start);
     assert_eq!(poll(&mut first), Poll::Pending);
     let (mut second, found) = cache.find_or_start(key, start);
@@ -71,7 +74,7 @@ fn keeps_a_bounded_number_and_running_calls_longest() {
     let cache = ReplyCache::default();
     let done = || Box::pin(std::future::ready(kept("done"))) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
     let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
-    let key = |xid: u32| Key::new(peer(1), xid, b"");
+    let key = |xid: u32| Key::new(peer(1), None, xid, b"");
     let (_running, _) = cache.find_or_start(key(0), never);
     for xid in 1..ENTRIES_MAX as u32 + 100 {
         let (mut call, found) = cache.find_or_start(key(xid), done);
@@ -89,7 +92,7 @@ fn a_client_that_asks_much_does_not_have_others_forgotten() {
     let cache = ReplyCache::default();
     let done = || Box::pin(std::future::ready(kept("done"))) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
     let ask = |last: u8, xid: u32| {
-        let (mut call, found) = cache.find_or_start(Key::new(peer(last), xid, b""), done);
+        let (mut call, found) = cache.find_or_start(Key::new(peer(last), None, xid, b""), done);
         assert!(poll(&mut call).is_ready());
         found
     };

@@ -20,6 +20,7 @@ use volume::{
     Stat, VolumeError, Window,
 };
 
+use super::acting::Acting;
 use super::calls::{self, error_of};
 use super::climb::{check_entry, here};
 use super::node::HostNode;
@@ -37,6 +38,7 @@ impl Core {
     pub(super) fn create(
         &self,
         parent: &HostNode,
+        acting: &Acting,
         name: &[u8],
         new: &New,
         attributes: &AttributeChange,
@@ -44,9 +46,9 @@ impl Core {
         check_entry(name)?;
         self.contained(parent)?;
         let before = parent.stat()?;
-        let made = self.make(parent, name, new, attributes.mode)?;
+        let made = self.make(parent, acting, name, new, attributes.mode)?;
         let identity = made.as_ref().ok().filter(|_| matches!(new, New::Regular)).map(|found| found.identity);
-        let finished = made.and_then(|found| self.finish(found, new, attributes)).and_then(|finished| {
+        let finished = made.and_then(|found| self.finish(found, acting, new, attributes)).and_then(|finished| {
             // It may have been made in a directory that was moved out after the first look.
             self.contained(parent)?;
             Ok(finished)
@@ -67,6 +69,7 @@ impl Core {
     fn make(
         &self,
         parent: &HostNode,
+        acting: &Acting,
         name: &[u8],
         new: &New,
         mode: Option<u32>,
@@ -75,14 +78,15 @@ impl Core {
         match new {
             New::Regular => {
                 let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
-                let fd = self.open_entry(parent, name, flags, mode(FILE_MODE))?;
+                let fd = acting.call(|| self.open_entry(parent, name, flags, mode(FILE_MODE)))?;
                 return Ok(self.found(fd, true));
             }
             New::Directory => {
-                mkdirat(parent.fd(), name, mode(DIRECTORY_MODE)).map_err(|errno| here(parent, errno))?;
+                let mode = mode(DIRECTORY_MODE);
+                acting.call(|| mkdirat(parent.fd(), name, mode).map_err(|errno| here(parent, errno)))?;
             }
             New::Symlink { target } => {
-                symlinkat(&target[..], parent.fd(), name).map_err(|errno| here(parent, errno))?;
+                acting.call(|| symlinkat(&target[..], parent.fd(), name).map_err(|errno| here(parent, errno)))?;
             }
             New::Special(special) => {
                 let (kind, device) = match *special {
@@ -91,10 +95,12 @@ impl Core {
                     SpecialKind::CharDevice { major, minor } => (FileType::CharacterDevice, makedev(major, minor)),
                     SpecialKind::BlockDevice { major, minor } => (FileType::BlockDevice, makedev(major, minor)),
                 };
-                let result = mknodat(parent.fd(), name, kind, mode(FILE_MODE), device);
-                result.map_err(|errno| match errno {
-                    Errno::INVAL => VolumeError::NotSupported,
-                    errno => here(parent, errno),
+                let result = || mknodat(parent.fd(), name, kind, mode(FILE_MODE), device);
+                acting.call(|| {
+                    result().map_err(|errno| match errno {
+                        Errno::INVAL => VolumeError::NotSupported,
+                        errno => here(parent, errno),
+                    })
                 })?;
             }
         }
@@ -105,17 +111,23 @@ impl Core {
     fn finish(
         &self,
         mut found: Found,
+        acting: &Acting,
         new: &New,
         attributes: &AttributeChange,
     ) -> Result<(Found, Option<Data>), VolumeError> {
         let node = host_node(&found.node);
         let mut change = *attributes;
-        // The process's mask may have taken bits away; changing the owner may, too.
+        if acting.user().is_some_and(|user| !user.is_root()) {
+            // What somebody makes is that user's, whatever the call says, as with Linux's server.
+            (change.uid, change.gid) = (None, None);
+        }
+        // Changing the owner may take bits away, too.
         let owned = change.uid.is_some() || change.gid.is_some();
         let symlink = matches!(new, New::Symlink { .. });
+        change.mode = change.mode.map(|mode| self.finished_mode(mode, &found.stat));
         change.mode = change.mode.filter(|mode| !symlink && (owned || *mode != found.stat.mode));
         if change != AttributeChange::default() {
-            self.apply(&node, &change)?;
+            self.apply(&node, acting, &change)?;
             found.stat = node.stat()?;
         }
         let data = match new {
@@ -128,9 +140,32 @@ impl Core {
         Ok((found, data))
     }
 
+    /// The mode that a new object is to have which was made with `wanted`. Bits that the process's mask took are
+    /// given back. Others that are missing its directory's default access control list took, and those stay away; what
+    /// a directory got from its directory stays.
+    fn finished_mode(&self, wanted: u32, made: &Stat) -> u32 {
+        const PERMISSIONS: u32 = 0o777;
+        const SET_GROUP: u32 = 0o2000;
+        let missing = wanted & PERMISSIONS & !made.mode;
+        let permissions = if missing & !self.umask() == 0 { wanted } else { made.mode } & PERMISSIONS;
+        let inherited = if made.kind == Kind::Directory { made.mode & SET_GROUP } else { 0 };
+        permissions | wanted & !PERMISSIONS | inherited
+    }
+
+    /// The process's mask for modes, as the host tells it: asking the usual way would set it for a moment. Taken to be
+    /// none where it is not told.
+    fn umask(&self) -> u32 {
+        *self.umask.get_or_init(|| {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+            let row = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+            row.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok()).unwrap_or(0)
+        })
+    }
+
     pub(super) fn remove(
         &self,
         parent: &HostNode,
+        acting: &Acting,
         name: &[u8],
         directory_wanted: bool,
     ) -> Result<Removed, VolumeError> {
@@ -143,10 +178,12 @@ impl Core {
             (false, false) => AtFlags::empty(),
         };
         let before = parent.stat()?;
-        unlinkat(parent.fd(), name, flags).map_err(|errno| match errno {
-            // POSIX lets a host say 'exists' for 'not empty'.
-            Errno::EXIST => VolumeError::NotEmpty,
-            errno => here(parent, errno),
+        acting.call(|| {
+            unlinkat(parent.fd(), name, flags).map_err(|errno| match errno {
+                // POSIX lets a host say 'exists' for 'not empty'.
+                Errno::EXIST => VolumeError::NotEmpty,
+                errno => here(parent, errno),
+            })
         })?;
         let stat = host_node(&found.node).stat()?;
         let parent = Change { before, after: parent.stat()? };
@@ -155,10 +192,9 @@ impl Core {
 
     pub(super) fn rename(
         &self,
-        from: &HostNode,
-        from_name: &[u8],
-        to: &HostNode,
-        to_name: &[u8],
+        acting: &Acting,
+        (from, from_name): (&HostNode, &[u8]),
+        (to, to_name): (&HostNode, &[u8]),
     ) -> Result<Renamed, VolumeError> {
         check_entry(to_name)?;
         self.contained(from)?;
@@ -170,10 +206,12 @@ impl Core {
             Err(error) => return Err(error),
         };
         let (from_before, to_before) = (from.stat()?, to.stat()?);
-        renameat(from.fd(), from_name, to.fd(), to_name).map_err(|errno| match errno {
-            Errno::EXIST => VolumeError::NotEmpty,
-            Errno::INVAL => VolumeError::Invalid { what: "a directory cannot be moved into itself" },
-            errno => here(from, errno),
+        acting.call(|| {
+            renameat(from.fd(), from_name, to.fd(), to_name).map_err(|errno| match errno {
+                Errno::EXIST => VolumeError::NotEmpty,
+                Errno::INVAL => VolumeError::Invalid { what: "a directory cannot be moved into itself" },
+                errno => here(from, errno),
+            })
         })?;
         self.still_inside((from, from_name), (to, to_name), &moved)?;
         let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
@@ -209,15 +247,23 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn link(&self, node: &HostNode, parent: &HostNode, name: &[u8]) -> Result<Linked, VolumeError> {
+    pub(super) fn link(
+        &self,
+        acting: &Acting,
+        node: &HostNode,
+        parent: &HostNode,
+        name: &[u8],
+    ) -> Result<Linked, VolumeError> {
         check_entry(name)?;
         self.contained(parent)?;
         let before = parent.stat()?;
         let held = node.fd().as_raw_fd().to_string();
-        linkat(&self.descriptors, held, parent.fd(), name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno {
-            // The object's last name went meanwhile.
-            Errno::NOENT if node.stat().is_ok_and(|stat| stat.links == 0) => VolumeError::Stale,
-            errno => here(parent, errno),
+        acting.call(|| {
+            linkat(&self.descriptors, held, parent.fd(), name, AtFlags::SYMLINK_FOLLOW).map_err(|errno| match errno {
+                // The object's last name went meanwhile.
+                Errno::NOENT if node.stat().is_ok_and(|stat| stat.links == 0) => VolumeError::Stale,
+                errno => here(parent, errno),
+            })
         })?;
         if let Err(error) = self.contained(parent) {
             let (identity, _) = self.identify(node.fd())?;
@@ -258,8 +304,12 @@ impl Core {
     }
 
     /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
-    pub(super) fn apply(&self, node: &HostNode, change: &AttributeChange) -> Result<(), VolumeError> {
+    pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         assert!(change.size.is_none(), "sizes are the engine's");
+        acting.call(|| self.apply_now(node, change))
+    }
+
+    fn apply_now(&self, node: &HostNode, change: &AttributeChange) -> Result<(), VolumeError> {
         if change.uid.is_some() || change.gid.is_some() {
             let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
             chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
@@ -276,10 +326,14 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn access(&self, node: &HostNode) -> Result<u8, VolumeError> {
+    pub(super) fn access(&self, node: &HostNode, acting: &Acting) -> Result<u8, VolumeError> {
         if node.kind() == Kind::Symlink {
             return Ok(7);
         }
+        acting.call(|| self.access_now(node))
+    }
+
+    fn access_now(&self, node: &HostNode) -> Result<u8, VolumeError> {
         let held = node.fd().as_raw_fd().to_string();
         let mut rights = 0;
         for (right, wanted) in [(1, Access::READ_OK), (2, Access::WRITE_OK), (4, Access::EXEC_OK)] {

@@ -6,7 +6,7 @@
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags, ResolveFlags, accessat, open, openat, openat2};
 use rustix::io::Errno;
@@ -123,6 +123,7 @@ impl HostTree {
             by_handle,
             roots: Roots::new(),
             subtree_check: options.subtree_check,
+            umask: OnceLock::new(),
             file_systems: FileSystems::new(real.clone()),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());

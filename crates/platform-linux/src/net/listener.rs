@@ -174,12 +174,13 @@ fn refused(address: String, error: Errno) -> ListenError {
     }
 }
 
-/// Sets up an accepted connection and says who it is; `owners` is asked whose socket a peer on loopback has.
+/// Sets up an accepted connection and says who it is; `owners` is asked whose socket the peer's is. Of all peers: a
+/// process of this host may come by any of the host's addresses.
 pub(super) fn accepted(socket: &OwnedFd, owners: Option<&mut SocketOwners>) -> Result<Peer, Errno> {
     let address = getpeername(socket.as_fd())?.and_then(|address| SocketAddr::try_from(address).ok());
     let Some(address) = address else {
         let owner = sockopt::socket_peercred(socket)?.uid.as_raw();
-        return Ok(Peer { address: Ipv4Addr::LOCALHOST.into(), socket_owner: Some(owner) });
+        return Ok(Peer { address: Ipv4Addr::LOCALHOST.into(), port: 0, socket_owner: Some(owner) });
     };
     sockopt::set_tcp_nodelay(socket, true)?;
     sockopt::set_socket_keepalive(socket, true)?;
@@ -187,11 +188,11 @@ pub(super) fn accepted(socket: &OwnedFd, owners: Option<&mut SocketOwners>) -> R
     sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT)?;
     sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)?;
-    let peer = address.ip().to_canonical();
     let mut socket_owner = None;
-    if let Some(owners) = owners.filter(|_| peer.is_loopback()) {
+    if let Some(owners) = owners {
         let own = SocketAddr::try_from(getsockname(socket)?)?;
-        socket_owner = owners.owner(address, own).unwrap_or_default();
+        // An answer that fails is no answer: who is asked for may be a process of this host.
+        socket_owner = owners.owner(address, own)?;
     }
-    Ok(Peer { address: peer, socket_owner })
+    Ok(Peer { address: address.ip().to_canonical(), port: address.port(), socket_owner })
 }

@@ -1,8 +1,8 @@
 //! Handles of what is gone, on trees that cannot open identities: what looking for them costs, counted in
 //! directory entries read, whatever else is renamed meanwhile.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
@@ -12,8 +12,8 @@ use frames::Frames;
 use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use volume::{
     AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
-    Inode, Linked, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume, VolumeError,
-    Window,
+    Inode, Linked, LocationStore, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume,
+    VolumeError, Window,
 };
 
 type Files = Volume<SimPlatform>;
@@ -266,4 +266,130 @@ fn who_asks_for_one_after_the_other_costs_a_walk_in_a_pause() {
         assert!(walks < 6 && entries <= walks * ENTRIES, "{entries} entries were read of {ENTRIES}, in {walks} walks");
     }
     lab.stop.store(true, Ordering::Relaxed);
+}
+
+/// A record of places, in memory.
+#[derive(Clone, Default)]
+struct Record(Arc<Mutex<Vec<u8>>>);
+
+impl Record {
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl LocationStore for Record {
+    fn append(&self, bytes: Bytes) -> Pending<'_, ()> {
+        self.0.lock().unwrap().extend(&bytes);
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    fn replace(&self, bytes: Bytes) -> Pending<'_, ()> {
+        *self.0.lock().unwrap() = bytes.to_vec();
+        Box::pin(std::future::ready(Ok(())))
+    }
+}
+
+/// Files some directories deep, one of them renamed, with one that was removed; the record of that.
+struct Kept {
+    world: World,
+    tree: Arc<MemoryTree>,
+    handles: Vec<Vec<u8>>,
+    removed: Vec<u8>,
+    record: Record,
+}
+
+impl Kept {
+    fn new() -> Self {
+        let world = World::new(WorldOptions::seed(1));
+        let disk = Disk::new(&world, 0, DiskOptions::default());
+        let tree = MemoryTree::new(&world, &disk, BY_NAME);
+        let volume = serve(&world, Arc::clone(&tree) as _, &tree);
+        let record = Record::default();
+        assert!(volume.keep_locations(&[], Arc::new(record.clone())), "there was nothing");
+        let platform = world.platform();
+        let made = world.run(async {
+            let root = volume.mount(b"/").await.unwrap();
+            let deep = make_directory(&volume, &make_directory(&volume, &root, "one").await, "two").await;
+            let mut handles = vec![volume.handle(&deep).as_bytes().to_vec()];
+            for number in 0..10 {
+                handles.push(create(&volume, &deep, &format!("file {number}")).await);
+            }
+            let removed = create(&volume, &deep, "removed").await;
+            volume.remove(&deep, b"removed").await.result.unwrap();
+            volume.rename(&deep, b"file 3", &root, b"moved").await.0.result.unwrap();
+            volume.rename(&root, b"one", &root, b"uno").await.0.result.unwrap();
+            // A server writes what is new twice a second; then it is killed.
+            platform.sleep_until(platform.now().after(Nanos::SECOND)).await;
+            (handles, removed)
+        });
+        let (handles, removed) = made.unwrap_or_else(|error| panic!("{error}"));
+        drop(volume);
+        Self { world, tree, handles, removed, record }
+    }
+
+    /// Has a server that begins with `record` find everything; how many entries it read in walks.
+    fn found_again(&self, record: &[u8], whole: Option<bool>) -> u64 {
+        let entries = Arc::new(AtomicU64::new(0));
+        let counting = Counting { tree: self.tree.reopened(BY_NAME), entries: Arc::clone(&entries) };
+        let volume = serve(&self.world, Arc::new(counting), &self.tree);
+        let read = volume.keep_locations(record, Arc::new(Record::default()));
+        assert_eq!(read, whole.unwrap_or(read));
+        for handle in &self.handles {
+            let found = self.world.run(volume.resolve(handle)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(volume.handle(&found.unwrap()).as_bytes(), handle);
+        }
+        let gone = self.world.run(volume.resolve(&self.removed)).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(gone.err(), Some(VolumeError::Stale));
+        entries.load(Ordering::Relaxed)
+    }
+}
+
+#[test]
+fn what_was_recorded_is_found_by_the_next_server_without_a_walk() {
+    let kept = Kept::new();
+    assert_eq!(kept.found_again(&kept.record.bytes(), Some(true)), 0, "entries were read");
+    assert!(kept.found_again(&[], Some(true)) > 0, "without a record it takes a walk");
+}
+
+#[test]
+fn a_record_that_a_crash_cut_anywhere_or_a_disk_spoilt_is_used_as_far_as_it_is_good() {
+    let kept = Kept::new();
+    let record = kept.record.bytes();
+    for len in (0..record.len()).step_by(7) {
+        // Between two entries nothing is missing.
+        kept.found_again(&record[..len], None);
+    }
+    let mut spoilt = record.clone();
+    spoilt[record.len() / 2] ^= 4;
+    kept.found_again(&spoilt, Some(false));
+    kept.found_again(b"something else altogether", Some(false));
+}
+
+#[test]
+fn a_record_does_not_grow_with_the_number_of_changes() {
+    let world = World::new(WorldOptions::seed(1));
+    let disk = Disk::new(&world, 0, DiskOptions::default());
+    let tree = MemoryTree::new(&world, &disk, BY_NAME);
+    let volume = serve(&world, Arc::clone(&tree) as _, &tree);
+    let record = Record::default();
+    volume.keep_locations(&[], Arc::new(record.clone()));
+    let platform = world.platform();
+    let longest = world.run(async {
+        let root = volume.mount(b"/").await.unwrap();
+        create(&volume, &root, "here").await;
+        let mut longest = 0;
+        for round in 0..20_000 {
+            let (from, to): (&[u8], &[u8]) = if round % 2 == 0 { (b"here", b"there") } else { (b"there", b"here") };
+            volume.rename(&root, from, &root, to).await.0.result.unwrap();
+            if round % 1_000 == 0 {
+                platform.sleep_until(platform.now().after(Nanos::SECOND)).await;
+                longest = longest.max(record.bytes().len());
+            }
+        }
+        longest
+    });
+    // Some 50 bytes an entry, 4,096 entries and what comes in half a second.
+    let longest = longest.unwrap();
+    assert!(longest < 500_000, "{longest:?}");
 }

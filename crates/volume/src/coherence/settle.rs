@@ -99,7 +99,7 @@ impl<P: Platform> Volume<P> {
     async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
-        let stat = self.set_past(inode, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
+        let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
         if stat.mtime >= mtime {
             return Ok(stat);
         }
@@ -108,7 +108,8 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Brings every written file to the host, durably, with its times: after the engine was drained,
-    /// little is left to do. How many files could not be; their data stays dirty.
+    /// little is left to do. How many files could not be; their data stays dirty. The record of places is written,
+    /// too.
     pub async fn settle_all(&self) -> usize {
         let mut left = 0;
         for inode in self.table.all() {
@@ -116,6 +117,7 @@ impl<P: Platform> Volume<P> {
                 left += 1;
             }
         }
+        self.write_locations().await;
         left
     }
 }

@@ -6,6 +6,7 @@
 //! Invariants: an inode that is used, dirty or unsynced is left alone.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use engine::Platform;
 
@@ -33,8 +34,10 @@ impl<P: Platform> Volume<P> {
     /// To be called every few seconds: see [`Volume::tend_every`]. Asks the host after objects that
     /// were not used since the last call: one whose last name others took is let go, so that its space
     /// becomes free; one that others changed is not served from the cache any more. Files that
-    /// can be executed and were written are closed, so that they can be run on the host.
+    /// can be executed and were written are closed, so that they can be run on the host. What callers may do is
+    /// found out anew from now on.
     pub async fn tend(&self) {
+        self.rights_epoch.fetch_add(1, Ordering::Relaxed);
         let mut unused = self.table.unused();
         unused.sort_by_key(|inode| inode.device);
         let devices = unused.chunk_by(|one, next| one.device == next.device);

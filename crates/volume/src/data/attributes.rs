@@ -1,8 +1,8 @@
 //! Attributes: what clients are told of an object and what they change of it.
 //!
-//! Owns: when the host is asked for attributes, the order in which a change acts, rights, the questions about an
-//! object's file system.
-//! Does not own: what is told (`objects::inode`), sizes (`read_write`), durability (`sync`), times of written files
+//! Owns: when the host is asked for attributes, the order in which a change acts, the questions about an object's
+//! file system.
+//! Does not own: what callers may do (`permission`), what is told (`objects::inode`), sizes (`read_write`), durability (`sync`), times of written files
 //! (`coherence::settle`).
 //! Invariants: changes of one object are made one at a time, so before and after belong together.
 
@@ -14,10 +14,12 @@ use engine::{FILE_BYTES_MAX, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
+use crate::objects::rights::Use;
 use crate::tree::attributes::{
     AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
 };
-use crate::tree::directory::{Changed, PathLimits, Space, Stable, Stat};
+use crate::tree::caller::Caller;
+use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable, Stat};
 use crate::volume::{STOPPED, Volume};
 
 impl<P: Platform> Volume<P> {
@@ -46,20 +48,22 @@ impl<P: Platform> Volume<P> {
     /// and not synced. With a `guard`, nothing is changed unless it is the change time
     /// ([`VolumeError::NotSynchronised`]). A new size acts first, then owner, mode and times; an error
     /// may leave the earlier ones changed.
-    pub async fn set_attributes(
+    pub async fn set_attributes_by(
         &self,
+        caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
         guard: Option<Timestamp>,
     ) -> Outcome<()> {
-        let target = Arc::clone(inode);
-        let work = |volume: Arc<Self>| async move { volume.set_attributes_now(&target, change, guard).await };
+        let (caller, target) = (caller.clone(), Arc::clone(inode));
+        let work = |volume: Arc<Self>| async move { volume.set_attributes_now(&caller, &target, change, guard).await };
         self.carried_through("set attributes", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
-    /// As [`Volume::set_attributes`]; must not be dropped half-way.
+    /// As [`Volume::set_attributes_by`]; must not be dropped half-way.
     pub(crate) async fn set_attributes_now(
         &self,
+        caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
         guard: Option<Timestamp>,
@@ -67,11 +71,14 @@ impl<P: Platform> Volume<P> {
         if let Err(error) = self.attributes(inode).await {
             return Outcome::failed(error);
         }
+        if let Err(error) = self.may_set(caller, inode, &change).await {
+            return Outcome { result: Err(error), consistency: inode.unchanged() };
+        }
         let changing = inode.changing.lock().await;
         let (mut changed, mut stable) = (None, Stable::not_begun());
         let result = match guard {
             Some(expected) if inode.change_time() != expected => Err(VolumeError::NotSynchronised),
-            _ => self.apply(inode, change, &mut changed).await.map(|begun| stable = begun),
+            _ => self.apply(caller, inode, change, &mut changed).await.map(|begun| stable = begun),
         };
         // Others may have written since: what is told is the moment of the change.
         let consistency = changed.unwrap_or_else(|| inode.unchanged());
@@ -83,17 +90,34 @@ impl<P: Platform> Volume<P> {
         Outcome { result, consistency }
     }
 
+    /// Refuses what the host is not asked about: a size is set by the engine, as the server.
+    async fn may_set(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        change: &AttributeChange,
+    ) -> Result<(), VolumeError> {
+        if *change != AttributeChange::default() {
+            self.may_change(caller)?;
+        }
+        match change.size {
+            Some(_) => self.permit(inode, caller, Use::Write).await,
+            None => Ok(()),
+        }
+    }
+
     /// Applies a change with `changing` held. `changed`: the object before and after what was changed of
     /// it, also where not all could be. Gives the sync of it all, if the tree began one.
     async fn apply(
         &self,
+        caller: &Caller,
         inode: &Arc<Inode<P>>,
         change: AttributeChange,
         changed: &mut Option<Consistency>,
     ) -> Result<Stable, VolumeError> {
         change.check()?;
         if let Some(size) = change.size {
-            *changed = Some(self.set_size(inode, size).await?);
+            *changed = Some(self.set_size(caller, inode, size).await?);
         }
         let rest = AttributeChange { size: None, ..change };
         if rest == AttributeChange::default() {
@@ -105,7 +129,8 @@ impl<P: Platform> Volume<P> {
         let told = inode.change_time();
         // A new size is made durable with the file.
         let begins = self.names_durable() && change.size.is_none();
-        let Changed { stat, stable } = self.set_past(inode, rest, begins, |stat| stat.ctime > told).await?;
+        let node = inode.node.used_by(caller);
+        let Changed { stat, stable } = self.set_past(&node, rest, begins, |stat| stat.ctime > told).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
@@ -127,42 +152,16 @@ impl<P: Platform> Volume<P> {
     /// finer one to what was looked at since its last change.
     pub(crate) async fn set_past(
         &self,
-        inode: &Arc<Inode<P>>,
+        node: &Node,
         change: AttributeChange,
         durable: bool,
         past: impl Fn(&Stat) -> bool,
     ) -> Result<Changed, VolumeError> {
-        let set = self.tree.set(&inode.node, change, durable).await?;
+        let set = self.tree.set(node, change, durable).await?;
         if past(&set.stat) {
             return Ok(set);
         }
-        Ok(self.tree.set(&inode.node, change, durable).await.unwrap_or(set))
-    }
-
-    /// As [`Volume::access`], if that is known without asking the host.
-    pub fn try_access(&self, inode: &Arc<Inode<P>>) -> Option<(u8, Attributes)> {
-        let attributes = self.try_attributes(inode)?;
-        let rights = inode.state().access?;
-        Some((rights, attributes))
-    }
-
-    /// Which of read 1, write 2, execute or search 4 the serving user may do.
-    pub async fn access(&self, inode: &Arc<Inode<P>>) -> Result<(u8, Attributes), VolumeError> {
-        let attributes = self.attributes(inode).await?;
-        let known = inode.state().access;
-        let rights = match known {
-            Some(rights) => rights,
-            None => {
-                let changes = inode.changes.load(Ordering::Relaxed);
-                let rights = self.tree.access(&inode.node).await?;
-                let mut state = inode.state();
-                if inode.changes.load(Ordering::Relaxed) == changes {
-                    state.access = Some(rights);
-                }
-                rights
-            }
-        };
-        Ok((rights, attributes))
+        Ok(self.tree.set(node, change, durable).await.unwrap_or(set))
     }
 
     /// What a symbolic link says, as it was given; [`VolumeError::Invalid`] for anything else.

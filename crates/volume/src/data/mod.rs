@@ -5,5 +5,6 @@
 //! Invariants: what was acknowledged is told to every caller at once, on the host or not.
 
 mod attributes;
+mod permission;
 pub(crate) mod read_write;
 mod sync;

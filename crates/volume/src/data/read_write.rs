@@ -17,7 +17,9 @@ use engine::{Client, Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
+use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
+use crate::tree::caller::Caller;
 use crate::tree::directory::{Changed, Data, Stable};
 use crate::volume::{STOPPED, Volume};
 
@@ -72,12 +74,13 @@ impl<P: Platform> Volume<P> {
 
     /// Reads at most `len` bytes from `offset`, fewer only at the end of the file; past it, none.
     pub async fn read(&self, inode: &Arc<Inode<P>>, offset: u64, len: u32) -> Result<ReadResult, VolumeError> {
-        self.read_for(None, inode, offset, len).await
+        self.read_by(&Caller::SERVER, None, inode, offset, len).await
     }
 
-    /// [`Volume::read`] for a client, as [`Engine::read_for`](engine::Engine::read_for) has it.
-    pub async fn read_for(
+    /// [`Volume::read`] by a caller and for a client, as [`Engine::read_for`](engine::Engine::read_for) has it.
+    pub async fn read_by(
         &self,
+        caller: &Caller,
         client: Option<&Client>,
         inode: &Arc<Inode<P>>,
         offset: u64,
@@ -85,6 +88,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<ReadResult, VolumeError> {
         inode.require_regular()?;
         inode.used_now();
+        self.permit(inode, caller, Use::Read).await?;
         let file = self.opened(inode, false).await?;
         Ok(self.read_file(client, inode, file, (offset, len)).await?)
     }
@@ -135,18 +139,19 @@ impl<P: Platform> Volume<P> {
     /// Writes all of `data`, or fails (a beginning may have been written). Waits where the device has
     /// too much unwritten. Not durable: see [`Volume::sync`].
     pub async fn write(&self, inode: &Arc<Inode<P>>, offset: u64, data: Bytes) -> Outcome<()> {
-        self.write_for(None, inode, offset, data).await
+        self.write_by(&Caller::SERVER, None, inode, offset, data).await
     }
 
-    /// [`Volume::write`] for a client, as [`Engine::write_for`](engine::Engine::write_for) has it.
-    pub async fn write_for(
+    /// [`Volume::write`] by a caller and for a client, as [`Engine::write_for`](engine::Engine::write_for) has it.
+    pub async fn write_by(
         &self,
+        caller: &Caller,
         client: Option<&Client>,
         inode: &Arc<Inode<P>>,
         offset: u64,
         data: Bytes,
     ) -> Outcome<()> {
-        match self.write_bytes(client, inode, offset, &data).await {
+        match self.write_bytes((caller, client), inode, offset, &data).await {
             Ok(consistency) => Outcome { result: Ok(()), consistency },
             // A beginning may have been written: then the times tell, in what is before already.
             Err(error) => Outcome { result: Err(error), consistency: inode.unchanged() },
@@ -155,12 +160,13 @@ impl<P: Platform> Volume<P> {
 
     async fn write_bytes(
         &self,
-        client: Option<&Client>,
+        (caller, client): (&Caller, Option<&Client>),
         inode: &Arc<Inode<P>>,
         offset: u64,
         data: &[u8],
     ) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
+        self.permit(inode, caller, Use::Write).await?;
         inode.used_now();
         let end = offset.checked_add(data.len() as u64).filter(|end| *end <= FILE_BYTES_MAX);
         let end = end.ok_or(VolumeError::TooLarge)?;
@@ -171,7 +177,7 @@ impl<P: Platform> Volume<P> {
         if data.is_empty() {
             return Ok(inode.unchanged());
         }
-        let taken = match inode.without_privileges() {
+        let taken = match inode.without_privileges().filter(|_| !Self::keeps_privileges(caller)) {
             Some(_) => self.take_privileges_carried(inode).await?,
             None => None,
         };
@@ -232,13 +238,21 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Sets the size, with `changing` held. On the host too on return, not yet durable.
-    pub(crate) async fn set_size(&self, inode: &Arc<Inode<P>>, size: u64) -> Result<Consistency, VolumeError> {
+    pub(crate) async fn set_size(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        size: u64,
+    ) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
         if size > FILE_BYTES_MAX {
             return Err(VolumeError::TooLarge);
         }
         let file = self.opened(inode, true).await?;
-        let taken = self.take_privileges(inode, false).await?;
+        let taken = match Self::keeps_privileges(caller) {
+            true => None,
+            false => self.take_privileges(inode, false).await?,
+        };
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
         let look = inode.look();

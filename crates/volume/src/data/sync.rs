@@ -12,7 +12,9 @@ use engine::{Client, Engine, File, Nanos, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
+use crate::objects::rights::Use;
 use crate::tree::attributes::{Kind, Outcome};
+use crate::tree::caller::Caller;
 use crate::tree::directory::Stable;
 use crate::volume::Volume;
 
@@ -37,9 +39,19 @@ impl<P: Platform> Volume<P> {
         Outcome { result, consistency: inode.unchanged() }
     }
 
-    /// [`Volume::sync_for`] because the client asked for it: how long that took is told as a COMMIT, unless nothing
+    /// [`Volume::sync_for`] because the caller asked for it: how long that took is told as a COMMIT, unless nothing
     /// can have been written.
-    pub async fn commit(&self, client: Option<&Client>, inode: &Arc<Inode<P>>, offset: u64, len: u64) -> Outcome<()> {
+    pub async fn commit_by(
+        &self,
+        caller: &Caller,
+        client: Option<&Client>,
+        inode: &Arc<Inode<P>>,
+        offset: u64,
+        len: u64,
+    ) -> Outcome<()> {
+        if let Err(error) = self.permit(inode, caller, Use::Commit).await {
+            return Outcome { result: Err(error), consistency: inode.unchanged() };
+        }
         let engine = &self.engine;
         let _noted = inode.writable_file().map(|file| NotedCommit { engine, client, file, began: self.now() });
         self.sync_for(client, inode, offset, len).await

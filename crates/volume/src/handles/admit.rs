@@ -47,8 +47,8 @@ impl<P: Platform> Volume<P> {
         if new {
             self.sightings.met(&identity);
         }
-        if location.is_some() && !self.tree.opens(&identity) {
-            inode.state().location = location;
+        if let Some(location) = location {
+            self.sightings.found_at(&inode, location);
         }
         if !new && inode.differs(&stat, now) {
             // What was seen may be older than a change of ours: it only raises suspicion.

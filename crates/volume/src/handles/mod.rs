@@ -6,5 +6,6 @@
 
 mod admit;
 mod follow;
+mod keep;
 mod resolve;
 mod search;

@@ -15,7 +15,9 @@ use engine::Platform;
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::objects::location::Location;
+use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp};
+use crate::tree::caller::Caller;
 use crate::tree::directory::{Change, Created, Linked, New, Removed, Renamed, SpecialKind, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::names;
@@ -66,40 +68,59 @@ impl CreateHow {
     }
 }
 
-type Made<P> = (Arc<Inode<P>>, Attributes);
+pub(crate) type Made<P> = (Arc<Inode<P>>, Attributes);
 
 impl<P: Platform> Volume<P> {
     /// Makes a regular file, or finds it where `how` allows. Its name is durable on return. The
     /// consistency is the directory's.
-    pub async fn create(&self, directory: &Arc<Inode<P>>, name: &[u8], how: CreateHow) -> Outcome<Made<P>> {
+    pub async fn create_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        how: CreateHow,
+    ) -> Outcome<Made<P>> {
         let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
-        let work = |volume: Arc<Self>| async move { volume.create_now(&parent, name, how).await };
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.create_now(&caller, &parent, name, how).await };
         self.carried_through("create", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
-    async fn create_now(&self, parent: &Arc<Inode<P>>, name: Bytes, how: CreateHow) -> Outcome<Made<P>> {
+    async fn create_now(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+        how: CreateHow,
+    ) -> Outcome<Made<P>> {
         let change = how.attributes();
-        let made = self.make(parent, name.clone(), New::Regular, change).await;
+        let made = self.make(caller, parent, name.clone(), New::Regular, change).await;
         match (&made.result, how) {
             (Ok((inode, _)), _) if change.size.is_some_and(|size| size > 0) => {
                 let size = AttributeChange { size: change.size, ..AttributeChange::default() };
-                let sized = self.set_attributes_now(inode, size, None).await;
+                let sized = self.set_attributes_now(caller, inode, size, None).await;
                 let result = sized.result.map(|()| (Arc::clone(inode), inode.attributes()));
                 Outcome { result, ..made }
             }
             (Err(VolumeError::Exists), CreateHow::Unchecked(_)) => {
-                Outcome { result: self.taken(parent, &name, change.size).await, ..made }
+                Outcome { result: self.taken(caller, parent, &name, change.size).await, ..made }
             }
             (Err(VolumeError::Exists), CreateHow::Exclusive { verifier }) => {
-                Outcome { result: self.made_before(parent, &name, verifier).await, ..made }
+                Outcome { result: self.made_before(caller, parent, &name, verifier).await, ..made }
             }
             _ => made,
         }
     }
 
     /// The file that has the name of an unchecked creation.
-    async fn taken(&self, parent: &Arc<Inode<P>>, name: &[u8], size: Option<u64>) -> Result<Made<P>, VolumeError> {
-        let (inode, attributes) = self.lookup(parent, name).await?;
+    async fn taken(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: &[u8],
+        size: Option<u64>,
+    ) -> Result<Made<P>, VolumeError> {
+        let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
         if inode.kind() != Kind::Regular {
             return Err(VolumeError::Exists);
         }
@@ -107,7 +128,7 @@ impl<P: Platform> Volume<P> {
             return Ok((inode, attributes));
         }
         let change = AttributeChange { size, ..AttributeChange::default() };
-        self.set_attributes_now(&inode, change, None).await.result?;
+        self.set_attributes_now(caller, &inode, change, None).await.result?;
         let attributes = inode.attributes();
         Ok((inode, attributes))
     }
@@ -115,29 +136,32 @@ impl<P: Platform> Volume<P> {
     /// The file that has the name of an exclusive creation, if it came of the same call.
     async fn made_before(
         &self,
+        caller: &Caller,
         parent: &Arc<Inode<P>>,
         name: &[u8],
         verifier: [u8; 8],
     ) -> Result<Made<P>, VolumeError> {
-        let (inode, attributes) = self.lookup(parent, name).await?;
+        let (inode, attributes) = self.lookup_by(caller, parent, name).await?;
         let (atime, mtime) = verifier_times(verifier);
         let same = kept(attributes.atime, atime) && kept(attributes.mtime, mtime);
         if inode.kind() == Kind::Regular && same { Ok((inode, attributes)) } else { Err(VolumeError::Exists) }
     }
 
     /// Makes a directory; durable on return. The consistency is the parent's.
-    pub async fn make_directory(
+    pub async fn make_directory_by(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         name: &[u8],
         attributes: AttributeChange,
     ) -> Outcome<Made<P>> {
-        self.make_carried(directory, name, New::Directory, attributes).await
+        self.make_carried(caller, directory, name, New::Directory, attributes).await
     }
 
     /// Makes a symbolic link that says exactly `target`: 1 to 4,095 bytes, no NUL. Durable on return.
-    pub async fn symlink(
+    pub async fn symlink_by(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         name: &[u8],
         target: &[u8],
@@ -147,22 +171,24 @@ impl<P: Platform> Volume<P> {
             return Outcome { result: Err(error), consistency: directory.unchanged() };
         }
         let target = Bytes::copy_from_slice(target);
-        self.make_carried(directory, name, New::Symlink { target }, attributes).await
+        self.make_carried(caller, directory, name, New::Symlink { target }, attributes).await
     }
 
     /// Makes a pipe, a socket or, where the host allows it, a device. Durable on return.
-    pub async fn make_special(
+    pub async fn make_special_by(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         name: &[u8],
         kind: SpecialKind,
         attributes: AttributeChange,
     ) -> Outcome<Made<P>> {
-        self.make_carried(directory, name, New::Special(kind), attributes).await
+        self.make_carried(caller, directory, name, New::Special(kind), attributes).await
     }
 
     async fn make_carried(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         name: &[u8],
         new: New,
@@ -173,25 +199,29 @@ impl<P: Platform> Volume<P> {
             return Outcome { result: Err(error), consistency: directory.unchanged() };
         }
         let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
-        let work = |volume: Arc<Self>| async move { volume.make(&parent, name, new, attributes).await };
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.make(&caller, &parent, name, new, attributes).await };
         self.carried_through("make", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
     async fn make(
         &self,
+        caller: &Caller,
         parent: &Arc<Inode<P>>,
         name: Bytes,
         new: New,
         attributes: AttributeChange,
     ) -> Outcome<Made<P>> {
-        if let Err(error) = check_place(parent, &name).and_then(|()| attributes.check()) {
+        let checked = self.may_change(caller).and_then(|()| check_place(parent, &name));
+        if let Err(error) = checked.and_then(|()| attributes.check()) {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
         self.make_room().await;
         let attributes = AttributeChange { size: None, ..attributes };
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
-        let created = self.tree.create(&parent.node, name.clone(), new, attributes, self.names_durable()).await;
+        let node = parent.node.used_by(caller);
+        let created = self.tree.create(&node, name.clone(), new, attributes, self.names_durable()).await;
         let Created { found, data, parent: change, stable } = match created {
             Ok(created) => created,
             Err(error) => return self.not_changed(parent, error),
@@ -206,9 +236,7 @@ impl<P: Platform> Volume<P> {
             || Inode::new(&self.engine, identity, handle, found.node, found.stat, self.now(), &self.table.descriptors);
         let (inode, _) = self.table.get_or_insert(&identity, make);
         self.sightings.met(&identity);
-        if !self.tree.opens(&identity) {
-            inode.state().location = Some(Location { parent: parent.identity, name });
-        }
+        self.sightings.found_at(&inode, Location { parent: parent.identity, name });
         let attached = match data {
             Some(data) => self.attach_made(&inode, data).await,
             None => Ok(()),
@@ -223,28 +251,48 @@ impl<P: Platform> Volume<P> {
 
     /// Takes a name that is no directory's away; durable on return. The object goes with its last
     /// name, when nobody here uses it any more.
-    pub async fn remove(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
-        self.remove_carried(directory, name, false).await
+    pub async fn remove_by(&self, caller: &Caller, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
+        self.remove_carried(caller, directory, name, false).await
     }
 
     /// Takes an empty directory away; durable on return.
-    pub async fn remove_directory(&self, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
-        self.remove_carried(directory, name, true).await
+    pub async fn remove_directory_by(&self, caller: &Caller, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<()> {
+        self.remove_carried(caller, directory, name, true).await
     }
 
-    async fn remove_carried(&self, directory: &Arc<Inode<P>>, name: &[u8], directory_wanted: bool) -> Outcome<()> {
+    async fn remove_carried(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+        directory_wanted: bool,
+    ) -> Outcome<()> {
         let (parent, name) = (Arc::clone(directory), Bytes::copy_from_slice(name));
-        let work = move |volume: Arc<Self>| async move { volume.remove_now(&parent, name, directory_wanted).await };
+        let caller = caller.clone();
+        let work =
+            move |volume: Arc<Self>| async move { volume.remove_now(&caller, &parent, name, directory_wanted).await };
         self.carried_through("remove", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
-    async fn remove_now(&self, parent: &Arc<Inode<P>>, name: Bytes, directory_wanted: bool) -> Outcome<()> {
-        if let Err(error) = check_place(parent, &name) {
+    async fn remove_now(
+        &self,
+        caller: &Caller,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+        directory_wanted: bool,
+    ) -> Outcome<()> {
+        let checked = match self.may_change(caller).and_then(|()| check_place(parent, &name)) {
+            // Who may not search a directory is not told what is in it, by no error.
+            Ok(()) => self.permit(parent, caller, Use::Search).await,
+            refused => refused,
+        };
+        if let Err(error) = checked {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
-        let removed = self.tree.remove(&parent.node, name.clone(), directory_wanted, self.names_durable()).await;
+        let node = parent.node.used_by(caller);
+        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.names_durable()).await;
         let Removed { identity, stat, parent: change, stable } = match removed {
             Ok(removed) => removed,
             Err(error) => return self.not_changed(parent, error),
@@ -261,8 +309,9 @@ impl<P: Platform> Volume<P> {
     /// Gives an object another name, in the same or another directory; what had that name loses it, as
     /// by [`Volume::remove`]. Durable on return. The first consistency is that of the old name's
     /// directory, the second that of the new name's.
-    pub async fn rename(
+    pub async fn rename_by(
         &self,
+        caller: &Caller,
         from: &Arc<Inode<P>>,
         from_name: &[u8],
         to: &Arc<Inode<P>>,
@@ -270,19 +319,27 @@ impl<P: Platform> Volume<P> {
     ) -> (Outcome<()>, Consistency) {
         let (from, from_name) = (Arc::clone(from), Bytes::copy_from_slice(from_name));
         let (to, to_name) = (Arc::clone(to), Bytes::copy_from_slice(to_name));
-        let work = |volume: Arc<Self>| async move { volume.rename_now(&from, from_name, &to, to_name).await };
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.rename_now(&caller, &from, from_name, &to, to_name).await };
         let stopped = || (Outcome::failed(STOPPED), Consistency::default());
         self.carried_through("rename", work).await.unwrap_or_else(stopped)
     }
 
     async fn rename_now(
         &self,
+        caller: &Caller,
         from: &Arc<Inode<P>>,
         from_name: Bytes,
         to: &Arc<Inode<P>>,
         to_name: Bytes,
     ) -> (Outcome<()>, Consistency) {
-        let checked = check_place(from, &from_name).and_then(|()| check_place(to, &to_name));
+        let checked = self.may_change(caller).and_then(|()| check_place(from, &from_name));
+        let mut checked = checked.and_then(|()| check_place(to, &to_name));
+        for directory in [from, to] {
+            if checked.is_ok() {
+                checked = self.permit(directory, caller, Use::Search).await;
+            }
+        }
         if let Err(error) = checked {
             return (Outcome { result: Err(error), consistency: from.unchanged() }, to.unchanged());
         }
@@ -293,7 +350,8 @@ impl<P: Platform> Volume<P> {
         from.changes.fetch_add(1, Ordering::Relaxed);
         to.changes.fetch_add(1, Ordering::Relaxed);
         let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
-        let (old, new) = ((&from.node, from_name.clone()), (&to.node, to_name.clone()));
+        let node = from.node.used_by(caller);
+        let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
         let renamed = self.tree.rename(old, new, self.names_durable()).await;
         let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
             Ok(renamed) => renamed,
@@ -325,26 +383,41 @@ impl<P: Platform> Volume<P> {
 
     /// Gives an object that is no directory one more name; durable on return. The result is the
     /// object's attributes, the consistency the directory's.
-    pub async fn link(&self, inode: &Arc<Inode<P>>, directory: &Arc<Inode<P>>, name: &[u8]) -> Outcome<Attributes> {
+    pub async fn link_by(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+    ) -> Outcome<Attributes> {
         let (target, parent) = (Arc::clone(inode), Arc::clone(directory));
         let name = Bytes::copy_from_slice(name);
-        let work = |volume: Arc<Self>| async move { volume.link_now(&target, &parent, name).await };
+        let caller = caller.clone();
+        let work = |volume: Arc<Self>| async move { volume.link_now(&caller, &target, &parent, name).await };
         self.carried_through("link", work).await.unwrap_or_else(|| Outcome::failed(STOPPED))
     }
 
-    async fn link_now(&self, inode: &Arc<Inode<P>>, parent: &Arc<Inode<P>>, name: Bytes) -> Outcome<Attributes> {
-        let checked = check_place(parent, &name).and_then(|()| match inode.kind() {
-            Kind::Directory => Err(VolumeError::IsDirectory),
-            _ if inode.is_removed() => Err(VolumeError::Stale),
-            _ => Ok(()),
-        });
+    async fn link_now(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        parent: &Arc<Inode<P>>,
+        name: Bytes,
+    ) -> Outcome<Attributes> {
+        let checked =
+            self.may_change(caller).and_then(|()| check_place(parent, &name)).and_then(|()| match inode.kind() {
+                Kind::Directory => Err(VolumeError::IsDirectory),
+                _ if inode.is_removed() => Err(VolumeError::Stale),
+                _ => Ok(()),
+            });
         if let Err(error) = checked {
             return Outcome { result: Err(error), consistency: parent.unchanged() };
         }
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         inode.changes.fetch_add(1, Ordering::Relaxed);
-        let linked = self.tree.link(&inode.node, &parent.node, name.clone(), self.names_durable()).await;
+        let node = parent.node.used_by(caller);
+        let linked = self.tree.link(&inode.node, &node, name.clone(), self.names_durable()).await;
         let Linked { stat, parent: change, stable } = match linked {
             Ok(linked) => linked,
             Err(error) => {
@@ -373,6 +446,7 @@ impl<P: Platform> Volume<P> {
         };
         if others {
             directory.listed().take();
+            directory.forget_rights(&mut directory.state());
             directory.changed(change.before, self.now(), Times::Entries, None);
         }
         directory.changed(change.after, self.now(), Times::Entries, None)

@@ -13,7 +13,9 @@ use engine::Platform;
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::location::Location;
+use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
+use crate::tree::caller::Caller;
 use crate::tree::window::{Entry, LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
 use crate::volume::Volume;
 
@@ -50,8 +52,9 @@ impl<P: Platform> Volume<P> {
     /// The entries after `cookie` (0: from the start, "." and ".." first), at most `entries_max` (at
     /// least one is taken). Cookies are below 2^31 and grow; one stays good while entries come and go,
     /// and over restarts. What was there all the time is listed once.
-    pub async fn list(
+    pub async fn list_by(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         cookie: u64,
         entries_max: usize,
@@ -61,8 +64,11 @@ impl<P: Platform> Volume<P> {
         if cookie > LAST_COOKIE {
             return Err(VolumeError::BadCookie);
         }
+        self.permit(directory, caller, Use::Read).await?;
         let most = if with_attributes { ANSWER_OBJECTS_MAX } else { ANSWER_ENTRIES_MAX };
         let entries_max = entries_max.clamp(1, most);
+        // Names are told to who may read a directory, what they name to who may search it.
+        let with_attributes = with_attributes && self.permit(directory, caller, Use::Search).await.is_ok();
         let mut entries = Vec::new();
         if cookie < SELF_COOKIE {
             entries.push(self.dot(directory, b".", SELF_COOKIE, with_attributes).await?);

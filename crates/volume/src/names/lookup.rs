@@ -13,7 +13,9 @@ use engine::Platform;
 use crate::error::VolumeError;
 use crate::objects::inode::Inode;
 use crate::objects::location::Location;
+use crate::objects::rights::Use;
 use crate::tree::attributes::{Attributes, Kind};
+use crate::tree::caller::Caller;
 use crate::tree::names;
 use crate::volume::Volume;
 
@@ -67,6 +69,19 @@ impl<P: Platform> Volume<P> {
         let inode = self.table.get(&object)?;
         let attributes = self.try_attributes(&inode)?;
         Some((inode, attributes))
+    }
+
+    /// [`Volume::lookup`] by a caller, who must be allowed to search the directory.
+    pub async fn lookup_by(
+        &self,
+        caller: &Caller,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+    ) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
+        names::check(name)?;
+        directory.require_directory()?;
+        self.permit(directory, caller, Use::Search).await?;
+        self.lookup(directory, name).await
     }
 
     /// What `name` names in a directory, and its attributes.

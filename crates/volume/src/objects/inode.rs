@@ -1,7 +1,7 @@
 //! One object of the volume: what it is known by, its open file, its attributes.
 //!
 //! Owns: the attributes as told to clients, how they follow from the host's and from unwritten data,
-//! the engine's file of a regular file.
+//! the engine's file of a regular file, when what is remembered of callers' rights is forgotten.
 //! Does not own: the table it is found in (`table`), calls to the host (the other modules).
 //! Invariants: `size`, `mtime` and `ctime` of what one call was told as *after* is what the next
 //! change is told as *before*; both are taken at the change, under one lock. Times never go back by our
@@ -18,8 +18,10 @@ use futures_util::lock::Mutex as TaskMutex;
 use crate::error::VolumeError;
 use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
+use crate::objects::rights::{self, Asked, Remembered, Use};
 use crate::objects::usage::{Mark, Usage};
 use crate::tree::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
+use crate::tree::caller::Caller;
 use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
 use crate::tree::window::Listed;
@@ -53,6 +55,8 @@ pub struct Inode<P: Platform> {
     /// Whether it stands in the queue of those whose times are to be set.
     pub(crate) settling: AtomicBool,
     state: Mutex<State>,
+    /// What the caller that was looked at last may do.
+    remembered: Remembered,
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
     pub(crate) confined: AtomicU64,
     /// The last piece read of a directory.
@@ -89,8 +93,8 @@ pub(crate) struct State {
     pub(crate) unflushed: bool,
     /// The last name is gone.
     pub(crate) removed: bool,
-    /// The serving user's rights, while they are known.
-    pub(crate) access: Option<u8>,
+    /// What the host said of callers' rights.
+    asked: Asked,
     /// Where it was last found, for trees that cannot open identities.
     pub(crate) location: Option<Location>,
 }
@@ -138,7 +142,7 @@ impl<P: Platform> Inode<P> {
             unsettled: false,
             unflushed: false,
             removed: false,
-            access: None,
+            asked: Asked::default(),
             location: None,
         };
         Self {
@@ -155,6 +159,7 @@ impl<P: Platform> Inode<P> {
             recent: AtomicBool::new(true),
             settling: AtomicBool::new(false),
             state: Mutex::new(state),
+            remembered: Remembered::default(),
             confined: AtomicU64::new(now.0),
             listed: Mutex::new(None),
             file: OnceLock::new(),
@@ -260,8 +265,55 @@ impl<P: Platform> Inode<P> {
     /// what was written and was not asked since.
     pub(crate) fn fresh_attributes(&self, now: Nanos, idle_ns: u64) -> Option<Attributes> {
         let mut state = self.state();
+        self.is_fresh(&state, now, idle_ns).then(|| self.told(&mut state))
+    }
+
+    fn is_fresh(&self, state: &State, now: Nanos, idle_ns: u64) -> bool {
         let fresh = !self.is_clean() || (!state.unsettled && now.since(state.checked) < idle_ns);
-        (fresh && !state.removed).then(|| self.told(&mut state))
+        fresh && !state.removed
+    }
+
+    /// Whether a caller may, if that was found out in this epoch.
+    #[inline]
+    pub(crate) fn remembers_allowing(&self, caller: &Caller, epoch: u64, wanted: Use) -> Option<bool> {
+        self.remembered.allows(caller.number(), epoch, wanted)
+    }
+
+    /// What a caller may do, as a sum of uses, where that is known without asking the host: attributes that are
+    /// not too old, and mode bits that decide, or the host's word from before. Remembered.
+    pub(crate) fn known_uses(&self, caller: &Caller, epoch: u64, now: Nanos, idle_ns: u64) -> Option<u8> {
+        let user = caller.credentials()?;
+        let state = self.state();
+        if !self.is_fresh(&state, now, idle_ns) {
+            return None;
+        }
+        let rights = rights::by_mode(&state.stat, user).or_else(|| state.asked.get(caller.number()))?;
+        let uses = rights::uses(&state.stat, user, rights);
+        self.remembered.keep(caller.number(), epoch, uses);
+        Some(uses)
+    }
+
+    /// The rights of a caller as the host told them.
+    pub(crate) fn asked_rights(&self, caller: &Caller) -> Option<u8> {
+        self.state().asked.get(caller.number())
+    }
+
+    /// To be taken before the host is asked after rights.
+    pub(crate) fn rights_forgotten(&self) -> u64 {
+        self.state().asked.forgotten()
+    }
+
+    /// Keeps what the host told, asked when `forgotten` stood; the sum of uses that follows from it.
+    pub(crate) fn keep_asked(&self, caller: &Caller, rights: u8, forgotten: u64) -> u8 {
+        let mut state = self.state();
+        state.asked.keep(caller.number(), rights, forgotten);
+        caller.credentials().map_or(u8::MAX, |user| rights::uses(&state.stat, user, rights))
+    }
+
+    /// Forgets what callers may do.
+    pub(crate) fn forget_rights(&self, state: &mut State) {
+        state.asked.forget();
+        self.remembered.forget();
     }
 
     /// Whether all that was written is on the host, which was not asked since.
@@ -378,12 +430,15 @@ impl<P: Platform> Inode<P> {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
         let before = state.before();
+        // Our own change of a directory's entries is none of its rights.
+        if times != Times::Entries || !state.gives_rights_as(&stat) {
+            self.forget_rights(&mut state);
+        }
         match look {
             Some(look) => state.renew(stat, look),
             None => state.stat = Stat { used: state.stat.used, ..stat },
         }
         state.checked = now;
-        state.access = None;
         state.ctime = stat.ctime.moved_past(state.ctime);
         match times {
             Times::Keep => {}
@@ -428,6 +483,9 @@ impl<P: Platform> Inode<P> {
         if state.unsettled || !self.is_clean() {
             // Writeback moves the host's times and size: only what it does not touch can be compared.
             let stat = Stat { size: state.stat.size, mtime: state.stat.mtime, ..stat };
+            if stat.ctime != state.stat.ctime || !state.gives_rights_as(&stat) {
+                self.forget_rights(&mut state);
+            }
             state.renew(stat, look);
             return Seen::Busy;
         }
@@ -438,6 +496,7 @@ impl<P: Platform> Inode<P> {
         if same {
             return Seen::Same;
         }
+        self.forget_rights(&mut state);
         state.foreign();
         // What its names named does not count any more.
         self.changes.fetch_add(1, Ordering::Release);
@@ -457,6 +516,7 @@ impl<P: Platform> Inode<P> {
         state.unsettled = behind;
         state.unprivileged = false;
         state.checked = now;
+        self.forget_rights(&mut state);
         let size = self.file().map_or(stat.size, File::size);
         state.renew(stat, look);
         if stat.size == size {
@@ -500,6 +560,11 @@ impl State {
         (stat.size, stat.mtime, stat.ctime) == (self.stat.size, self.stat.mtime, self.stat.ctime)
     }
 
+    /// Whether mode bits give the same rights to the same users.
+    fn gives_rights_as(&self, stat: &Stat) -> bool {
+        (stat.mode, stat.uid, stat.gid) == (self.stat.mode, self.stat.uid, self.stat.gid)
+    }
+
     /// Takes what the host said when it was asked after `look` for the baseline.
     fn renew(&mut self, stat: Stat, look: &Look) {
         self.stat = stat;
@@ -512,7 +577,6 @@ impl State {
         self.atime = stat.atime;
         self.mtime = stat.mtime;
         self.ctime = stat.ctime.moved_past(self.ctime);
-        self.access = None;
     }
 }
 

@@ -47,6 +47,16 @@ impl Locations {
         self.dropped
     }
 
+    /// All of them; one may be there in an older form, too, which comes first.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&Identity, &Location)> {
+        self.old.iter().chain(&self.young)
+    }
+
+    /// How many there are, at most.
+    pub(crate) fn len(&self) -> usize {
+        self.old.len() + self.young.len()
+    }
+
     pub(crate) fn get(&self, identity: &Identity) -> Option<&Location> {
         self.young.get(identity).or_else(|| self.old.get(identity))
     }

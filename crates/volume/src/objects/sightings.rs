@@ -1,11 +1,11 @@
 //! What is known of where objects are that are not in memory, for trees that cannot open identities.
 //!
 //! Owns: where objects were last seen, which are looked for, which are known to be gone, what makes a walk of the
-//! exports incomplete.
+//! exports incomplete; what of it the record for a later server has to hear.
 //! Does not own: walks of the exports and following locations (`handles`). Of trees that open identities nothing
 //! is kept here.
-//! Invariants: all maps are bounded, but for what is looked for: that is bounded by those who wait. The two locks
-//! are short, and neither is taken under the other.
+//! Invariants: all maps are bounded, but for what is looked for: that is bounded by those who wait. The three locks
+//! are short, and none is taken under another.
 
 use std::collections::BTreeSet;
 use std::mem;
@@ -16,6 +16,7 @@ use engine::Platform;
 
 use super::inode::Inode;
 use super::location::{Location, Locations};
+use super::location_log::{Due, Entry, LocationLog, Read};
 use super::table::Table;
 use crate::lock::lock;
 use crate::tree::directory::{Directory, Identified};
@@ -80,6 +81,8 @@ pub(crate) struct Sightings {
     tree: Arc<dyn Directory>,
     locations: Mutex<Locations>,
     searches: Mutex<Searches>,
+    /// What the record of places has to hear, where there is one.
+    log: Mutex<Option<LocationLog>>,
     /// Counts what makes a walk that has ended, or is being made, incomplete.
     moves: Moves,
 }
@@ -110,6 +113,7 @@ impl Sightings {
             tree,
             locations: Mutex::new(Locations::new(LOCATIONS_MAX)),
             searches: Mutex::default(),
+            log: Mutex::default(),
             moves: Moves::default(),
         }
     }
@@ -117,6 +121,79 @@ impl Sightings {
     /// Where an object was last seen.
     pub(crate) fn location(&self, identity: &Identity) -> Option<Location> {
         lock(&self.locations).get(identity).cloned()
+    }
+
+    /// Takes over what a record says, which is kept from now on.
+    pub(crate) fn recall(&self, read: Read) {
+        let log = LocationLog::behind(read.entries.len() as u64, read.whole);
+        for entry in read.entries {
+            match entry {
+                Entry::Place(identity, location) => {
+                    lock(&self.searches).set_found(&identity);
+                    lock(&self.locations).insert(identity, location);
+                }
+                Entry::Gone(identity) => {
+                    lock(&self.locations).remove(&identity);
+                    lock(&self.searches).set_gone(identity);
+                }
+            }
+        }
+        *lock(&self.log) = Some(log);
+    }
+
+    fn record(&self, entry: &Entry) {
+        if let Some(log) = lock(&self.log).as_mut() {
+            log.add(entry);
+        }
+    }
+
+    /// What is to be written of the record now. If that is all of it, it is begun anew.
+    pub(crate) fn locations_due<P: Platform>(&self, table: &Table<P>) -> Due {
+        let known = (lock(&self.locations).len() + table.len()) as u64;
+        let mut log = lock(&self.log);
+        let Some(log) = log.as_mut() else { return Due::Nothing };
+        let due = log.take(known);
+        if matches!(due, Due::All) {
+            log.begins_anew(known);
+        }
+        due
+    }
+
+    /// What was due could not be written.
+    pub(crate) fn locations_not_written(&self) {
+        if let Some(log) = lock(&self.log).as_mut() {
+            log.failed();
+        }
+    }
+
+    /// All that a record can say.
+    pub(crate) fn all_entries<P: Platform>(&self, table: &Table<P>) -> Vec<Entry> {
+        let gone: Vec<Identity> = {
+            let searches = lock(&self.searches);
+            searches.gone_before.keys().chain(searches.gone.keys()).copied().collect()
+        };
+        let mut entries: Vec<Entry> = gone.into_iter().map(Entry::Gone).collect();
+        {
+            let locations = lock(&self.locations);
+            entries.extend(locations.all().map(|(identity, location)| Entry::Place(*identity, location.clone())));
+        }
+        for inode in table.all() {
+            let location = inode.state().location.clone();
+            entries.extend(location.map(|location| Entry::Place(inode.identity, location)));
+        }
+        entries
+    }
+
+    /// An object that is in memory was found there.
+    pub(crate) fn found_at<P: Platform>(&self, inode: &Arc<Inode<P>>, location: Location) {
+        if self.tree.opens(&inode.identity) {
+            return;
+        }
+        let known = inode.state().location.replace(location.clone());
+        let known = known.or_else(|| self.location(&inode.identity));
+        if known.as_ref() != Some(&location) {
+            self.record(&Entry::Place(inode.identity, location));
+        }
     }
 
     /// Notes where the entries of a directory lead, as it was just read.
@@ -152,6 +229,7 @@ impl Sightings {
     pub(crate) fn remember_gone(&self, identity: &Identity) {
         if !self.tree.opens(identity) {
             lock(&self.searches).set_gone(*identity);
+            self.record(&Entry::Gone(*identity));
         }
     }
 
@@ -168,9 +246,12 @@ impl Sightings {
             return;
         }
         match table.get(identity) {
-            Some(inode) => inode.state().location = Some(location),
+            Some(inode) => self.found_at(&inode, location),
             // Dropped, and what it was known by is remembered already.
-            None => lock(&self.locations).insert(*identity, location),
+            None => {
+                self.record(&Entry::Place(*identity, location.clone()));
+                lock(&self.locations).insert(*identity, location);
+            }
         }
     }
 

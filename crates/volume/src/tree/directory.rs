@@ -17,30 +17,46 @@ use engine::{Backing, Device};
 
 use crate::error::VolumeError;
 use crate::tree::attributes::{AttributeChange, Kind, Timestamp};
+use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
 use crate::tree::window::Window;
 
 /// What a call of a tree gives: later, or at once.
 pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, VolumeError>> + Send + 'a>>;
 
-/// An open object of a tree: its descriptor, or its place in a simulated one.
+/// An open object of a tree, its descriptor or its place in a simulated one; and the user of the host that it is used
+/// for, where that is not the server's own.
 #[derive(Clone)]
-pub struct Node(Arc<dyn Any + Send + Sync>);
+pub struct Node {
+    object: Arc<dyn Any + Send + Sync>,
+    user: Option<Arc<Credentials>>,
+}
 
 impl Node {
     /// Wraps what the tree will get back.
-    pub fn new(node: Arc<dyn Any + Send + Sync>) -> Self {
-        Self(node)
+    pub fn new(object: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { object, user: None }
     }
 
     /// What was wrapped, if it was a `T`.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<&T> {
-        self.0.downcast_ref()
+        self.object.downcast_ref()
     }
 
     /// What was wrapped, to keep, if it was a `T`.
     pub fn share<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        Arc::clone(&self.0).downcast().ok()
+        Arc::clone(&self.object).downcast().ok()
+    }
+
+    /// The same object, used for a caller: calls that change something, or ask after rights, are made as its user.
+    #[must_use]
+    pub fn used_by(&self, caller: &Caller) -> Self {
+        Self { object: Arc::clone(&self.object), user: caller.credentials().cloned() }
+    }
+
+    /// As which user of the host calls are to be made; none: as the server's own.
+    pub fn user(&self) -> Option<&Arc<Credentials>> {
+        self.user.as_ref()
     }
 }
 
@@ -296,8 +312,10 @@ pub struct PathLimits {
 
 /// A tree of names on a host. Names are single ones and have passed [`crate::tree::names`]; errors are the
 /// host's. Calls that take names or change entries refuse a directory that is no longer below an
-/// export (`Stale`). Calls that change something are told whether it is to be `durable`: then the tree may begin
-/// the sync by itself, and share it with others.
+/// export (`Stale`). [`Directory::set`], [`Directory::access`], [`Directory::create`], [`Directory::remove`],
+/// [`Directory::rename`] and [`Directory::link`] are made as the user that the directory's node, or the only one, is
+/// used by ([`Node::user`]); of all others whoever calls has made sure that the user may. Calls that change something
+/// are told whether it is to be `durable`: then the tree may begin the sync by itself, and share it with others.
 pub trait Directory: Send + Sync + 'static {
     /// What is exported: at least one directory, none inside another.
     fn exports(&self) -> &[Export];
@@ -345,7 +363,7 @@ pub trait Directory: Send + Sync + 'static {
     /// gives them as they are then.
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed>;
 
-    /// Which of read 1, write 2, execute or search 4 the serving user may do.
+    /// Which of read 1, write 2, execute or search 4 the user may do.
     fn access(&self, node: &Node) -> Pending<'_, u8>;
 
     /// What a symbolic link says.

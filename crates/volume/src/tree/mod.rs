@@ -5,6 +5,7 @@
 //! Invariants: nothing here knows of the volume, the engine's pages or a protocol. Plain values, no locks.
 
 pub(crate) mod attributes;
+pub(crate) mod caller;
 pub(crate) mod directory;
 pub(crate) mod identity;
 pub(crate) mod names;

@@ -1,9 +1,12 @@
 use std::path::Path;
+use std::sync::LazyLock;
 
-use frontend_nfs::Admission;
+use frontend_nfs::Rules;
 
 use super::Served;
 use crate::serve::exports::Export;
+
+static RULES: LazyLock<Rules> = LazyLock::new(|| Rules::of_serving_user(1000));
 
 fn exports(names: &[&str]) -> Vec<Export> {
     let export = |name: &&str| Export {
@@ -18,7 +21,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
     Served {
         exports,
         listen: listen.parse().unwrap(),
-        admission: Admission::OwnUserAndRoot { uid: 1000 },
+        rules: &RULES,
         control: Path::new("/run/afflux/a.sock"),
         control_is_named: false,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
@@ -40,8 +43,7 @@ fn one_directory_is_the_root() {
            mount   sudo mount -t nfs -o vers=3,tcp,nolock,port=2049,mountport=2049 127.0.0.1:/ /mnt/x\n  \
            or      nfs-ls 'nfs://127.0.0.1/?nfsport=2049&mountport=2049'\n  \
            watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n  \
-           answers this user's and root's processes on this machine alone; others get AUTH_TOOWEAK (--any-peer lifts \
-           that)\n"
+           answers this user's and root's processes on this machine, all as this user\n"
     );
 }
 
@@ -50,7 +52,7 @@ fn several_are_named_and_an_open_address_is_said() {
     let exports = exports(&["a", "b"]);
     let text = served(&exports, "0.0.0.0:111").text();
     assert!(text.contains("(NFSv3, open to the network)"), "{text}");
-    assert!(text.contains("note    nobody on another machine is answered without --any-peer\n"), "{text}");
+    assert!(text.contains("note    nobody on another machine is answered without --allow\n"), "{text}");
     assert!(text.contains(" 127.0.0.1:/a /mnt/x\n") && text.contains(" 127.0.0.1:/b /mnt/x\n"), "{text}");
     assert!(text.contains("'nfs://127.0.0.1/a?nfsport=111&mountport=111'"), "{text}");
 }
@@ -71,17 +73,6 @@ fn the_lines_are_words_to_a_shell_and_name_the_socket_if_need_be() {
     assert!(text.contains(" '127.0.0.1:/a b' /mnt/x\n"), "{text}");
     assert!(text.contains(r" '127.0.0.1:/it'\''s' /mnt/x"), "{text}");
     assert!(text.contains("afflux stat --watch --control '/my sockets/a.sock'  "), "{text}");
-}
-
-#[test]
-fn whom_a_server_answers_is_said() {
-    let exports = exports(&["usb"]);
-    let text = |admission| Served { admission, ..served(&exports, "0.0.0.0:7") }.text();
-    let roots = text(Admission::OwnUserAndRoot { uid: 0 });
-    assert!(roots.contains("  answers root's processes on this machine alone;"), "{roots}");
-    let any = text(Admission::AnyPeer);
-    assert!(any.contains("  answers everybody who reaches this address, with all that this user may do"), "{any}");
-    assert!(!any.contains("note"), "{any}");
 }
 
 #[test]

@@ -76,7 +76,7 @@ impl Running {
         let control = scratch.join("control");
         command.arg("serve").arg(export).args(["--json", "--control"]).arg(&control);
         // The client is in another network namespace, where nobody can tell whose its socket is.
-        command.arg("--any-peer");
+        command.args(["--allow", "0.0.0.0/0", "--any-port", "--squash", "none"]);
         command.args(["--listen", &format!("{}:{}", SlowNetwork::SERVER_ADDRESS, Self::PORT)]);
         if let Some(knobs) = knobs {
             command.args(["--cache", &knobs.memory_bytes.to_string(), "--policy", EQUAL_PARTS_POLICY]);

@@ -1,0 +1,53 @@
+//! The users of the host that calls were carried out for, each with a number.
+//!
+//! Owns: the bounded map from credentials to a caller.
+//! Does not own: what was found out for a caller (`objects::rights`).
+//! Invariants: a number is given to one user with one set of groups, and never again. At most [`CALLERS_MAX`] are kept.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::tree::caller::{Caller, Credentials};
+
+/// Most users that are kept. One that comes again after it was dropped has a new number, and is asked for anew.
+const CALLERS_MAX: usize = 1024;
+
+type Key = (u32, u32, Box<[u32]>);
+
+pub(crate) struct Callers(Mutex<Known>);
+
+struct Known {
+    callers: BTreeMap<Key, Caller>,
+    next_number: u64,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self(Mutex::new(Known { callers: BTreeMap::new(), next_number: 1 }))
+    }
+}
+
+impl Callers {
+    /// The caller with these credentials.
+    pub(crate) fn of(&self, uid: u32, gid: u32, groups: &[u32]) -> Caller {
+        let mut groups = groups.to_vec();
+        groups.sort_unstable();
+        groups.dedup();
+        let key = (uid, gid, groups.into_boxed_slice());
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(caller) = known.callers.get(&key) {
+            return caller.clone();
+        }
+        if known.callers.len() >= CALLERS_MAX {
+            known.callers.clear();
+        }
+        let user = Credentials { uid, gid, groups: key.2.clone() };
+        let caller = Caller::user(Arc::new(user), known.next_number);
+        known.next_number += 1;
+        known.callers.insert(key, caller.clone());
+        caller
+    }
+}
+
+#[cfg(test)]
+mod tests;

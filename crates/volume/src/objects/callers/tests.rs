@@ -1,0 +1,26 @@
+use super::*;
+
+#[test]
+fn the_same_user_with_the_same_groups_is_the_same_caller() {
+    let callers = Callers::default();
+    let first = callers.of(1000, 100, &[7, 3, 7]);
+    assert_eq!(*first.credentials().unwrap().groups, [3, 7]);
+    assert_eq!(callers.of(1000, 100, &[3, 7]).number(), first.number());
+    for other in [callers.of(1000, 100, &[3]), callers.of(1000, 3, &[3, 7]), callers.of(1001, 100, &[3, 7])] {
+        assert_ne!(other.number(), first.number());
+    }
+}
+
+#[test]
+fn no_number_is_given_twice_and_the_map_is_bounded() {
+    let callers = Callers::default();
+    let mut numbers = std::collections::BTreeSet::new();
+    for round in 0..2 {
+        for uid in 0..2 * CALLERS_MAX as u32 {
+            let new = numbers.insert(callers.of(uid, round, &[]).number());
+            assert!(new, "round {round}, user {uid}");
+            assert!(callers.0.lock().unwrap().callers.len() <= CALLERS_MAX);
+        }
+    }
+    assert!(!numbers.contains(&Caller::SERVER.number()));
+}

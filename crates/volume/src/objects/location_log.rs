@@ -1,0 +1,210 @@
+//! The record of where objects are, for a server that comes after this one.
+//!
+//! Owns: the form of the record, reading it, what is still to be written.
+//! Does not own: the file (worlds, behind [`LocationStore`]), when it is written (`handles::keep`).
+//! Invariants: reading ends at the first entry that is not whole or not as it was written, and says where; all before
+//! it is used. An entry is only ever a hint: what it leads to is used if it is the object looked for. What waits to be
+//! written is bounded: beyond that the whole record is written anew.
+//!
+//! Form: 16 bytes of head; then entries, each a length in two bytes, that many bytes, and a checksum of four. The bytes
+//! are a kind, an object's identity and, for a place, its directory's identity and the name. Numbers are big-endian.
+//! Later entries about an object replace earlier ones.
+
+use std::hash::Hasher;
+use std::mem;
+
+use bytes::Bytes;
+use siphasher::sip::SipHasher24;
+
+use super::location::Location;
+use crate::tree::directory::Pending;
+use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
+use crate::tree::names::NAME_BYTES_MAX;
+
+/// Where a record of places is kept between runs of a server. Only one server uses it.
+pub trait LocationStore: Send + Sync {
+    /// Adds bytes at the end. After an error it is not known how many of them are there.
+    fn append(&self, bytes: Bytes) -> Pending<'_, ()>;
+
+    /// Puts these bytes in the place of all there are; at a crash either is there.
+    fn replace(&self, bytes: Bytes) -> Pending<'_, ()>;
+}
+
+const HEAD: &[u8; 16] = b"afflux places 1\n";
+const PLACE: u8 = 1;
+const GONE: u8 = 2;
+const LENGTH_BYTES: usize = 2;
+const CHECKSUM_BYTES: usize = 4;
+/// File-system id, form, kind, length.
+const IDENTITY_HEAD_BYTES: usize = 8 + 1 + 1 + 1;
+const BODY_BYTES_MAX: usize = 1 + 2 * (IDENTITY_HEAD_BYTES + IDENTITY_BYTES_MAX) + NAME_BYTES_MAX;
+const _: () = assert!(BODY_BYTES_MAX <= u16::MAX as usize);
+
+/// Most bytes that wait to be written.
+const PENDING_BYTES_MAX: usize = 4 << 20;
+/// Entries beyond twice the places that are known, from which on the record is written anew.
+const SLACK_ENTRIES: u64 = 4_096;
+
+/// What is known of one object.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Entry {
+    /// It is there.
+    Place(Identity, Location),
+    /// Its last name is gone.
+    Gone(Identity),
+}
+
+/// What was read of a record.
+pub(crate) struct Read {
+    /// In their order.
+    pub(crate) entries: Vec<Entry>,
+    /// All of it was as it was written.
+    pub(crate) whole: bool,
+}
+
+/// Reads a record; an empty one is whole.
+pub(crate) fn read(record: &[u8]) -> Read {
+    let mut entries = Vec::new();
+    let Some(mut rest) = record.strip_prefix(HEAD) else {
+        return Read { entries, whole: record.is_empty() };
+    };
+    while let Some((entry, behind)) = next_entry(rest) {
+        entries.push(entry);
+        rest = behind;
+    }
+    Read { entries, whole: rest.is_empty() }
+}
+
+fn next_entry(bytes: &[u8]) -> Option<(Entry, &[u8])> {
+    let (length, rest) = bytes.split_at_checked(LENGTH_BYTES)?;
+    let (body, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([length[0], length[1]])))?;
+    let (sum, rest) = rest.split_at_checked(CHECKSUM_BYTES)?;
+    if checksum(body) != *sum {
+        return None;
+    }
+    let (kind, body) = body.split_first()?;
+    let (identity, body) = split_identity(body)?;
+    let entry = match *kind {
+        GONE if body.is_empty() => Entry::Gone(identity),
+        PLACE => {
+            let (parent, name) = split_identity(body)?;
+            Entry::Place(identity, Location { parent, name: Bytes::copy_from_slice(name) })
+        }
+        _ => return None,
+    };
+    Some((entry, rest))
+}
+
+fn split_identity(bytes: &[u8]) -> Option<(Identity, &[u8])> {
+    let (head, rest) = bytes.split_at_checked(IDENTITY_HEAD_BYTES)?;
+    let fsid = u64::from_be_bytes(*head.first_chunk()?);
+    let length = usize::from(head[10]);
+    let (host, rest) = rest.split_at_checked(length).filter(|_| length <= IDENTITY_BYTES_MAX)?;
+    Some((Identity::new(fsid, head[8], head[9], host), rest))
+}
+
+/// Not keyed: it is there to notice what a crash or a disk made of an entry, not an enemy, who could write to the
+/// record's directory.
+fn checksum(body: &[u8]) -> [u8; CHECKSUM_BYTES] {
+    let mut hasher = SipHasher24::new();
+    hasher.write(body);
+    (hasher.finish() as u32).to_be_bytes()
+}
+
+fn push_identity(bytes: &mut Vec<u8>, identity: &Identity) {
+    bytes.extend(identity.fsid().to_be_bytes());
+    bytes.extend([identity.form(), identity.kind(), identity.bytes().len() as u8]);
+    bytes.extend(identity.bytes());
+}
+
+fn push(record: &mut Vec<u8>, entry: &Entry) {
+    let length_at = record.len();
+    record.extend([0; LENGTH_BYTES]);
+    let body_at = record.len();
+    match entry {
+        Entry::Place(identity, location) => {
+            record.push(PLACE);
+            push_identity(record, identity);
+            push_identity(record, &location.parent);
+            record.extend(&location.name[..]);
+        }
+        Entry::Gone(identity) => {
+            record.push(GONE);
+            push_identity(record, identity);
+        }
+    }
+    let length = (record.len() - body_at) as u16;
+    record[length_at..body_at].copy_from_slice(&length.to_be_bytes());
+    let sum = checksum(&record[body_at..]);
+    record.extend(sum);
+}
+
+/// A record that has these entries alone.
+pub(crate) fn written(entries: impl Iterator<Item = Entry>) -> Vec<u8> {
+    let mut record = HEAD.to_vec();
+    entries.for_each(|entry| push(&mut record, &entry));
+    record
+}
+
+/// What is still to be written.
+pub(crate) enum Due {
+    /// Nothing.
+    Nothing,
+    /// This, behind what is there.
+    More(Bytes),
+    /// The whole record.
+    All,
+}
+
+/// The end of a record that is being kept.
+pub(crate) struct LocationLog {
+    pending: Vec<u8>,
+    /// In the record, and pending.
+    entries: u64,
+    /// What is there cannot be gone on with.
+    broken: bool,
+}
+
+impl LocationLog {
+    /// Behind a record of so many entries; one that is not `whole` is written anew first.
+    pub(crate) fn behind(entries: u64, whole: bool) -> Self {
+        Self { pending: Vec::new(), entries, broken: entries == 0 || !whole }
+    }
+
+    pub(crate) fn add(&mut self, entry: &Entry) {
+        self.entries += 1;
+        if !self.broken {
+            push(&mut self.pending, entry);
+        }
+        if self.pending.len() > PENDING_BYTES_MAX {
+            self.failed();
+        }
+    }
+
+    /// What is to be written now, `known` being how many entries a new record would have.
+    pub(crate) fn take(&mut self, known: u64) -> Due {
+        let nothing = self.pending.is_empty() && (!self.broken || self.entries == 0);
+        if nothing {
+            return Due::Nothing;
+        }
+        if self.broken || self.entries > 2 * known + SLACK_ENTRIES {
+            self.pending = Vec::new();
+            return Due::All;
+        }
+        Due::More(mem::take(&mut self.pending).into())
+    }
+
+    /// The whole record is being written anew, with so many entries; what comes now goes behind it.
+    pub(crate) fn begins_anew(&mut self, entries: u64) {
+        *self = Self { pending: Vec::new(), entries, broken: false };
+    }
+
+    /// It could not be written: nobody knows what is there.
+    pub(crate) fn failed(&mut self) {
+        self.pending = Vec::new();
+        self.broken = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;
