@@ -1,7 +1,7 @@
 //! The platform of real machines, and its reactor threads.
 //!
-//! Owns: the choice of how I/O is done, the reactor threads, the counters, this thread's reactor
-//! while it waits in `block_on`.
+//! Owns: the choice of how I/O is done, the reactor threads, the thread of tasks that go ahead of others, the counters,
+//! this thread's reactor while it waits in `block_on`.
 //! Does not own: what runs on the reactors.
 //! Invariants: the number of reactors is fixed at start; a panic in a task ends the process, since
 //! nobody else could go on with what it was doing.
@@ -19,12 +19,17 @@ use std::thread::JoinHandle;
 
 use engine::counters::{Counters, Local};
 use engine::{Nanos, Platform, WallNanos};
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 
 use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep};
 use crate::{clock, local, watch};
 
 /// Most reactor threads: more than any machine has use for.
 pub const REACTORS_MAX: usize = 256;
+
+/// How nice the thread of tasks that go ahead of others is.
+const AHEAD_NICE: i32 = -10;
 
 /// How files and sockets are driven.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -85,6 +90,8 @@ struct Shared {
     without_ring: String,
     counters: Counters,
     reactors: Vec<Arc<Remote>>,
+    /// The reactor of tasks that go ahead of others. It drives no files.
+    ahead: Arc<Remote>,
     next_reactor: AtomicUsize,
 }
 
@@ -115,13 +122,18 @@ impl Reactors {
             without_ring,
             counters: Counters::new(),
             reactors: (0..count).map(|_| Remote::new()).collect(),
+            ahead: Remote::new(),
             next_reactor: AtomicUsize::new(0),
         });
         let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new() };
         for number in 0..count {
-            let thread = reactors.platform.start_reactor(number);
+            let remote = Arc::clone(&reactors.platform.shared.reactors[number]);
+            let thread = reactors.platform.start_reactor(format!("afflux-{number}"), remote, ability, || ());
             reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
         }
+        let ahead = Arc::clone(&reactors.platform.shared.ahead);
+        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, None, go_first);
+        reactors.threads.push(thread.map_err(|source| StartError::Thread { number: count, source })?);
         Ok(reactors)
     }
 
@@ -133,7 +145,8 @@ impl Reactors {
 
 impl Drop for Reactors {
     fn drop(&mut self) {
-        for remote in &self.platform.shared.reactors {
+        let Shared { reactors, ahead, .. } = &*self.platform.shared;
+        for remote in reactors.iter().chain([ahead]) {
             let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
         }
         for thread in self.threads.drain(..) {
@@ -146,11 +159,18 @@ impl Drop for Reactors {
 }
 
 impl LinuxPlatform {
-    fn start_reactor(&self, number: usize) -> std::io::Result<JoinHandle<()>> {
-        let remote = Arc::clone(&self.shared.reactors[number]);
-        let (platform, ability) = (self.shared.number, self.shared.ability);
+    /// Starts the thread of a reactor; `first` is the first that it does.
+    fn start_reactor(
+        &self,
+        name: String,
+        remote: Arc<Remote>,
+        ability: Option<RingAbility>,
+        first: fn(),
+    ) -> std::io::Result<JoinHandle<()>> {
+        let platform = self.shared.number;
         let (told, started) = std::sync::mpsc::sync_channel(1);
-        let thread = std::thread::Builder::new().name(format!("afflux-{number}")).spawn(move || {
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            first();
             let reactor = match Reactor::new(platform, remote, ability, true) {
                 Ok(reactor) => reactor,
                 Err(error) => return drop(told.send(Err(error))),
@@ -261,14 +281,13 @@ impl Platform for LinuxPlatform {
     }
 
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        let add = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| reactor.add_task(name, Box::pin(task))));
-        // A platform that has stopped drops its tasks; this one is dropped a little earlier.
-        drop(self.next_reactor().send(add));
+        spawn_on(self.next_reactor(), name, task);
     }
 
-    /// A reactor's tasks are polled in turns of all that are ready, so that none is far behind another.
+    /// On a thread of their own: a reactor's other tasks may compute for long, such as a reader that finds all it reads
+    /// read ahead. The thread goes before others of the process where the host lets it.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        self.spawn(name, task);
+        spawn_on(&self.shared.ahead, name, task);
     }
 
     fn preemption_point(&self) -> impl Future<Output = ()> + Send + 'static {
@@ -287,6 +306,18 @@ impl Platform for LinuxPlatform {
     fn counters(&self) -> &Counters {
         &self.shared.counters
     }
+}
+
+/// Adds a task to a reactor.
+fn spawn_on(remote: &Remote, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+    let add = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| reactor.add_task(name, Box::pin(task))));
+    // A platform that has stopped drops its tasks; this one is dropped a little earlier.
+    drop(remote.send(add));
+}
+
+/// Has this thread go before others of the process. Whoever may not raise a thread above others goes on as it is.
+fn go_first() {
+    let _ = setpriority_process(Some(gettid()), AHEAD_NICE);
 }
 
 struct YieldOnce {
