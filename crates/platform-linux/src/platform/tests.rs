@@ -108,6 +108,29 @@ fn many_tasks_pass_a_letter_round() {
 }
 
 #[test]
+fn what_goes_ahead_does_not_wait_for_a_task_that_computes() {
+    for choice in CHOICES {
+        let reactors = Reactors::start(1, choice).unwrap();
+        let platform = reactors.platform();
+        let (freed, told) = (Arc::new(AtomicBool::new(false)), Letter::new());
+        platform.spawn("computes", {
+            let (platform, freed, told) = (platform.clone(), Arc::clone(&freed), Arc::clone(&told));
+            async move {
+                let needed = Arc::clone(&freed);
+                platform.spawn_ahead("frees", async move { needed.store(true, Ordering::SeqCst) });
+                // As long as nobody helps; a machine that is busy may take its time.
+                let late = clock::monotonic().after(60 * Nanos::SECOND);
+                while !freed.load(Ordering::SeqCst) && clock::monotonic() < late {
+                    std::thread::yield_now();
+                }
+                told.post(freed.load(Ordering::SeqCst));
+            }
+        });
+        assert!(platform.block_on(told.receive()), "{choice:?}");
+    }
+}
+
+#[test]
 fn spawned_tasks_are_not_polled_inside_the_call() {
     let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
     let platform = reactors.platform();
