@@ -296,7 +296,6 @@ fn a_server_that_is_not_roots_acts_as_its_user_for_that_user_and_root_alone() {
     let mut other = connected_as(JOHN, &server);
     assert_eq!(refused(other.mount("/")), TOO_WEAK);
     assert_eq!(refused(other.null()), TOO_WEAK);
-    assert_eq!(server.stat()["nfs"]["calls"]["rpc_auth_tooweak"], 2);
     drop(server);
 
     let server = server_of(MARY.uid, &scratch, &data, &["--squash", "all"]);
