@@ -259,8 +259,8 @@ fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
     client.rename((&root, b"one"), (&root, b"uno")).unwrap();
     let record = scratch.path().join("home/afflux/places");
     let bytes = || fs::metadata(&record).map_or(0, |metadata| metadata.len());
-    // Some 50 bytes each for two directories, a file and a new name, and what is at its beginning.
-    eventually("the record is written", || bytes() > 200);
+    // Some 48 bytes each for two directories and a file, and 16 at its beginning.
+    eventually("the record is written", || bytes() > 150);
     server.kill();
     let at = fs::OpenOptions::new().append(true).open(&record).unwrap();
     std::io::Write::write_all(&mut &at, b"\0\x40half an entry").unwrap();
@@ -296,7 +296,6 @@ fn a_server_that_is_not_roots_acts_as_its_user_for_that_user_and_root_alone() {
     let mut other = connected_as(JOHN, &server);
     assert_eq!(refused(other.mount("/")), TOO_WEAK);
     assert_eq!(refused(other.null()), TOO_WEAK);
-    assert_eq!(server.stat()["nfs"]["calls"]["rpc_auth_tooweak"], 2);
     drop(server);
 
     let server = server_of(MARY.uid, &scratch, &data, &["--squash", "all"]);

@@ -98,11 +98,6 @@ impl<P: Platform> Volume<P> {
         };
         Ok((told(rights, caller), attributes))
     }
-
-    /// Whether the caller keeps the bits that let others act as a file's owner when it changes the file's bytes.
-    pub(crate) fn keeps_privileges(caller: &Caller) -> bool {
-        caller.credentials().is_some_and(|user| user.is_root())
-    }
 }
 
 fn told(rights: u8, caller: &Caller) -> u8 {

@@ -123,7 +123,7 @@ impl<P: Platform> Volume<P> {
     pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
-        if inode.without_privileges().is_some() {
+        if inode.has_privileges() {
             return None;
         }
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -177,8 +177,8 @@ impl<P: Platform> Volume<P> {
         if data.is_empty() {
             return Ok(inode.unchanged());
         }
-        let taken = match inode.without_privileges().filter(|_| !Self::keeps_privileges(caller)) {
-            Some(_) => self.take_privileges_carried(inode).await?,
+        let taken = match inode.without_privileges(caller) {
+            Some(_) => self.take_privileges_carried(caller, inode).await?,
             None => None,
         };
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -197,11 +197,15 @@ impl<P: Platform> Volume<P> {
     }
 
     /// As [`Volume::take_privileges`], without `changing` held; carried through if the caller is dropped.
-    async fn take_privileges_carried(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
-        let target = Arc::clone(inode);
+    async fn take_privileges_carried(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+    ) -> Result<Option<Consistency>, VolumeError> {
+        let (caller, target) = (caller.clone(), Arc::clone(inode));
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&target, volume.names_durable()).await;
+            let taken = volume.take_privileges(&caller, &target, volume.names_durable()).await;
             drop(changing);
             let Some((consistency, stable)) = taken? else { return Ok(None) };
             volume.made_durable(&[&target], stable).await?;
@@ -215,10 +219,11 @@ impl<P: Platform> Volume<P> {
     /// do it.
     async fn take_privileges(
         &self,
+        caller: &Caller,
         inode: &Arc<Inode<P>>,
         durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
-        let Some(mode) = inode.without_privileges() else {
+        let Some(mode) = inode.without_privileges(caller) else {
             return Ok(None);
         };
         let look = inode.look();
@@ -249,10 +254,7 @@ impl<P: Platform> Volume<P> {
             return Err(VolumeError::TooLarge);
         }
         let file = self.opened(inode, true).await?;
-        let taken = match Self::keeps_privileges(caller) {
-            true => None,
-            false => self.take_privileges(inode, false).await?,
-        };
+        let taken = self.take_privileges(caller, inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
         let look = inode.look();

@@ -20,7 +20,9 @@ use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
 use crate::objects::rights::{self, Asked, Remembered, Use};
 use crate::objects::usage::{Mark, Usage};
-use crate::tree::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
+use crate::tree::attributes::{
+    Attributes, Before, Consistency, Kind, SET_GROUP, SET_USER, Timestamp, without_privileges,
+};
 use crate::tree::caller::Caller;
 use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
@@ -343,10 +345,23 @@ impl<P: Platform> Inode<P> {
         self.state().ctime
     }
 
-    /// The mode that takes the bits away that give the file's rights to others who run it, if it has such.
-    pub(crate) fn without_privileges(&self) -> Option<u32> {
+    /// The mode without the bits that give the file's rights to others who run it, as a caller's write takes them, if it
+    /// does: root's does not, and one from outside of the group takes the group's bit whoever may execute the file.
+    pub(crate) fn without_privileges(&self, caller: &Caller) -> Option<u32> {
         let state = self.state();
-        Some(without_privileges(state.stat.mode)).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
+        let mut mode = without_privileges(state.stat.mode);
+        match caller.credentials() {
+            Some(user) if user.is_root() => return None,
+            Some(user) if !user.is_in(state.stat.gid) => mode &= !SET_GROUP,
+            _ => {}
+        }
+        Some(mode).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
+    }
+
+    /// Whether it has such bits at all.
+    pub(crate) fn has_privileges(&self) -> bool {
+        let state = self.state();
+        state.stat.mode & (SET_USER | SET_GROUP) != 0 && !state.unprivileged
     }
 
     /// The bits that give rights cannot be taken away by us: the host does when it gets the bytes.

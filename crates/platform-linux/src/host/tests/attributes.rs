@@ -302,3 +302,50 @@ fn tending_lets_removed_files_and_programs_go() {
     let program = world.resolve(&handle).unwrap();
     assert_eq!(world.read(&program, 0, 4).0, bytes[..4]);
 }
+
+#[test]
+fn writes_take_the_rights_that_their_caller_may_not_keep() {
+    const OWNER: u32 = 4001;
+    const GROUP: u32 = 4200;
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root can be several users");
+        return;
+    }
+    let world = World::new();
+    let root = world.root();
+    // Who writes to a file of this mode, and what is left of it.
+    for (number, (uid, gid, mode, left)) in [
+        (0, 0, 0o6777, 0o6777),
+        (OWNER, 5, 0o6777, 0o777),
+        (7, GROUP, 0o6777, 0o777),
+        // Whose group it is may leave the bit where nobody executes the file by it.
+        (7, GROUP, 0o2766, 0o2766),
+        (OWNER, 5, 0o2746, 0o746),
+        (7, 7, 0o2746, 0o746),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for size in [None, Some(2)] {
+            let name = format!("{number} {}", size.is_some());
+            let file = world.create(&root, &name);
+            let set = AttributeChange { mode: Some(mode), uid: Some(OWNER), gid: Some(GROUP), ..Default::default() };
+            world.set(&file, set).result.unwrap();
+            let caller = world.volume.caller(uid, gid, &[]);
+            let done = match size {
+                Some(_) => {
+                    let change = AttributeChange { size, ..Default::default() };
+                    world.run(world.volume.set_attributes_by(&caller, &file, change, None)).result
+                }
+                None => {
+                    let data = Bytes::from_static(b"bytes");
+                    world.run(world.volume.write_by(&caller, None, &file, 0, data)).result
+                }
+            };
+            assert_eq!(done, Ok(()), "{uid} {mode:o}");
+            world.sync(&file);
+            let host = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(world.host(&name)).unwrap()) & 0o7777;
+            assert_eq!((world.attributes(&file).mode, host), (left, left), "{uid} {mode:o} {size:?}");
+        }
+    }
+}
