@@ -3,9 +3,10 @@
 //! A device held to a strict limit L lets writers run until (L + its background line) / 2 is dirty, three quarters of L
 //! with the kernel's usual ratios, and then slows them down. Before the change of March 2026 ("start background writeback
 //! based on per-wb threshold for strictlimit BDIs") nothing is written before that line either, unless the whole machine
-//! has passed its background line: a writer that the device could follow waits for it all the same, up to 150 ms. So L is
-//! as much above the budget as puts that line at the budget itself. Later kernels begin at the device's own background
-//! line; there the same L costs nothing, because the backlog settles between the two lines either way.
+//! has passed its background line: with L at the budget a device would stand idle until three quarters of it are dirty, and
+//! writers be held up there that it could follow. So L is as much above the budget as puts that line at the budget itself.
+//! Later kernels begin at the device's own background line; there the same L costs nothing, because the backlog settles
+//! between the two lines either way.
 //!
 //! Owns: bounds of budgets, floors, what is not worth a limit. Does not own: speeds (`speed`), who writes the limit.
 //! Invariants: a limit lies between the floor and the kernel's own.
