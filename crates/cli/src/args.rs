@@ -17,6 +17,8 @@ Examples:
   afflux simulate backup.fio --device usb2-disk --policy linux-6.1 --policy afflux
   afflux simulate backup.fio --device usb2-disk --memory 512MiB --set dirty_ratio=20 --html run.html
   afflux simulate db.fio log.fio --device nvme-ssd --device /var/log=usb2-disk --seed 7 --json
+  afflux simulate /usr/share/doc/fio/examples/ssd-test.fio --device nvme-ssd --check
+  afflux simulate randread.fio --device /dev/sdb=disk --output-format=json | jq .jobs[0].read.iops
   afflux simulate nfs-client:size=1GB,link=100Mbit --device usb2-disk --set dirty_background_centisecs=100
   afflux simulate --trace-in calls.trace --device usb2-disk --memory 256MiB --policy linux-6.1 --policy afflux
 
@@ -447,6 +449,15 @@ pub(crate) struct Simulate {
     /// unwritten and loss
     #[arg(long)]
     pub(crate) json: bool,
+    /// How the report looks: normal, or json, one object a policy with fio's names where they mean the same
+    #[arg(long, value_name = "FORMAT", default_value = "normal", value_parser = ["normal", "json"], conflicts_with = "json")]
+    pub(crate) output_format: String,
+    /// Read the jobs, say what would run and what is missing, and run nothing
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Take jobs that can only be simulated nearly as fio runs them; each difference is said
+    #[arg(long)]
+    pub(crate) approximate: bool,
     /// Write a page with plots; -: to standard output, and the report to standard error
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,

@@ -8,14 +8,17 @@
 //! was simulated. A run that is cut shows what there is, and the command fails.
 
 mod built_in;
+mod check;
 mod comparison;
 mod curves;
 mod description;
 mod destination;
 pub(crate) mod disks;
+mod fio_json;
 mod html;
 mod interruption;
 mod json;
+mod logs;
 mod memory;
 mod progress;
 #[cfg(test)]
@@ -56,7 +59,11 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
     for warning in &described.warnings {
         output::remark(format_args!("warning: {warning}"));
     }
+    if args.check {
+        return check::show(&described.simulations);
+    }
     let interruption = Interruption::watch()?;
+    let fio_names = args.output_format == "json";
     let mut runs: Vec<Run> = Vec::new();
     for simulation in &described.simulations {
         if runs.last().is_some_and(|run| run.figures.cut) {
@@ -66,13 +73,17 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
         if args.json {
             output::say(json::object(&run));
         }
+        if fio_names {
+            output::say(format!("{:#}", fio_json::object(&run)));
+        }
         runs.push(run);
     }
     if let [run] = &runs[..] {
         destinations.events(&run.figures.trace_lines)?;
+        logs::write(&run.figures.logs)?;
     }
     destinations.page(|| html::page(&runs))?;
-    if !args.json {
+    if !args.json && !fio_names {
         let text = match &runs[..] {
             [run] => text::summary(run, destinations.terminal()),
             _ => comparison::summary(&runs, destinations.terminal()),

@@ -121,11 +121,34 @@ impl Request {
         bytes: &[u8],
         done: impl FnOnce(Result<(), DeviceError>, Vec<u8>) + Send + 'static,
     ) -> Self {
+        let done = move |result, memory: Option<ProbeMemory>| {
+            let bytes = memory.map_or_else(Vec::new, |memory| {
+                let mut bytes = vec![0; memory.len()];
+                memory.copy_to(&mut bytes);
+                bytes
+            });
+            done(result, bytes);
+        };
+        Self::past_cache(frames, backing, operation, bytes, done)
+    }
+
+    /// The same for whoever reads and writes past the cache: `done` gets the memory itself, to copy out of what it
+    /// wants (none for operations without data).
+    ///
+    /// # Panics
+    /// As [`Request::probe`].
+    pub fn past_cache(
+        frames: &Arc<Frames>,
+        backing: Backing,
+        operation: Operation,
+        bytes: &[u8],
+        done: impl FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send + 'static,
+    ) -> Self {
         let memory = match operation {
-            Operation::Read { len, .. } => Some(FrameMemory::allocate(frames, len as usize)),
-            Operation::Write { len, .. } => {
+            Operation::Read { offset, len } => Some(FrameMemory::allocate(frames, offset, len as usize)),
+            Operation::Write { offset, len } => {
                 assert_eq!(len as usize, bytes.len());
-                let memory = FrameMemory::allocate(frames, bytes.len());
+                let memory = FrameMemory::allocate(frames, offset, bytes.len());
                 memory.copy_in(0, bytes);
                 Some(memory)
             }
@@ -242,14 +265,37 @@ impl Drop for Request {
 
 struct Probe<F>(F);
 
-impl<F: FnOnce(Result<(), DeviceError>, Vec<u8>) + Send> Completion for Probe<F> {
+impl<F: FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send> Completion for Probe<F> {
     fn completed(self: Box<Self>, _operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let bytes = memory.map_or_else(Vec::new, |memory| {
-            let mut bytes = vec![0; memory.len()];
-            memory.copy_out(0, &mut bytes);
+        (self.0)(result, memory.map(|memory| ProbeMemory(Some(memory))));
+    }
+}
+
+/// The memory of a request of no engine, after its end. Its frames go back when it is dropped.
+pub struct ProbeMemory(Option<FrameMemory>);
+
+impl ProbeMemory {
+    /// How many bytes it is.
+    #[allow(clippy::len_without_is_empty, reason = "no request with memory is empty")]
+    pub fn len(&self) -> usize {
+        self.0.as_ref().map_or(0, FrameMemory::len)
+    }
+
+    /// Its bytes from the first on. What was not kept reads as zeros.
+    ///
+    /// # Panics
+    /// When `out` is longer than it.
+    pub fn copy_to(&self, out: &mut [u8]) {
+        if let Some(memory) = &self.0 {
+            memory.copy_out(0, out);
+        }
+    }
+}
+
+impl Drop for ProbeMemory {
+    fn drop(&mut self) {
+        if let Some(memory) = self.0.take() {
             memory.free();
-            bytes
-        });
-        (self.0)(result, bytes);
+        }
     }
 }

@@ -38,9 +38,9 @@ impl Device for AtOnce {
     }
 }
 
-/// What the threads of a case have in common.
+/// What the threads of a case share.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Common {
+enum Shared {
     File,
     Device,
     Engine,
@@ -50,16 +50,16 @@ enum Common {
 struct Case {
     name: &'static str,
     threads: usize,
-    common: Common,
+    shared: Shared,
 }
 
 const CASES: [Case; 6] = [
-    Case { name: "one", threads: 1, common: Common::Device },
-    Case { name: "two", threads: 2, common: Common::Device },
-    Case { name: "sixty-four", threads: 64, common: Common::Device },
-    Case { name: "two-devices", threads: 2, common: Common::Engine },
-    Case { name: "two-in-one-file", threads: 2, common: Common::File },
-    Case { name: "two-engines", threads: 2, common: Common::Nothing },
+    Case { name: "one", threads: 1, shared: Shared::Device },
+    Case { name: "two", threads: 2, shared: Shared::Device },
+    Case { name: "sixty-four", threads: 64, shared: Shared::Device },
+    Case { name: "two-devices", threads: 2, shared: Shared::Engine },
+    Case { name: "two-in-one-file", threads: 2, shared: Shared::File },
+    Case { name: "two-engines", threads: 2, shared: Shared::Nothing },
 ];
 
 /// Who reads what.
@@ -95,18 +95,18 @@ struct Round {
 
 impl Rig {
     fn new(platform: &LinuxPlatform, case: &'static Case, cache_bytes: u64) -> Self {
-        let engines = if case.common == Common::Nothing { case.threads } else { 1 };
+        let engines = if case.shared == Shared::Nothing { case.threads } else { 1 };
         let engines: Vec<_> = (0..engines).map(|_| engine(platform, cache_bytes / engines as u64)).collect();
         let pages = (8 * cache_bytes / PAGE).next_power_of_two();
         let (mut devices, mut files) = (Vec::new(), Vec::new());
         let mut readers = Vec::new();
         for thread in 0..case.threads {
             let engine = &engines[thread % engines.len()];
-            if devices.is_empty() || matches!(case.common, Common::Engine | Common::Nothing) {
+            if devices.is_empty() || matches!(case.shared, Shared::Engine | Shared::Nothing) {
                 let limits = Limits { block_bytes: 4096, request_bytes_max: 1 << 20, depth: 64, ..Limits::default() };
                 devices.push(engine.add_device("at once", Arc::new(AtOnce(limits))));
             }
-            if files.is_empty() || case.common != Common::File {
+            if files.is_empty() || case.shared != Shared::File {
                 files.push(engine.open(*devices.last().unwrap(), Backing::new(Arc::new(())), pages * PAGE));
             }
             let next = thread as u64 * pages / case.threads as u64;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 
-use engine::{Client, Engine, Error, File, Platform};
+use engine::{Client, DeviceError, Engine, Error, File, Platform};
 use simulator::Random;
 
 use crate::job::Job;
@@ -58,15 +58,18 @@ impl<P: Platform> EngineRun<P> {
     /// with the bytes that the file has to hold before the run.
     ///
     /// # Errors
-    /// When there are too many clones, or `open` fails.
+    /// When there are too many clones, a job goes past the cache, or `open` fails.
     pub fn new(engine: &Arc<Engine<P>>, jobs: &[Job], seed: u64, open: &Open<'_>) -> Result<Self, String> {
+        if let Some(job) = jobs.iter().find(|job| job.is_direct()) {
+            return Err(format!("job '{}' goes past the cache, and there is nothing but a cache here", job.name));
+        }
         let workloads: Vec<Workload> = jobs.iter().cloned().map(Workload::Job).collect();
         let seed = Random::new(seed).fork(4);
         let open = |(path, bytes): (String, u64)| {
             let file = EngineFile { file: open(&path, bytes)?, used: AtomicBool::new(false) };
             Ok((path, Arc::new(file)))
         };
-        let files = layout(&workloads, &seed)?.into_iter().map(open).collect::<Result<_, String>>()?;
+        let files = layout(&workloads, &seed, &|_| None)?.into_iter().map(open).collect::<Result<_, String>>()?;
         let site = Arc::new(EngineSite {
             engine: Arc::clone(engine),
             files,
@@ -136,6 +139,12 @@ impl<P: Platform> Site for EngineSite<P> {
         self.engine.platform()
     }
 
+    fn device_bytes(&self, _: &str) -> Option<u64> {
+        None
+    }
+
+    fn leave_unchecked(&self, _: &str) {}
+
     fn leave_holes(&self, _: &str) {
         // Whoever opens the files decides.
     }
@@ -161,6 +170,8 @@ impl<P: Platform> Site for EngineSite<P> {
     }
 
     fn charge_calls(&self, _: u64, _: Direction) {}
+
+    fn charge_ns(&self, _: u64) {}
 
     fn begin_use(&self, file: &EngineFile) -> bool {
         file.used.swap(true, Ordering::Relaxed)
@@ -188,6 +199,15 @@ impl<P: Platform> Site for EngineSite<P> {
 
     async fn fault(&self, task: &Client, file: &EngineFile, offset: u64) -> Result<(), Error> {
         fault(&self.engine, task, &file.file, offset).await
+    }
+
+    async fn direct(&self, _: &Client, _: &EngineFile, _: Direction, _: u64, _: &mut [u8]) -> Result<usize, Error> {
+        // Only a simulated machine has a device beside its engine.
+        Err(DeviceError::Unsupported.into())
+    }
+
+    fn remove(&self, file: &EngineFile) {
+        self.engine.discard(&file.file);
     }
 
     async fn sync(&self, task: &Client, file: &EngineFile) -> Result<(), Error> {

@@ -14,23 +14,31 @@ mod caller;
 mod contents;
 mod engine_run;
 pub mod fio;
+mod group;
 mod job;
 mod left;
 mod locking;
 pub mod nfs_client;
 mod outcome;
+mod pace;
+mod past_cache;
+mod places;
 mod plan;
 mod recorder;
 pub mod replay;
 mod runner;
 mod sequence;
+mod shares;
 mod simulated;
 pub mod simulation;
 mod site;
 pub mod touches;
+mod verifying;
 mod workload;
 mod zipf;
 
 pub use engine_run::{EngineRun, EngineRunHandle};
-pub use job::{BlockSizes, Distribution, Engine, Job, Pattern, Place};
+pub use job::{
+    Amount, BlockSizes, Distribution, Ends, Engine, Job, Logs, More, Pattern, Place, Service, Verify, Zones,
+};
 pub use workload::{NfsStream, Readers, Replay, Workload};

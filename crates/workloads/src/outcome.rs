@@ -6,6 +6,8 @@
 //! Invariants: all times are virtual and in nanoseconds; every figure was counted in the run itself.
 
 use engine::DelayTimes;
+
+use crate::job::Logs;
 use simulator::OffsetSample;
 
 /// One run.
@@ -36,6 +38,36 @@ pub struct Outcome {
     pub cut: bool,
     /// The last events in words, where they were asked for.
     pub trace_lines: Vec<String>,
+    /// Calls one by one, of the jobs that ask for logs.
+    pub logs: Vec<JobLog>,
+}
+
+/// The calls of one clone, for the logs that its job asks for.
+#[derive(Clone, Debug, Default)]
+pub struct JobLog {
+    /// The clone's number among all, from 1: fio's logs are named after it.
+    pub number: u64,
+    /// Which logs.
+    pub logs: Logs,
+    /// The calls, in the order of their ends.
+    pub calls: Vec<LoggedCall>,
+    /// Calls after these, that were not kept.
+    pub left_out: u64,
+}
+
+/// One call of a log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LoggedCall {
+    /// When it ended, from the clone's start on.
+    pub at_ns: u64,
+    /// How long it took.
+    pub took_ns: u64,
+    /// What it moved.
+    pub bytes: u64,
+    /// Where in its file.
+    pub offset: u64,
+    /// It wrote.
+    pub writes: bool,
 }
 
 /// Something that was accepted and could not be written, though no fault was left.

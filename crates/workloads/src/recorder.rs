@@ -7,7 +7,9 @@
 
 use hdrhistogram::Histogram;
 
-use crate::outcome::{JobOutcome, LatencyOutcome, OperationOutcome};
+use crate::job::Logs;
+use crate::outcome::{JobOutcome, LatencyOutcome, LoggedCall, OperationOutcome};
+use crate::sequence::{Block, Direction};
 
 /// The percentiles that are reported.
 const PERCENTILES: [f64; 9] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99];
@@ -49,12 +51,12 @@ impl Operations {
         self.last_ns = self.last_ns.max(ended_ns);
     }
 
-    fn outcome(&self) -> OperationOutcome {
+    fn outcome(&self, percentiles: &[f64]) -> OperationOutcome {
         let at = |percentile: f64| {
             let value = self.histogram.as_ref().map_or(0, |histogram| histogram.value_at_percentile(percentile));
             (percentile, value.clamp(self.min_ns, self.max_ns))
         };
-        let percentiles_ns = if self.ops == 0 { Vec::new() } else { PERCENTILES.map(at).to_vec() };
+        let percentiles_ns = if self.ops == 0 { Vec::new() } else { percentiles.iter().copied().map(at).collect() };
         OperationOutcome {
             bytes: self.bytes,
             ops: self.ops,
@@ -80,12 +82,15 @@ pub(crate) struct Recorder {
     pub(crate) syncs: Operations,
     pub(crate) closing_syncs: Operations,
     errors: Vec<(String, u64)>,
+    percentiles: Vec<f64>,
 }
 
 impl Recorder {
     /// A line for jobs of this name, whose files are on this device.
-    pub(crate) fn new(name: &str, device: String) -> Self {
-        Self { name: name.to_owned(), device, ..Self::default() }
+    pub(crate) fn new(name: &str, device: String, percentiles: &[f64]) -> Self {
+        let mut percentiles = if percentiles.is_empty() { PERCENTILES.to_vec() } else { percentiles.to_vec() };
+        percentiles.sort_by(f64::total_cmp);
+        Self { name: name.to_owned(), device, percentiles, ..Self::default() }
     }
 
     /// An operation failed.
@@ -106,12 +111,40 @@ impl Recorder {
             device: self.device.clone(),
             clones: self.clones,
             elapsed_ns: last - first,
-            read: self.moves[0].outcome(),
-            write: self.moves[1].outcome(),
-            sync: self.syncs.outcome(),
-            closing_sync: self.closing_syncs.outcome(),
+            read: self.moves[0].outcome(&self.percentiles),
+            write: self.moves[1].outcome(&self.percentiles),
+            sync: self.syncs.outcome(&self.percentiles),
+            closing_sync: self.closing_syncs.outcome(&self.percentiles),
             errors: self.errors.clone(),
         }
+    }
+}
+
+/// Most calls that a job's log has: 64 million bytes of them.
+const LOGGED_MAX: usize = 1 << 21;
+
+/// A clone's calls, one by one.
+pub(crate) struct CallLog {
+    /// The clone's number among all, from 1.
+    pub(crate) number: u64,
+    pub(crate) logs: Logs,
+    pub(crate) calls: Vec<LoggedCall>,
+    /// Calls that had no room.
+    pub(crate) left_out: u64,
+}
+
+impl CallLog {
+    pub(crate) fn new(number: u64, logs: &Logs) -> Self {
+        Self { number, logs: logs.clone(), calls: Vec::new(), left_out: 0 }
+    }
+
+    pub(crate) fn add(&mut self, at_ns: u64, took_ns: u64, direction: Direction, block: Block) {
+        if self.calls.len() == LOGGED_MAX {
+            self.left_out += 1;
+            return;
+        }
+        let writes = direction == Direction::Write;
+        self.calls.push(LoggedCall { at_ns, took_ns, bytes: block.len, offset: block.offset, writes });
     }
 }
 

@@ -1,13 +1,13 @@
 //! Which operation a clone of a job does next, by fio's rules.
 //!
-//! Owns: sizes of files, whose turn it is among them, offsets and lengths, when a sync is due, when
-//! all is done.
-//! Does not own: when an operation happens (`runner`), the operation itself.
+//! Owns: which files' turn it is, when a sync is due, when all is done.
+//! Does not own: sizes of files (`shares`), offsets and lengths inside one (`places`), when an operation happens
+//! (`runner`), the operation itself.
 //! Invariants: depends on the job and the generator alone. A job without `time_based` ends.
 
-use crate::blocks::Blocks;
-use crate::job::{BlockSizes, Distribution, Job};
-use crate::zipf::Zipf;
+use crate::job::{BlockSizes, Job, Service};
+use crate::places::{Places, Rules};
+use crate::shares::Share;
 use simulator::Random;
 
 /// Which way bytes go; also the place in a job's pairs.
@@ -18,7 +18,7 @@ pub(crate) enum Direction {
 }
 
 /// One call that moves bytes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Block {
     /// Which file of the clone.
     pub(crate) file: usize,
@@ -26,73 +26,37 @@ pub(crate) struct Block {
     pub(crate) len: u64,
 }
 
-/// What a clone works on: a file's size, and how much of it belongs to the job.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Share {
-    pub(crate) file_bytes: u64,
-    pub(crate) job_bytes: u64,
-}
-
-/// The smallest block of a job, which sizes are rounded to.
-fn block_min(job: &Job) -> u64 {
-    job.block_bytes[0].min.min(job.block_bytes[1].min)
-}
-
-/// The sizes of a clone's files. `size` is divided among them, and what is left over makes the first
-/// ones larger by a block; with `filesize` each has that, or a size drawn from the range.
-pub(crate) fn shares(job: &Job, random: &mut Random) -> Vec<Share> {
-    let block = block_min(job);
-    let each = job.size / job.files;
-    let larger = (job.size - each * job.files) / block;
-    let share = |at: u64| match job.file_bytes {
-        None => {
-            let bytes = each + if at < larger { block } else { 0 };
-            Share { file_bytes: bytes, job_bytes: bytes }
-        }
-        Some((low, high)) => {
-            let file_bytes =
-                if low == high { low } else { random.between(low, high).next_multiple_of(block).min(high) };
-            let part = u128::from(file_bytes) * u128::from(job.size_percent) / 100;
-            let rounded = if job.size_percent == 100 { file_bytes } else { part as u64 / block * block };
-            Share { file_bytes, job_bytes: rounded }
-        }
-    };
-    (0..job.files).map(share).collect()
-}
-
-/// How the next offset in a file is found.
-#[derive(Clone, Debug)]
-enum Order {
-    /// The next byte to read, and to write.
-    Sequential([u64; 2]),
-    /// Each once, in units of so many bytes.
-    Once(Blocks, u64),
-    /// Any block any time; the number makes each file's favourites others.
-    Skewed(Zipf, u64),
-}
-
 #[derive(Clone, Debug)]
 struct FileState {
-    bytes: u64,
-    order: Order,
+    places: Places,
     done: bool,
 }
 
 /// The operations of one clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence {
-    block_bytes: [BlockSizes; 2],
+    rules: Rules,
     reads: bool,
     writes: bool,
     mix_read_percent: u64,
     fsync_every: u64,
     fdatasync_every: u64,
-    time_based: bool,
     files: Vec<FileState>,
     turn: usize,
-    /// Bytes after which the clone has done its part.
+    service: Service,
+    /// Calls to a file before the next has its turn, and how many are left of them.
+    service_calls: (u64, u64),
+    /// Files that the turns go round among, and the first that is not among them yet.
+    open: (usize, usize),
+    /// Bytes after which the clone has done its part, once.
     total: u64,
+    /// More is asked for than the files have: they begin again.
+    again: bool,
+    calls_max: u64,
+    /// How often all is done, and how often it is still to be.
+    loops: (u64, u64),
     issued: u64,
+    calls_issued: u64,
     writes_issued: u64,
     synced_last: bool,
     rewound: Vec<usize>,
@@ -101,46 +65,62 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     pub(crate) fn new(job: &Job, shares: &[Share], mut random: Random) -> Self {
-        let whole: u64 = shares.iter().map(|share| share.job_bytes).sum();
-        let part = |used: bool, at: usize| if used { job.block_bytes[at].min } else { u64::MAX };
-        let unit = part(job.pattern.reads, 0).min(part(job.pattern.writes, 1));
-        let order = |bytes: u64, random: &mut Random| match (job.pattern.random, job.distribution) {
-            (false, _) => Order::Sequential([0; 2]),
-            (true, Distribution::Uniform) => Order::Once(Blocks::new(bytes / unit), unit),
-            (true, Distribution::Zipf(theta)) => Order::Skewed(Zipf::new((bytes / unit).max(1), theta), random.bits()),
-        };
-        let files = shares.iter().map(|share| FileState {
-            bytes: share.job_bytes,
-            order: order(share.job_bytes, &mut random),
-            done: false,
-        });
+        let whole: u64 = shares.iter().map(|share| share.job_bytes).fold(0, u64::saturating_add);
+        let rules = Rules::of(job);
+        let files: Vec<FileState> = shares
+            .iter()
+            .map(|share| FileState { places: Places::new(job, &rules, share, &mut random), done: false })
+            .collect();
+        let more = &job.more;
+        let size = if job.size == 0 { whole } else { job.size.min(whole) };
+        let total = if more.fill { u64::MAX } else { more.io_bytes.map_or(size, |amount| amount.of(size)) };
+        let open = usize::try_from(more.open_files).unwrap_or(usize::MAX);
+        let open = if open == 0 { files.len() } else { open.min(files.len()) };
         Self {
-            block_bytes: job.block_bytes,
             reads: job.pattern.reads,
-            writes: job.pattern.writes,
+            writes: job.pattern.writes && !more.verify.is_some_and(|verify| verify.only),
             mix_read_percent: job.mix_read_percent,
             fsync_every: job.fsync_every,
             fdatasync_every: job.fdatasync_every,
-            time_based: job.time_based,
-            files: files.collect(),
+            files,
             turn: 0,
-            total: if job.size == 0 { whole } else { job.size.min(whole) },
+            service: more.service,
+            service_calls: (more.service_calls.max(1), 0),
+            open: (open, open),
+            total,
+            again: total > size && !more.fill,
+            calls_max: if more.calls_max == 0 { u64::MAX } else { more.calls_max },
+            loops: (more.loops.max(1), more.loops.max(1) - 1),
             issued: 0,
+            calls_issued: 0,
             writes_issued: 0,
             synced_last: false,
             rewound: Vec::new(),
             random,
+            rules,
         }
     }
 
     /// Bytes that the clone moves unless time ends it.
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.total
+        let largest = self.rules.block_bytes_max().saturating_mul(self.calls_max);
+        self.total.saturating_mul(self.loops.0).min(largest)
     }
 
-    /// Whether all has been issued. Never with `time_based`.
+    /// Whether all has been issued, this time round. Never with `time_based`, but for a number of calls.
     pub(crate) fn is_done(&self) -> bool {
-        !self.time_based && self.issued >= self.total
+        self.calls_issued >= self.calls_max || !self.rules.time_based && self.issued >= self.total
+    }
+
+    /// Begins again from the start, where that is asked for.
+    pub(crate) fn next_loop(&mut self) -> bool {
+        if self.loops.1 == 0 || self.calls_issued >= self.calls_max {
+            return false;
+        }
+        self.loops.1 -= 1;
+        self.issued = 0;
+        self.rewind_all();
+        true
     }
 
     /// Whether a sync comes before anything else: `true` for one of data alone. Writes are counted as they
@@ -171,7 +151,7 @@ impl Sequence {
     pub(crate) fn direction(&mut self) -> Direction {
         match (self.reads, self.writes) {
             (true, true) if self.random.below(100) < self.mix_read_percent => Direction::Read,
-            (true, false) => Direction::Read,
+            (_, false) => Direction::Read,
             _ => Direction::Write,
         }
     }
@@ -180,16 +160,18 @@ impl Sequence {
     pub(crate) fn block(&mut self, direction: Direction) -> Option<Block> {
         loop {
             let Some(file) = self.take_turn() else {
-                if !self.time_based || !self.rewind_all() {
+                if !(self.rules.time_based || self.again) || !self.rewind_all() {
                     return None;
                 }
                 continue;
             };
-            let Some((offset, len)) = self.place(file, direction) else {
+            let Some((offset, len)) = self.files[file].places.next(&self.rules, direction, &mut self.random) else {
                 self.files[file].done = true;
+                self.service_calls.1 = 0;
                 continue;
             };
             self.issued += len;
+            self.calls_issued += 1;
             self.writes_issued += u64::from(direction == Direction::Write);
             self.synced_last = false;
             return Some(Block { file, offset, len });
@@ -202,83 +184,53 @@ impl Sequence {
         std::mem::take(&mut self.rewound)
     }
 
-    /// One after the other, those that are done left out.
+    /// The files that are open: the first so many that are not done.
+    fn window(&mut self) -> usize {
+        let (open, mut end) = self.open;
+        if open == self.files.len() {
+            return open;
+        }
+        let mut usable = self.files[..end].iter().filter(|file| !file.done).count();
+        while usable < open && end < self.files.len() {
+            usable += usize::from(!self.files[end].done);
+            end += 1;
+        }
+        self.open.1 = end;
+        end
+    }
+
+    /// Whose turn it is among the files that are open, those that are done left out.
     fn take_turn(&mut self) -> Option<usize> {
-        let count = self.files.len();
-        let file = (0..count).map(|step| (self.turn + step) % count).find(|file| !self.files[*file].done)?;
-        self.turn = (file + 1) % count;
+        let count = self.window();
+        if self.service_calls.1 > 0 && !self.files[self.turn].done {
+            self.service_calls.1 -= 1;
+            return Some(self.turn);
+        }
+        let from = match self.service {
+            Service::RoundRobin if self.service_calls.0 > 1 => self.turn + usize::from(self.calls_issued > 0),
+            Service::RoundRobin => self.turn,
+            Service::Sequential => 0,
+            Service::Random => self.random.below(count.max(1) as u64) as usize,
+        };
+        let file = (0..count).map(|step| (from + step) % count).find(|file| !self.files[*file].done)?;
+        self.service_calls.1 = self.service_calls.0 - 1;
+        self.turn = if self.service_calls.1 > 0 { file } else { (file + 1) % count };
         Some(file)
     }
 
     /// All files begin again. Not if none has room for a block.
     fn rewind_all(&mut self) -> bool {
-        let smallest = self.block_bytes.iter().map(|sizes| sizes.min).min().unwrap_or(1);
+        let smallest = self.rules.block_bytes_min();
         for (at, file) in self.files.iter_mut().enumerate() {
-            file.done = file.bytes < smallest;
-            match &mut file.order {
-                Order::Sequential(next) => *next = [0; 2],
-                Order::Once(blocks, _) => blocks.clear(),
-                Order::Skewed(..) => {}
-            }
+            file.done = file.places.bytes() < smallest;
+            file.places.rewind();
             self.rewound.push(at);
         }
-        let usable = |sizes: &BlockSizes| self.files.iter().any(|file| file.bytes >= sizes.min);
+        self.open.1 = self.open.0;
+        let usable = |sizes: &BlockSizes| self.files.iter().any(|file| file.places.bytes() >= sizes.min);
         // Of a mixed job the larger blocks may fit nowhere; then it could go round for ever.
-        self.block_bytes.iter().all(usable)
+        self.rules.block_bytes.iter().all(usable)
     }
-
-    /// Offset and length in this file, or nothing if it has no more.
-    fn place(&mut self, at: usize, direction: Direction) -> Option<(u64, u64)> {
-        let sizes = self.block_bytes[direction as usize];
-        let file = &mut self.files[at];
-        match &mut file.order {
-            Order::Sequential(next) => {
-                let offset = &mut next[direction as usize];
-                let len = length(sizes, file.bytes.saturating_sub(*offset), &mut self.random)?;
-                *offset += len;
-                Some((*offset - len, len))
-            }
-            Order::Once(blocks, unit) => {
-                if blocks.is_full() && self.time_based {
-                    blocks.clear();
-                }
-                let slots = (file.bytes / sizes.min).max(1);
-                let from = self.random.below(slots) * sizes.min / *unit;
-                let first = blocks.next_free(from)?;
-                let len = length(sizes, u64::MAX, &mut self.random)?;
-                let taken = blocks.take(first, len.div_ceil(*unit));
-                Some((first * *unit, len.min(taken * *unit)))
-            }
-            Order::Skewed(zipf, salt) => {
-                let slots = file.bytes / sizes.min;
-                let rank = zipf.draw(&mut self.random);
-                let slot = scattered(rank, *salt).checked_rem(slots)?;
-                let offset = slot * sizes.min;
-                length(sizes, file.bytes - offset, &mut self.random).map(|len| (offset, len))
-            }
-        }
-    }
-}
-
-/// The length of a block with so much room: multiples of the smallest, drawn as fio does, so that the
-/// largest comes up more often than the others.
-fn length(sizes: BlockSizes, room: u64, random: &mut Random) -> Option<u64> {
-    let BlockSizes { min, max } = sizes;
-    if room < min {
-        return None;
-    }
-    if min == max {
-        return Some(min);
-    }
-    let drawn = (min + random.below(max)) / min * min;
-    Some(drawn.min(max).min(if room < max { room / min * min } else { max }))
-}
-
-/// Where a rank's block is: anywhere, but always there.
-fn scattered(rank: u64, salt: u64) -> u64 {
-    let mut mixed = (rank ^ salt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    mixed ^ (mixed >> 32)
 }
 
 #[cfg(test)]

@@ -8,10 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use engine::{Client, Device, DeviceId, Engine, Error, File, Platform};
 
+use frames::Frames;
 use reference::{Ending, Mismatch};
 use simulator::{Disk, DiskFileId, Machine, SimPlatform};
 
@@ -25,6 +26,8 @@ use crate::site::Site;
 const VERSIONS_EACH: u64 = 1 << 14;
 /// Most bytes that are laid out with checked contents.
 const EXACT_BYTES_MAX: u64 = 1 << 30;
+/// Largest file whose contents are checked: at the end of a run all of it is looked through.
+const CHECKED_BYTES_MAX: u64 = 64 << 30;
 /// Bytes in a page.
 const PAGE_BYTES: usize = 4096;
 
@@ -48,7 +51,13 @@ pub(crate) struct WorkFile {
     pub(crate) disk_file: DiskFileId,
     /// Tells it from the run's other files.
     number: u32,
-    contents: Option<Mutex<Box<dyn FileContents>>>,
+    pub(crate) contents: Option<Mutex<Box<dyn FileContents>>>,
+    /// Something was written past the cache: what that has of the file is old.
+    pub(crate) changed_behind: AtomicBool,
+    /// Something was written past the cache, and not flushed since.
+    pub(crate) unflushed: AtomicBool,
+    /// Nobody needs it any more.
+    removed: AtomicBool,
     /// A job has used it, so the cache may hold some of it.
     pub(crate) used: AtomicBool,
 }
@@ -66,6 +75,10 @@ pub(crate) struct SimulatedSite {
     files: Mutex<BTreeMap<String, Arc<WorkFile>>>,
     /// Files that are laid out as holes.
     sparse: Mutex<BTreeSet<String>>,
+    /// Files whose contents nobody checks.
+    unchecked: Mutex<BTreeSet<String>>,
+    /// Memory of requests past the cache.
+    pub(crate) past_cache: OnceLock<Arc<Frames>>,
     pub(crate) moved_bytes: AtomicU64,
     /// When jobs are to stop.
     pub(crate) stop_ns: AtomicU64,
@@ -79,6 +92,11 @@ pub(crate) fn is_under(path: &str, directory: &str) -> bool {
     directory.is_empty() || path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
 }
 
+/// Whether a path is a directory or in it.
+fn is_at_or_under(path: &str, directory: &str) -> bool {
+    path == directory || is_under(path, directory)
+}
+
 /// What is wrong with a path that no device has, and what to do about it.
 pub(crate) fn on_no_device(path: &str) -> String {
     let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
@@ -89,6 +107,13 @@ pub(crate) fn on_no_device(path: &str) -> String {
                 "'{path}' is on no device: add --device {directory}=NAME, or a device for everything, --device NAME"
             )
         }
+    }
+}
+
+impl WorkFile {
+    /// Whether nobody needs it any more.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.removed.load(Ordering::Relaxed)
     }
 }
 
@@ -109,6 +134,8 @@ impl SimulatedSite {
             copies: copies.map(Mutex::new),
             files: Mutex::default(),
             sparse: Mutex::default(),
+            unchecked: Mutex::default(),
+            past_cache: OnceLock::new(),
             moved_bytes: AtomicU64::new(0),
             stop_ns: AtomicU64::new(stop_ns),
             failed: AtomicBool::new(false),
@@ -137,7 +164,7 @@ impl SimulatedSite {
 
     /// The device that a path is on: that of the longest directory above it.
     pub(crate) fn volume_of(&self, path: &str) -> Option<usize> {
-        let above = self.volumes.iter().enumerate().filter(|(_, volume)| is_under(path, &volume.directory));
+        let above = self.volumes.iter().enumerate().filter(|(_, volume)| is_at_or_under(path, &volume.directory));
         above.max_by_key(|(_, volume)| volume.directory.trim_end_matches('/').len()).map(|(at, _)| at)
     }
 
@@ -152,8 +179,10 @@ impl SimulatedSite {
         let Volume { disk, device, .. } = &self.volumes[volume];
         let disk_file = disk.create_file();
         let number = files.len() as u64;
+        let unchecked = bytes > CHECKED_BYTES_MAX || lock(&self.unchecked).contains(path);
         let mut laid_out = Vec::new();
         let contents: Option<Box<dyn FileContents>> = match self.kind {
+            _ if unchecked => None,
             Contents::Exact => {
                 let version = number * VERSIONS_EACH + 1;
                 laid_out = vec![0; bytes as usize];
@@ -175,6 +204,9 @@ impl SimulatedSite {
             disk_file,
             number: number as u32,
             contents: contents.map(Mutex::new),
+            changed_behind: AtomicBool::new(false),
+            unflushed: AtomicBool::new(false),
+            removed: AtomicBool::new(false),
             used: AtomicBool::new(false),
         });
         files.insert(path.to_owned(), Arc::clone(&file));
@@ -200,6 +232,7 @@ impl SimulatedSite {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<(), Error> {
+        self.after_others(to).await;
         let mark = to.contents.as_ref().map(|contents| lock(contents).begin_write(offset, buffer));
         let result = self.engine.write_for(Some(task), &to.file, offset, buffer).await;
         if let (Some(contents), Some(mark)) = (&to.contents, mark) {
@@ -238,6 +271,7 @@ impl SimulatedSite {
         offset: u64,
         buffer: &mut [u8],
     ) -> Result<usize, Error> {
+        self.after_others(from).await;
         let mark = from.contents.as_ref().map(|contents| lock(contents).begin_read());
         let result = self.engine.read_for(Some(task), &from.file, offset, buffer).await;
         if let (Some(contents), Some(mark)) = (&from.contents, mark) {
@@ -251,10 +285,19 @@ impl SimulatedSite {
         result
     }
 
+    /// Counts what was read.
+    #[inline]
+    pub(crate) fn moved(&self, bytes: u64) {
+        add(&self.moved_bytes, bytes);
+    }
+
     /// Makes the file durable.
     pub(crate) async fn sync(&self, task: &Client, file: &WorkFile) -> Result<(), Error> {
         let mark = file.contents.as_ref().map(|contents| lock(contents).begin_sync());
-        let result = self.engine.sync_for(Some(task), &file.file, 0..u64::MAX).await;
+        let mut result = self.engine.sync_for(Some(task), &file.file, 0..u64::MAX).await;
+        if result.is_ok() {
+            result = self.flush_past_cache(file).await;
+        }
         if let (Some(contents), Some(mark)) = (&file.contents, mark) {
             lock(contents).end_sync(mark, result.is_ok());
         }
@@ -270,7 +313,7 @@ impl SimulatedSite {
     /// Whether the disks hold what they should: everything, or, `crashed`, what survives a power loss.
     pub(crate) fn check_disks(&self, crashed: bool) {
         for file in self.files() {
-            if let Some(contents) = &file.contents {
+            if let (Some(contents), false) = (&file.contents, file.is_removed()) {
                 let disk = &self.volumes[file.volume].disk;
                 let mut contents = lock(contents);
                 let checked = match crashed {
@@ -285,14 +328,14 @@ impl SimulatedSite {
     /// Bytes of each file that were accepted and that the disks lack, of those that lack any.
     pub(crate) fn lost_bytes(&self) -> Vec<(String, u64)> {
         let lost = self.files().into_iter().filter_map(|file| {
-            let contents = file.contents.as_ref()?;
+            let contents = file.contents.as_ref().filter(|_| !file.is_removed())?;
             let disk = &self.volumes[file.volume].disk;
             Some((file.path.clone(), lock(contents).lost_bytes(disk, file.disk_file)))
         });
         lost.filter(|(_, bytes)| *bytes > 0).collect()
     }
 
-    fn note(&self, file: &WorkFile, checked: Result<(), Mismatch>) {
+    pub(crate) fn note(&self, file: &WorkFile, checked: Result<(), Mismatch>) {
         if let Err(mismatch) = checked {
             self.fail(format!("{}: {mismatch}", file.path));
         }
@@ -307,6 +350,18 @@ impl Site for SimulatedSite {
         &self.platform
     }
 
+    /// A path that is a device's whole name, or that of a device node of the disk for everything.
+    fn device_bytes(&self, path: &str) -> Option<u64> {
+        let volume = &self.volumes[self.volume_of(path)?];
+        let whole = volume.directory == path && !path.ends_with('/');
+        let node = volume.directory.is_empty() && path.starts_with("/dev/");
+        (whole || node).then(|| volume.disk.capacity_bytes())
+    }
+
+    fn leave_unchecked(&self, path: &str) {
+        lock(&self.unchecked).insert(path.to_owned());
+    }
+
     fn leave_holes(&self, path: &str) {
         lock(&self.sparse).insert(path.to_owned());
     }
@@ -315,7 +370,8 @@ impl Site for SimulatedSite {
         let mut needed = vec![0_u64; self.volumes.len()];
         for (path, bytes) in layout {
             let volume = self.volume_of(path).ok_or_else(|| on_no_device(path))?;
-            let placed = if self.is_sparse(path) { 0 } else { *bytes };
+            // A device as a whole has the place that it is.
+            let placed = if self.is_sparse(path) || self.device_bytes(path).is_some() { 0 } else { *bytes };
             needed[volume] = needed[volume].saturating_add(placed);
         }
         for (volume, needed) in self.volumes.iter().zip(&needed) {
@@ -353,6 +409,10 @@ impl Site for SimulatedSite {
         self.platform.charge_ns((self.call_ns[direction as usize] * calls).max(1));
     }
 
+    fn charge_ns(&self, ns: u64) {
+        self.platform.charge_ns(ns);
+    }
+
     fn begin_use(&self, file: &WorkFile) -> bool {
         file.used.swap(true, Ordering::Relaxed)
     }
@@ -379,6 +439,22 @@ impl Site for SimulatedSite {
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<(), Error>> + Send {
         Self::write(self, task, file, offset, buffer)
+    }
+
+    fn direct(
+        &self,
+        task: &Client,
+        file: &WorkFile,
+        direction: Direction,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<usize, Error>> + Send {
+        Self::direct(self, task, file, direction, offset, buffer)
+    }
+
+    fn remove(&self, file: &WorkFile) {
+        file.removed.store(true, Ordering::Relaxed);
+        self.engine.discard(&file.file);
     }
 
     async fn fault(&self, task: &Client, file: &WorkFile, offset: u64) -> Result<(), Error> {

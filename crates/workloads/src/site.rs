@@ -26,6 +26,12 @@ pub(crate) trait Site: Send + Sync + 'static {
         self.world().now().0
     }
 
+    /// How large the device is that `path` names as a whole, if it names one.
+    fn device_bytes(&self, path: &str) -> Option<u64>;
+
+    /// Nobody checks what the file at `path` holds: some go past the cache to it, and some do not.
+    fn leave_unchecked(&self, path: &str);
+
     /// The file at `path` is all holes where it is laid out, if this world can have such files.
     fn leave_holes(&self, path: &str);
 
@@ -53,6 +59,9 @@ pub(crate) trait Site: Send + Sync + 'static {
     /// Has the calls, reads or writes, cost what calls cost, where time is simulated.
     fn charge_calls(&self, calls: u64, direction: Direction);
 
+    /// Has a CPU be busy for so long, where time is simulated.
+    fn charge_ns(&self, ns: u64);
+
     /// Notes that a job uses the file from now on; whether one has before.
     fn begin_use(&self, file: &Self::File) -> bool;
 
@@ -79,6 +88,19 @@ pub(crate) trait Site: Send + Sync + 'static {
 
     /// Brings the page at `offset` into the cache for a task, as a fault does.
     fn fault(&self, task: &Client, file: &Self::File, offset: u64) -> impl Future<Output = Result<(), Error>> + Send;
+
+    /// [`Site::read`] or [`Site::write`] past the cache, straight to the device.
+    fn direct(
+        &self,
+        task: &Client,
+        file: &Self::File,
+        direction: Direction,
+        offset: u64,
+        buffer: &mut [u8],
+    ) -> impl Future<Output = Result<usize, Error>> + Send;
+
+    /// Nobody needs the file any more: what of it was not written never will be.
+    fn remove(&self, file: &Self::File);
 
     /// Makes the file durable for a task.
     fn sync(&self, task: &Client, file: &Self::File) -> impl Future<Output = Result<(), Error>> + Send;

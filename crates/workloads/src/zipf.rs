@@ -62,6 +62,20 @@ impl Zipf {
     }
 }
 
+/// A rank below `count` of a Pareto distribution: the larger part of the draws are of this share of the ranks.
+pub(super) fn pareto(count: u64, share: f64, random: &mut Random) -> u64 {
+    let unit = ((random.bits() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
+    let power = logarithm(share) / logarithm(1.0 - share);
+    let rank = (count.max(1) - 1) as f64 * exponential(power * logarithm(unit));
+    (rank as u64).min(count.max(1) - 1)
+}
+
+/// So many nanoseconds in the mean, as between events that come by chance.
+pub(super) fn by_chance_ns(mean_ns: u64, random: &mut Random) -> u64 {
+    let unit = ((random.bits() >> 11) as f64 + 1.0) / (1_u64 << 53) as f64;
+    (-logarithm(unit) * mean_ns as f64) as u64
+}
+
 /// The natural logarithm of a positive, normal number: of the mantissa by the series of the area
 /// tangent, which at most 0.172 needs ten terms.
 fn logarithm(of: f64) -> f64 {

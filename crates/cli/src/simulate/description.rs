@@ -16,7 +16,7 @@ use std::{env, fs};
 
 use engine::eviction::EvictionKind;
 use simulator::{CostTable, FaultScript};
-use workloads::fio::{self, Surroundings};
+use workloads::fio::{self, Likeness, Surroundings};
 use workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
 use workloads::{Job, Replay, Workload};
 
@@ -63,11 +63,12 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
         simulation.costs = costs(text)?;
     }
     let mut warnings = Vec::new();
+    let likeness = if args.approximate { Likeness::Near } else { Likeness::Same };
     let (mut built_in, mut jobs) = (Vec::new(), Vec::new());
     for name in &args.jobs {
         match built_in::parse(name) {
             Some(workload) => built_in.push(workload?),
-            None => add_jobs(name, &mut jobs, &mut warnings)?,
+            None => add_jobs(name, likeness, &mut jobs, &mut warnings)?,
         }
     }
     for path in &args.trace_in {
@@ -94,9 +95,10 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
 }
 
 /// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.
-fn add_jobs(name: &str, jobs: &mut Vec<Job>, warnings: &mut Vec<String>) -> Outcome {
+fn add_jobs(name: &str, likeness: Likeness, jobs: &mut Vec<Job>, warnings: &mut Vec<String>) -> Outcome {
     let text = text_of(Path::new(name))?;
-    let mut file = fio::parse(name, &text, &mut Host).map_err(|error| Failure::wrong_use(error.to_string()))?;
+    let file = fio::parse_as(name, &text, &mut Host, likeness);
+    let mut file = file.map_err(|error| Failure::wrong_use(error.to_string()))?;
     if let (false, Some(first)) = (jobs.is_empty(), file.jobs.first_mut()) {
         first.stonewall = true;
     }
@@ -142,7 +144,11 @@ pub(super) fn text_of(path: &Path) -> Outcome<String> {
         return Err(wrong(format!("it is larger than {}", units::memory(JOB_FILE_BYTES_MAX))));
     }
     let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| wrong("it is not UTF-8 text".to_owned()))
+    String::from_utf8(bytes).map_err(|error| {
+        let line =
+            1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        wrong(format!("it is not UTF-8 text, in line {line}"))
+    })
 }
 
 /// The host's files and environment, for what job files ask for.

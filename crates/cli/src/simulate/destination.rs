@@ -25,7 +25,8 @@ pub(super) struct Destinations {
 impl Destinations {
     /// Those that are asked for.
     pub(super) fn of(args: &args::Simulate) -> Outcome<Self> {
-        let mut taken = args.json.then_some("the figures of --json");
+        let fio = args.output_format == "json";
+        let mut taken = (args.json || fio).then_some(if fio { "the figures in JSON" } else { "the figures of --json" });
         let page = ("--html", "the page of --html", &args.html);
         for (flag, what, path) in [page, ("--trace", "the events of --trace", &args.trace)] {
             let Some(path) = path else { continue };

@@ -85,13 +85,18 @@ impl FrameMemory {
         Self { frames, pieces, whole_pages }
     }
 
-    /// Fresh frames for `len` bytes, for a request of no engine.
-    pub(crate) fn allocate(frames: &Arc<Frames>, len: usize) -> Self {
+    /// Fresh frames for `len` bytes of a file from `offset` on, for a request of no engine.
+    pub(crate) fn allocate(frames: &Arc<Frames>, offset: u64, len: usize) -> Self {
         let mut pieces = Pieces::default();
-        let count = len.div_ceil(FRAME_BYTES) as u32;
+        let skip = (offset % FRAME_BYTES as u64) as usize;
+        let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
+        let mut done = 0;
         frames.allocate_bulk(count, Mobility::Movable, Effort::Normal, |frame| {
-            let start = pieces.len() * FRAME_BYTES;
-            pieces.push(Piece { frame, start: 0, len: (len - start).min(FRAME_BYTES) as u16 });
+            // What frames keep is kept of the file's pages, so a piece is where it is in its page.
+            let start = if done == 0 { skip } else { 0 };
+            let here = (len - done).min(FRAME_BYTES - start);
+            pieces.push(Piece { frame, start: start as u16, len: here as u16 });
+            done += here;
         });
         assert_eq!(pieces.len() as u32, count, "free frames for the probe");
         Self::new(Arc::new(Arena(Arc::clone(frames))), pieces)

@@ -379,6 +379,11 @@ impl Disk {
         self.lock().capacity_bytes = capacity_bytes;
     }
 
+    /// Bytes that all files together may take up, as it was made.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.options.capacity_bytes
+    }
+
     /// As many bytes again as it was made with.
     pub fn restore_capacity(&self) {
         self.set_capacity(self.options.capacity_bytes);
@@ -509,7 +514,9 @@ impl Disk {
                     Event::Ended(id) => {
                         let Some(pending) = state.pending.remove(&id) else { continue };
                         let file = pending.file;
-                        state.changing.ended(file, pending.operation, self.options.block_bytes.into());
+                        if !pending.direct {
+                            state.changing.ended(file, pending.operation, self.options.block_bytes.into());
+                        }
                         ended.push((id, self.end(state, pending, now_ns)));
                         state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id));
                     }
@@ -562,7 +569,7 @@ impl Disk {
     }
 
     /// What of the contract a request breaks, if any of it.
-    fn breach(&self, state: &State, file: DiskFileId, request: &Request) -> Option<String> {
+    fn breach(&self, state: &State, file: DiskFileId, request: &Request, direct: bool) -> Option<String> {
         let block = u64::from(self.options.block_bytes);
         let operation = request.operation();
         if let Operation::Read { offset, len } | Operation::Write { offset, len } = operation {
@@ -580,7 +587,7 @@ impl Disk {
             if tail && matches!(operation, Operation::Read { .. }) {
                 return Some(format!("a read is whole blocks of {block}"));
             }
-            if state.data_in_flight >= self.options.depth {
+            if !direct && state.data_in_flight >= self.options.depth {
                 return Some(format!("{} data requests are in flight already", state.data_in_flight));
             }
         }
@@ -588,6 +595,9 @@ impl Disk {
             && (!offset.is_multiple_of(4096) || !len.is_multiple_of(4096) || len == 0)
         {
             return Some("a punch is whole pages".to_owned());
+        }
+        if direct {
+            return None;
         }
         let other = state.changing.conflict(file, operation, block)?;
         Some(format!("{other:?} of the same bytes is in flight"))
@@ -600,6 +610,23 @@ impl Device for Disk {
     }
 
     fn submit(&self, request: Request) {
+        self.take(request, false);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.lock().blocks_free() * IMAGE_BLOCK_BYTES
+    }
+}
+
+impl Disk {
+    /// Takes a request of a program that reads and writes past the cache. It waits in the same queue as the engine's,
+    /// but does not count among those that the engine may have in flight, and it may be of bytes that others write:
+    /// programs may do that, and the last to end wins.
+    pub fn submit_direct(&self, request: Request) {
+        self.take(request, true);
+    }
+
+    fn take(&self, request: Request, direct: bool) {
         let operation = request.operation();
         let Some(file) = self.file_of(request.backing()) else {
             self.violation(operation, "the backing is not a file of this disk");
@@ -607,7 +634,7 @@ impl Device for Disk {
         };
         let now_ns = self.shared.now_ns();
         let mut state = self.lock();
-        if let Some(what) = self.breach(&state, file, &request) {
+        if let Some(what) = self.breach(&state, file, &request, direct) {
             drop(state);
             self.violation(operation, &what);
             return request.complete(Err(DeviceError::Unsupported));
@@ -620,9 +647,9 @@ impl Device for Disk {
             let state = &mut *state;
             state.service.allocate(file, operation);
             state.service.locate(file, operation);
-            (state.accept(request, file, now_ns), state.random.chance(self.options.inline_per_mille))
+            (state.accept(request, file, now_ns, direct), state.random.chance(self.options.inline_per_mille))
         };
-        if is_data(operation) {
+        if is_data(operation) && !direct {
             state.data_in_flight += 1;
             state.data_in_flight_max = state.data_in_flight_max.max(state.data_in_flight);
         }
@@ -636,7 +663,9 @@ impl Device for Disk {
         }
         let phase = pending.phase;
         state.pending.insert(id, pending);
-        state.changing.begins(file, operation, self.options.block_bytes.into());
+        if !direct {
+            state.changing.begins(file, operation, self.options.block_bytes.into());
+        }
         let in_flight = state.pending.len() as u64;
         state.service.in_flight(now_ns, in_flight);
         match phase {
@@ -646,10 +675,6 @@ impl Device for Disk {
             Phase::Waiting { .. } => self.hand_over(&mut state, id),
             _ => {}
         }
-    }
-
-    fn free_bytes_hint(&self) -> u64 {
-        self.lock().blocks_free() * IMAGE_BLOCK_BYTES
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) struct Pending {
     pub(super) request: Request,
     pub(super) file: DiskFileId,
     pub(super) operation: Operation,
+    /// Of a program that goes past the cache, and not of the engine.
+    pub(super) direct: bool,
     pub(super) phase: Phase,
     pub(super) outcome: Outcome,
     /// The end of the file's log when the request was submitted: what a sync covers.
@@ -183,7 +185,7 @@ impl Pending {
 impl State {
     /// Data requests may be submitted again; the effect happens.
     pub(super) fn end(&mut self, mut pending: Pending, options: &DiskOptions) -> Ended {
-        if is_data(pending.operation) {
+        if is_data(pending.operation) && !pending.direct {
             self.data_in_flight = self.data_in_flight.saturating_sub(1);
         }
         pending.fetch_rest(&mut self.random);
@@ -287,7 +289,7 @@ impl State {
 
 impl State {
     /// Draws a request's fate and notes what it is to be compared with.
-    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64) -> Pending {
+    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, direct: bool) -> Pending {
         let operation = request.operation();
         let mut phase = Phase::Waiting { ready_ns: now_ns };
         let mut outcome = Outcome::Done;
@@ -321,6 +323,7 @@ impl State {
         }
         Pending {
             operation,
+            direct,
             file,
             phase,
             outcome,

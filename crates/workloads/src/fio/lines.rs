@@ -10,6 +10,8 @@ use crate::job::Place;
 
 /// How deep files may include each other.
 const INCLUDES_DEEP_MAX: usize = 16;
+/// Complaints after which a file is not read on: it is none of jobs.
+const WRONG_MAX: usize = 100;
 
 /// One option, as it stands.
 #[derive(Clone, Debug)]
@@ -26,6 +28,8 @@ pub(super) struct Section {
     pub(super) place: Place,
     pub(super) name: String,
     pub(super) options: Vec<OptionLine>,
+    /// A line of it is wrong, so that it may lack what it means to have.
+    pub(super) broken: bool,
 }
 
 impl Section {
@@ -35,10 +39,11 @@ impl Section {
     }
 }
 
-pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> Result<Vec<Section>, Complaint> {
-    let mut sections = Vec::new();
-    add_file(name, text, surroundings, 0, &mut sections)?;
-    Ok(sections)
+/// The sections of a file, and what is wrong with its lines.
+pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> (Vec<Section>, Vec<Complaint>) {
+    let mut reader = Reader { surroundings, sections: Vec::new(), wrong: Vec::new(), too_deep: false };
+    reader.add_file(name, text, 0);
+    (reader.sections, reader.wrong)
 }
 
 /// A line without what fio takes for blanks and a comment: a `;` or `#` ends it wherever it stands.
@@ -46,46 +51,76 @@ fn content(line: &str) -> &str {
     line.split([';', '#']).next().unwrap_or("").trim()
 }
 
-fn add_file(
-    name: &str,
-    text: &str,
-    surroundings: &mut dyn Surroundings,
-    depth: usize,
-    sections: &mut Vec<Section>,
-) -> Result<(), Complaint> {
-    for (line, number) in text.lines().zip(1..) {
-        let place = Place { file: name.to_owned(), line: number };
-        let wrong = |what: String| Complaint { place: place.clone(), what };
-        let line = content(line);
-        if line.is_empty() {
-            continue;
+struct Reader<'a> {
+    surroundings: &'a mut dyn Surroundings,
+    sections: Vec<Section>,
+    wrong: Vec<Complaint>,
+    /// Files include each other in a circle: that was told, and is the same each time round.
+    too_deep: bool,
+}
+
+impl Reader<'_> {
+    fn add_file(&mut self, name: &str, text: &str, depth: usize) {
+        for (line, number) in text.lines().zip(1..) {
+            let place = Place { file: name.to_owned(), line: number };
+            let line = content(line);
+            if line.is_empty() {
+                continue;
+            }
+            if let Err(what) = self.add_line(&place, line, depth) {
+                self.wrong.push(Complaint { place, what });
+                self.sections.last_mut().into_iter().for_each(|section| section.broken = true);
+                if depth == 0 && self.sections.is_empty() || self.wrong.len() >= WRONG_MAX {
+                    return;
+                }
+            }
+            if self.too_deep {
+                return;
+            }
+        }
+    }
+
+    fn add_line(&mut self, place: &Place, line: &str, depth: usize) -> Result<(), String> {
+        if line.contains(|letter: char| letter.is_control() && letter != '\t') {
+            return Err("this is no text: there are control characters in it".to_owned());
         }
         if let Some(header) = line.strip_prefix('[') {
             if depth > 0 {
-                return Err(wrong("a file that is included has no sections of its own".to_owned()));
+                return Err("a file that is included has no sections of its own".to_owned());
             }
             let name = header.strip_suffix(']').filter(|name| !name.is_empty());
-            let name = name.ok_or_else(|| wrong(format!("'{line}' is no section header like [name]")))?;
-            sections.push(Section { place: place.clone(), name: name.to_owned(), options: Vec::new() });
-            continue;
+            let name = name.ok_or_else(|| format!("'{line}' is no section header like [name]"))?;
+            self.sections.push(Section {
+                place: place.clone(),
+                name: name.to_owned(),
+                options: Vec::new(),
+                broken: false,
+            });
+            return Ok(());
         }
-        let Some(section) = sections.last_mut() else {
-            return Err(wrong(format!("'{line}' stands before the first section, such as [global]")));
-        };
+        if self.sections.is_empty() {
+            return Err(format!("'{line}' stands before the first section, such as [global]"));
+        }
         if let Some(path) = line.strip_prefix("include ").map(str::trim) {
-            if depth == INCLUDES_DEEP_MAX {
-                return Err(wrong(format!("'{path}' is included more than {INCLUDES_DEEP_MAX} files deep")));
-            }
-            let included = surroundings.include(path, name);
-            let (name, text) = included.map_err(|why| wrong(format!("cannot include '{path}': {why}")))?;
-            add_file(&name, &text, surroundings, depth + 1, sections)?;
-            continue;
+            return self.include(place, path, depth);
         }
         let (key, value) = line.split_once('=').map_or((line, None), |(key, value)| (key, Some(value)));
-        let value = value.map(|value| expanded(value, surroundings).map_err(wrong)).transpose()?;
-        section.options.push(OptionLine { place, key: key.trim_end().to_owned(), value });
+        let value = value.map(|value| expanded(value, self.surroundings)).transpose()?;
+        let option = OptionLine { place: place.clone(), key: key.trim_end().to_owned(), value };
+        self.sections.last_mut().into_iter().for_each(|section| section.options.push(option.clone()));
+        Ok(())
     }
-    Ok(())
+
+    fn include(&mut self, place: &Place, path: &str, depth: usize) -> Result<(), String> {
+        if depth == INCLUDES_DEEP_MAX {
+            self.too_deep = true;
+            return Err(format!("'{path}' is included more than {INCLUDES_DEEP_MAX} files deep"));
+        }
+        let included = self.surroundings.include(path, &place.file);
+        let (name, text) = included.map_err(|why| format!("cannot include '{path}': {why}"))?;
+        self.add_file(&name, &text, depth + 1);
+        Ok(())
+    }
 }
 
 /// The value with each `${NAME}` replaced by what the environment has, or by nothing.
@@ -100,7 +135,8 @@ fn expanded(value: &str, surroundings: &mut dyn Surroundings) -> Result<String, 
         rest = &rest[start + len + 1..];
     }
     result.push_str(rest);
-    if let Some(word) = ["$pagesize", "$mb_memory", "$ncpus"].into_iter().find(|word| result.contains(word)) {
+    let result = result.replace("$pagesize", "4096");
+    if let Some(word) = ["$mb_memory", "$ncpus"].into_iter().find(|word| result.contains(word)) {
         return Err(format!("'{value}': {word} would be the host's and is not supported; write the number"));
     }
     Ok(result)

@@ -1,16 +1,23 @@
 //! fio job files: text in, jobs out.
 //!
-//! Owns: the syntax (sections, `[global]`, `include`, `${VAR}`), fio's rules for numbers, which
-//! options there are and which of them the simulator knows.
+//! Owns: the syntax (sections, `[global]`, `include`, `${VAR}`, arithmetic), fio's rules for numbers, which
+//! options and engines there are and which of them the simulator knows.
 //! Does not own: files and the environment, which the caller brings; running jobs.
 //! Invariants: pure. Of the options that are supported, what fio 3.33 rejects is rejected, and what it
 //! accepts is accepted with the same meaning, unless it drops a part of it silently. What fio knows and
-//! the simulator does not is an error, unless it cannot change what the cache does.
+//! the simulator does not is an error, unless it cannot change what a cache and a disk do. All that is wrong with a
+//! file is told at once.
 
 mod apply;
+mod arithmetic;
+mod draft;
+mod engines;
 mod lines;
 mod numbers;
 mod options;
+mod values;
+
+use std::fmt;
 
 use crate::job::{Job, Place};
 
@@ -31,7 +38,7 @@ pub trait Surroundings {
 pub struct JobFile {
     /// The jobs, in order.
     pub jobs: Vec<Job>,
-    /// Options that were left out since they cannot change the outcome.
+    /// What was taken and is not quite what fio does, or cannot change the outcome: each once.
     pub warnings: Vec<Complaint>,
 }
 
@@ -45,12 +52,51 @@ pub struct Complaint {
     pub what: String,
 }
 
+/// All that is wrong with a file, a line each.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct Complaints(pub Vec<Complaint>);
+
+impl fmt::Display for Complaints {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, complaint) in self.0.iter().enumerate() {
+            let end = if at == 0 { "" } else { "\n" };
+            write!(out, "{end}{complaint}")?;
+        }
+        Ok(())
+    }
+}
+
+/// How near to fio a job has to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Likeness {
+    /// The same calls.
+    #[default]
+    Same,
+    /// What is only nearly the same is taken, with a warning.
+    Near,
+}
+
 /// Parses the job file `text`, called `name` in messages.
 ///
 /// # Errors
-/// The first thing that is wrong with it.
-pub fn parse(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> Result<JobFile, Complaint> {
-    lines::sections(name, text, surroundings).and_then(apply::jobs)
+/// All that is wrong with it.
+pub fn parse(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> Result<JobFile, Complaints> {
+    parse_as(name, text, surroundings, Likeness::Same)
+}
+
+/// The same, as near to fio as is asked for.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as(
+    name: &str,
+    text: &str,
+    surroundings: &mut dyn Surroundings,
+    likeness: Likeness,
+) -> Result<JobFile, Complaints> {
+    let (sections, mut wrong) = lines::sections(name, text, surroundings);
+    let file = apply::jobs(sections, likeness, &mut wrong);
+    if wrong.is_empty() { Ok(file) } else { Err(Complaints(wrong)) }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! Does not own: which option takes which.
 //! Invariants: a number that is accepted has fio's value.
 
+use super::arithmetic;
+
 /// fio's largest value.
 const VALUE_MAX: u64 = i64::MAX as u64;
 
@@ -32,8 +34,13 @@ fn digits(text: &str) -> Result<(u64, &str), String> {
     Ok((value.ok_or_else(|| format!("'{text}' is above {VALUE_MAX}"))?, &rest[end..]))
 }
 
-/// A number of bytes, or of anything else: digits and `k`, `m`, `g`, `t`, `p`, with or without a `b`.
+/// A number, or arithmetic that gives one.
 pub(super) fn number(text: &str, base: KbBase) -> Result<u64, String> {
+    arithmetic::worked_out(text, &mut |text| plain_number(text, base))
+}
+
+/// A number of bytes, or of anything else: digits and `k`, `m`, `g`, `t`, `p`, with or without a `b`.
+fn plain_number(text: &str, base: KbBase) -> Result<u64, String> {
     let (value, suffix) = digits(text)?;
     let hex = text.contains(['x', 'X']);
     let lower = suffix.to_ascii_lowercase();
@@ -63,6 +70,10 @@ pub(super) fn number(text: &str, base: KbBase) -> Result<u64, String> {
 
 /// A time in nanoseconds; digits alone count `plain_ns` each.
 pub(super) fn time(text: &str, plain_ns: u64) -> Result<u64, String> {
+    arithmetic::worked_out(text, &mut |text| plain_time(text, plain_ns))
+}
+
+fn plain_time(text: &str, plain_ns: u64) -> Result<u64, String> {
     let (value, suffix) = digits(text)?;
     let unit = match suffix.to_ascii_lowercase().as_str() {
         "" => plain_ns,

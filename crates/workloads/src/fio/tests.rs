@@ -117,7 +117,8 @@ fn variables_are_replaced_and_unknown_ones_are_nothing() {
     let job = parse("test.fio", text, &mut given).expect("parses").jobs.remove(0);
     assert_eq!((job.size, job.file_names[0].as_str()), (2 << 20, "a2"));
     assert!(complaint("bs=${N").contains("without a '}'"));
-    assert!(complaint("bs=$pagesize").contains("would be the host's"));
+    assert!(complaint("bs=$ncpus").contains("would be the host's"));
+    assert_eq!(super::tests::job("bs=$pagesize").block_bytes[0].min, 4096);
 }
 
 #[test]
@@ -129,26 +130,131 @@ fn what_fio_does_not_know_is_said_with_the_nearest_name() {
 }
 
 #[test]
-fn what_fio_knows_and_the_simulator_does_not_is_an_error_that_lists_what_it_does() {
-    let told = complaint("bssplit=4k/50:8k/50");
-    assert!(told.starts_with("test.fio:3: fio's option 'bssplit' is not supported"), "{told}");
-    assert!(told.contains("rwmixread") && told.contains("bsrange"), "{told}");
-    let told = complaint("direct=1");
-    assert!(told.starts_with("test.fio:3: option 'direct' is supported as 'direct=0' only"), "{told}");
+fn what_fio_knows_and_the_simulator_does_not_is_an_error() {
+    let told = complaint("read_iolog=log");
+    assert_eq!(told, "test.fio:3: fio's option 'read_iolog' is not supported, and could change the outcome");
+    let told = complaint("file_append=1");
+    assert!(told.starts_with("test.fio:3: option 'file_append' is simulated as 'file_append=0' only"), "{told}");
+    assert!(complaint("sprandom=1").contains("one of later versions of fio than 3.33"));
     for fine in ["direct=0", "buffered=1", "invalidate=1", "loops=1", "sync=none", "norandommap=0"] {
         assert!(parsed(&format!("[x]\nsize=1m\n{fine}\n")).warnings.is_empty(), "{fine}");
     }
-    for wrong in ["norandommap", "fill_device=1", "overwrite=1", "rw=trim", "ioengine=libaio", "rw=write:8"] {
-        assert!(complaint(wrong).contains("support"), "{wrong}");
+    for wrong in ["rw=trim", "opendir=/x", "sync_file_range=write:1"] {
+        assert!(complaint(wrong).contains("support") || complaint(wrong).contains("not simulated"), "{wrong}");
     }
 }
 
 #[test]
-fn what_cannot_change_the_outcome_is_a_warning() {
-    let file = parsed("[x]\nsize=1m\nwrite_bw_log=log\ndescription=something = more\nthread\n");
+fn all_that_is_wrong_is_told_at_once() {
+    let text = "[global]\nnosuch=1\nioengine=net\n[x]\nsize=1m\nrw=trim\nbs=0\n[y]\nread_iolog=z\nsize=1q\n";
+    let all = parse("test.fio", text, &mut Given::default()).expect_err("wrong");
+    let lines: Vec<u64> = all.0.iter().map(|complaint| complaint.place.line).collect();
+    assert_eq!(lines, [2, 3, 6, 7, 9, 10], "{all}");
+    assert_eq!(all.to_string().lines().count(), 6);
+}
+
+#[test]
+fn what_is_nearly_the_same_has_to_be_asked_for() {
+    let text = "[x]\nsize=1m\nlatency_target=5\nioengine=rbd\n[y]\nsize=1m\nioengine=rbd\n";
+    let all = parse("test.fio", text, &mut Given::default()).expect_err("only near");
+    assert_eq!(all.0.len(), 2, "each once: {all}");
+    assert!(all.to_string().contains("--approximate"), "{all}");
+    let file = parse_as("test.fio", text, &mut Given::default(), Likeness::Near).expect("near enough");
     let told: Vec<_> = file.warnings.iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 3);
-    assert_eq!(told[0], "test.fio:3: option 'write_bw_log' cannot change the outcome here; it is ignored");
+    assert_eq!(told.len(), 2, "each once: {told:?}");
+    assert!(told[0].contains("nearly: option 'latency_target'"), "{told:?}");
+    assert!(file.jobs[0].more.direct && file.jobs[0].engine == Engine::Libaio);
+}
+
+#[test]
+fn what_cannot_change_the_outcome_is_told_once() {
+    let file = parsed("[global]\nthread\n[x]\nsize=1m\ndescription=something = more\nthread\n[y]\nsize=1m\nthread=1\n");
+    let told: Vec<_> = file.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0], "test.fio:2: option 'thread' cannot change the outcome here; it is ignored");
+}
+
+#[test]
+fn each_engine_is_what_it_does() {
+    let of = |options: &str| {
+        let job = job(&format!("iodepth=8\n{options}"));
+        (job.engine, job.is_direct(), job.in_flight_max())
+    };
+    assert_eq!(of("ioengine=libaio\ndirect=1"), (Engine::Libaio, true, 8));
+    assert_eq!(of("ioengine=libaio"), (Engine::Libaio, false, 1), "the kernel carries it out as it is submitted");
+    assert_eq!(of("ioengine=io_uring\nbuffered=0"), (Engine::Uring, true, 8));
+    assert_eq!(of("ioengine=io_uring"), (Engine::Uring, false, 8));
+    assert_eq!(of("ioengine=posixaio\nnrfiles=3"), (Engine::Posixaio, false, 3), "a thread a file");
+    assert_eq!(of("ioengine=pvsync2\ndirect=1"), (Engine::Psync, true, 1));
+    assert_eq!(of("ioengine=vsync"), (Engine::Sync, false, 1));
+    assert_eq!(of("ioengine=libpmem"), (Engine::Psync, true, 1), "there is no cache above it");
+    assert_eq!(of("ioengine=null"), (Engine::Null, false, 1));
+    assert_eq!(of("ioengine=mmap\ndirect=1").1, false, "a mapping is the cache");
+    assert_eq!(of("direct=1\nio_submit_mode=offload").2, 8);
+    assert!(engines::ENGINES.is_sorted_by_key(|engine| engine.0));
+    assert!(complaint("ioengine=nosuch").contains("fio knows no such engine as 'nosuch'"));
+    assert!(complaint("ioengine=exec").contains("it runs a program of this host"));
+    assert!(complaint("ioengine=cpuio").contains("needs a 'runtime'"));
+}
+
+#[test]
+fn every_option_that_fewer_jobs_have_reaches_its_job() {
+    use crate::job::{Amount, Ends, Service, Verify, Zones};
+    let file = parsed(
+        "[a]\nsize=1m\n[x]\nsize=1m\nwait_for=a\noffset=4k\noffset_increment=25%\nio_size=2m\nnumber_ios=5\n\
+                       loops=3\nramp_time=2\nexitall\nexit_what=all\nnew_group\nrate_min=5,6\nrate_iops_min=7\nrate_cycle=500\n\
+                       rate_process=poisson\nthinktime=5\nthinktime_blocks=6\nthinktime_spin=2\nflow=4\nflow_id=3\nflow_sleep=10\n\
+                       percentage_random=70\nunlink=1\noverwrite=1\nnrfiles=4\nopenfiles=2\nfile_service_type=random:8\n\
+                       verify=crc32c\nverify_backlog=16\nsync=dsync\nnorandommap\nbssplit=4k/30:8k/70,16k\nbs_is_seq_rand=1\n\
+                       blockalign=512\niodepth=16\niodepth_batch=4\niodepth_low=8\npercentile_list=50:99.9\nwrite_lat_log\n\
+                       write_bw_log=other\nlog_avg_msec=100\ncontinue_on_error=write\nzonemode=strided\nzonesize=64k\nzoneskip=4k\n",
+    );
+    let more = &file.jobs[1].more;
+    assert_eq!((more.offset, more.offset_increment), (Amount::Bytes(4096), Amount::Percent(25)));
+    assert_eq!((more.io_bytes, more.calls_max, more.loops), (Some(Amount::Bytes(2 << 20)), 5, 3));
+    assert_eq!((more.ramp_ns, more.wait_for.as_deref(), more.ends), (2_000_000_000, Some("a"), Ends::All));
+    assert!(more.new_group && more.unlink && more.overwrite && more.sync_writes && more.any_block && more.poisson);
+    assert!(file.jobs.iter().filter(|job| job.more.exit_all).count() == 1);
+    assert_eq!((more.rate_min, more.rate_min_calls, more.rate_cycle_ns), ([5, 6], [7, 7], 500_000_000));
+    assert_eq!((more.think_every, more.think_spin_ns), (6, 2_000));
+    assert_eq!((more.flow, more.flow_id, more.flow_sleep_ns), (4, 3, 10_000));
+    assert_eq!((more.random_percent, more.open_files), ([70, 70], 2));
+    assert_eq!((more.service, more.service_calls), (Service::Random, 8));
+    assert_eq!(more.verify, Some(Verify { backlog: 16, batch: 0, at_end: true, only: false }));
+    assert_eq!(more.split, [vec![(4096, 30), (8192, 70)], vec![(16384, 100)]]);
+    assert_eq!((more.align, more.depth, more.batch, more.depth_low), ([512; 2], 16, 4, 8));
+    assert_eq!(more.percentiles, [50.0, 99.9]);
+    assert_eq!((more.logs.latency.as_deref(), more.logs.bandwidth.as_deref()), (Some("x"), Some("other")));
+    assert_eq!(more.may_fail, [false, true]);
+    assert_eq!(more.zones, Some(Zones::Strided { range: 65536, bytes: 65536, skip: 4096 }));
+    assert_eq!(job("rw=read:-8k").more.stride, -8192);
+    assert_eq!(job("rw=randread:8\nrw_sequencer=identical").more.random_every, 8);
+    assert_eq!(
+        job("random_distribution=zoned:50/5:30/15:20/").distribution,
+        Distribution::Zoned(vec![(50, 5), (30, 15), (20, 80)])
+    );
+    assert_eq!(job("random_distribution=pareto:0.2").distribution, Distribution::Pareto(0.2));
+    assert_eq!(job("random_distribution=normal:20").distribution, Distribution::Normal(20.0));
+    assert_eq!(
+        job("zonemode=zbd\nzonesize=64k\nmax_open_zones=3").more.zones,
+        Some(Zones::Sequential { bytes: 65536, open: 3 })
+    );
+    assert_eq!(job("size=(2 * 4m) + 4k").size, (8 << 20) + 4096);
+}
+
+#[test]
+fn files_that_are_no_jobs_are_told_with_the_line() {
+    let wrong = |text: &str| parse("test.fio", text, &mut Given::default()).expect_err(text).to_string();
+    assert!(wrong("\u{1}\u{2}\n").starts_with("test.fio:1: this is no text"));
+    assert!(wrong("[x]\nsize=1\u{0}m\n").starts_with("test.fio:2: this is no text"));
+    assert!(
+        wrong("[x]\nsize=18446744073709551616\n")
+            .contains("test.fio:2: option 'size': '18446744073709551616' is above")
+    );
+    assert!(wrong("[x]\nsize=16777216t\n").contains("is above"));
+    assert!(wrong("[x]\nsize=1m\nbs").contains("test.fio:3: option 'bs': needs a value"));
+    assert!(wrong("[x]\nwait_for=y\nsize=1m\n").contains("no such job above it"));
+    assert!(wrong(&"a\n".repeat(10_000)).lines().count() <= 100);
 }
 
 #[test]
@@ -173,10 +279,20 @@ fn values_are_checked() {
         ("kb_base=3", "neither 1000 nor 1024"),
         ("random_distribution=zipf:1", "without 1"),
         ("random_distribution=zipf:x", "theta 'x'"),
-        ("random_distribution=pareto:0.2", "supported are random, zipf"),
+        ("random_distribution=pareto:2", "the share '2' is not within"),
+        ("random_distribution=zoned:50/50", "the accesses add up to 50"),
+        ("random_distribution=uniform", "supported are random, zipf"),
+        ("bssplit=4k/50:8k/60", "the percentages add up to 110"),
+        ("file_service_type=zipf:1.2", "supported are roundrobin"),
+        ("rw=read:x", "does not begin with a digit"),
+        ("zonesize=4k\nzonemode=none", "exclude each other"),
     ] {
         let text = complaint(option);
-        assert!(text.starts_with("test.fio:3: option '") && text.contains(told), "{option}: {text}");
+        assert!(
+            (text.starts_with("test.fio:3: option '") || text.starts_with("test.fio:1: job 'x'"))
+                && text.contains(told),
+            "{option}: {text}"
+        );
     }
 }
 
@@ -186,7 +302,6 @@ fn jobs_that_cannot_run_are_refused() {
         ("[x]\nrw=write\n", "test.fio:1: job 'x': needs 'size' or 'filesize'"),
         ("[x]\nsize=50%\n", "a 'size' in percent needs 'filesize'"),
         ("[x]\nsize=1k\n", "a 'size' of 1024 is less than a block of 4096"),
-        ("[x]\nsize=1m\ntime_based\n", "'time_based' needs a 'runtime'"),
         ("[x]\nsize=1m\nrate=1m\nrate_iops=5\n", "'rate' and 'rate_iops' exclude each other"),
         ("size=1m\n[x]\n", "test.fio:1: 'size=1m' stands before the first section"),
         ("[x\nsize=1m\n", "test.fio:1: '[x' is no section header"),
@@ -200,7 +315,7 @@ fn jobs_that_cannot_run_are_refused() {
 
 #[test]
 fn the_table_has_every_option_of_fio() {
-    assert!(options::OPTIONS.is_sorted_by_key(|option| option.0) && options::ALIASES.is_sorted_by_key(|alias| alias.0));
+    assert!(options::in_order());
     assert!(options::ALIASES.iter().all(|alias| options::find(alias.0).is_some()));
     let Ok(help) = std::process::Command::new("fio").arg("--cmdhelp=all").output() else {
         println!("skipped: fio is not installed (Debian package fio)");

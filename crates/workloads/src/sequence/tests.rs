@@ -1,5 +1,6 @@
 use super::*;
 use crate::fio::{Surroundings, parse};
+use crate::shares::shares;
 
 struct Nothing;
 
@@ -20,7 +21,7 @@ fn job(options: &str) -> Job {
 
 fn sequence(job: &Job) -> Sequence {
     let mut random = Random::new(5);
-    let shares = shares(job, &mut random);
+    let shares = shares(job, 0, &vec![None; job.files as usize], &mut random);
     Sequence::new(job, &shares, random)
 }
 
@@ -216,15 +217,42 @@ fn time_based_jobs_begin_again() {
 }
 
 #[test]
-fn file_sizes_follow_the_rules() {
-    let sizes = |options| -> Vec<u64> {
-        shares(&job(options), &mut Random::new(3)).iter().map(|share| share.file_bytes).collect()
-    };
-    assert_eq!(sizes("size=100k nrfiles=3"), [34133; 3]);
-    assert_eq!(sizes("size=100k nrfiles=3 bs=512"), [34133; 3]);
-    assert_eq!(sizes("size=10 nrfiles=4 bs=1"), [3, 3, 2, 2]);
-    assert_eq!(sizes("filesize=64k nrfiles=2 size=1m"), [65536; 2]);
-    let drawn = sizes("filesize=4k-64k nrfiles=50 size=1m");
-    assert!(drawn.iter().all(|bytes| (4096..=65536).contains(bytes) && bytes % 4096 == 0));
-    assert!(drawn.iter().any(|bytes| *bytes != drawn[0]));
+fn loops_sizes_and_counts_end_a_job_where_they_say() {
+    for (options, totals_seen) in [
+        ("rw=write size=1m number_ios=5", [0, 0, 20480, 5, 0]),
+        ("rw=read size=1m io_size=64k", [65536, 16, 0, 0, 0]),
+        ("rw=read size=64k io_size=1m", [1 << 20, 256, 0, 0, 0]),
+        ("rw=randread size=64k io_size=256k", [262_144, 64, 0, 0, 0]),
+        ("rw=randread size=64k io_size=50%", [32768, 8, 0, 0, 0]),
+        ("rw=read size=16k offset=8k", [16384, 4, 0, 0, 0]),
+        ("rw=read filesize=16k offset=8k", [8192, 2, 0, 0, 0]),
+        ("rw=randread size=1m bs=4k norandommap", [1 << 20, 256, 0, 0, 0]),
+    ] {
+        assert_eq!(totals(options), totals_seen, "{options}");
+    }
+    let mut twice = sequence(&job("rw=write size=16k loops=2"));
+    let mut count = 0;
+    loop {
+        while !twice.is_done() {
+            twice.block(Direction::Write).expect("a block");
+            count += 1;
+        }
+        if !twice.next_loop() {
+            break;
+        }
+    }
+    assert_eq!((count, twice.total_bytes()), (8, 32768));
+}
+
+#[test]
+fn files_are_served_as_asked() {
+    let order = |options: &str| blocks(options, 60).iter().map(|block| block.0).collect::<Vec<_>>();
+    assert_eq!(
+        order("rw=read size=64k nrfiles=2 file_service_type=roundrobin:3")[..12],
+        [0, 0, 0, 1, 1, 1, 0, 0, 0, 1, 1, 1]
+    );
+    assert_eq!(order("rw=read size=24k nrfiles=2 file_service_type=sequential"), [0, 0, 0, 1, 1, 1]);
+    assert_eq!(order("rw=read size=32k nrfiles=4 openfiles=2"), [0, 1, 0, 1, 2, 3, 2, 3]);
+    let random = order("rw=read size=1m nrfiles=4 file_service_type=random");
+    assert!((0..4).all(|file| random.contains(&file)) && random[..8] != [0, 1, 2, 3, 0, 1, 2, 3], "{random:?}");
 }

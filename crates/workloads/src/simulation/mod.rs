@@ -5,6 +5,7 @@
 //! Invariants: the same description and seed give the same figures.
 
 mod callers;
+mod check;
 mod description;
 mod faults;
 mod needs;
@@ -17,9 +18,10 @@ mod settle;
 
 pub use crate::contents::Contents;
 pub use crate::outcome::{
-    DelayOutcome, DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause,
-    OperationOutcome, Outcome, Unwritten,
+    DelayOutcome, DeviceOutcome, DeviceSample, EngineOutcome, JobLog, JobOutcome, LatencyOutcome, LoggedCall, Loss,
+    LossCause, OperationOutcome, Outcome, Unwritten,
 };
+pub use check::PlannedJob;
 pub use description::{Callers, DeviceChoice, MakeDisk, Progress, Simulation, SimulationError};
 pub use needs::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES};
 pub use simulator::{OWN_POLICY, policies};

@@ -64,7 +64,7 @@ pub(super) fn replayed(workloads: &[Workload], machine: &SimulatedSite) -> Resul
             device.clone_from(&machine.volumes[file.volume].name);
             files.insert(number, Of { file, task: Client::task(&name) });
         }
-        let mut row = Recorder::new(&replay.name, device);
+        let mut row = Recorder::new(&replay.name, device, &[]);
         row.clones = 1;
         let calls = Arc::clone(&replay.trace).calls.clone();
         all.push(Replayed { calls: Arc::new(calls), files: Arc::new(files), row: Arc::new(Mutex::new(row)) });

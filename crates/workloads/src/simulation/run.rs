@@ -26,8 +26,9 @@ use super::settle;
 use crate::contents::Contents;
 use crate::left::Left;
 use crate::locking::lock;
-use crate::outcome::{DelayOutcome, DeviceOutcome, EngineOutcome, Loss, LossCause, Outcome, Unwritten};
+use crate::outcome::{DelayOutcome, DeviceOutcome, EngineOutcome, JobLog, Loss, LossCause, Outcome, Unwritten};
 use crate::plan::{Plan, Start, plan};
+use crate::recorder::CallLog;
 use crate::runner::{self, Doing, described};
 use crate::simulated::{SimulatedSite, Volume, WorkFile, is_under};
 use simulator::{CPUS_MAX, CpuOptions, Machine, Memory, Random, ScriptedWhat, World, WorldOptions};
@@ -75,7 +76,7 @@ struct Ended {
 }
 
 impl Simulation {
-    fn world_options(&self) -> WorldOptions {
+    pub(super) fn world_options(&self) -> WorldOptions {
         WorldOptions {
             keep_lines: self.keep_trace,
             steps_max: u64::MAX,
@@ -114,6 +115,9 @@ impl Simulation {
         let (machine, served) = self.machine(&world)?;
         let machine = Arc::new(machine);
         let mut plan = plan(&self.workloads, &*machine, &Random::new(self.seed).fork(4)).map_err(wrong)?;
+        if plan.past_cache_bytes > 0 {
+            machine.reserve_past_cache(plan.past_cache_bytes).map_err(wrong)?;
+        }
         let streams: Vec<_> = serving::streams(&self.workloads).collect();
         let clients = serving::clients(&streams, &world, &machine, &served).map_err(wrong)?;
         let replays = replaying::replayed(&self.workloads, &machine).map_err(wrong)?;
@@ -151,7 +155,7 @@ impl Simulation {
     }
 
     /// The machine, and its devices that a server serves, by number.
-    fn machine(&self, world: &World) -> Result<(SimulatedSite, BTreeMap<usize, Served>), SimulationError> {
+    pub(super) fn machine(&self, world: &World) -> Result<(SimulatedSite, BTreeMap<usize, Served>), SimulationError> {
         let wrong = SimulationError::Description;
         if self.devices.is_empty() {
             return Err(wrong("there is no device".to_owned()));
@@ -252,8 +256,15 @@ impl Simulation {
             loss: ended.loss,
             cut: ended.cut,
             trace_lines: world.trace_lines(),
+            logs: plan.logs.iter().map(log).collect(),
         }
     }
+}
+
+fn log(log: &Arc<Mutex<CallLog>>) -> JobLog {
+    let log = &mut *lock(log);
+    let calls = std::mem::take(&mut log.calls);
+    JobLog { number: log.number, logs: log.logs.clone(), calls, left_out: log.left_out }
 }
 
 /// Who waited, the longest first.

@@ -73,7 +73,7 @@ pub(super) fn clients(
         let name = format!("{}.{number}", stream.name);
         let disk_file = make_file(world, &served.tree, &name)?;
         let link = Link::new(world, number as u64, stream.link.clone());
-        let mut row = Recorder::new(&stream.name, machine.volumes[volume].name.clone());
+        let mut row = Recorder::new(&stream.name, machine.volumes[volume].name.clone(), &[]);
         row.clones = 1;
         clients.push(Client {
             path,

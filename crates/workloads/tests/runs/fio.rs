@@ -3,6 +3,7 @@
 //! fio is Debian's package `fio` (3.33 is the version whose rules are followed); without it these tests say
 //! so and pass.
 
+mod examples;
 mod real;
 mod rejected;
 

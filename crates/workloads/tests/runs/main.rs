@@ -4,5 +4,6 @@
 
 mod engine_run;
 mod fio;
+mod jobs;
 mod nfs_client;
 mod simulation;

@@ -1,6 +1,8 @@
 use simulator::DiskOptions;
 use workloads::simulation::{DeviceChoice, Simulation};
 
+use workloads::fio::Likeness;
+
 use super::{add_jobs, costs, policies, until};
 
 #[test]
@@ -68,7 +70,7 @@ fn a_later_job_file_begins_when_those_before_have_ended() {
     for name in ["a", "b"] {
         let path = directory.join(name);
         std::fs::write(&path, format!("[{name}1]\nsize=1m\n[{name}2]\nsize=1m\n")).unwrap();
-        add_jobs(path.to_str().unwrap(), &mut jobs, &mut warnings).unwrap();
+        add_jobs(path.to_str().unwrap(), Likeness::Same, &mut jobs, &mut warnings).unwrap();
     }
     std::fs::remove_dir_all(directory).unwrap();
     let walls: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.stonewall)).collect();

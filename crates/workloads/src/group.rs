@@ -1,0 +1,139 @@
+//! What jobs have with each other: who ends whom, who waits for whom, shares of a flow.
+//!
+//! Owns: `exitall`, `wait_for` and `flow`, as fio has them.
+//! Does not own: stonewalls (the run's order of starts), what a job does (`runner`).
+//! Invariants: whoever waits for a job is woken when its last clone ends, however it ends.
+
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Poll, Waker};
+
+use crate::job::Ends;
+use crate::locking::lock;
+
+/// One clone, as others see it.
+#[derive(Default)]
+struct Member {
+    group: u64,
+    runs: AtomicBool,
+    ended: AtomicBool,
+    told_to_end: AtomicBool,
+}
+
+/// All clones of a run.
+#[derive(Default)]
+pub(crate) struct Everybody {
+    members: Vec<Member>,
+    /// Some job's end may end others.
+    pub(crate) any_ends_others: bool,
+}
+
+impl Everybody {
+    /// Adds a clone of a group; its number.
+    pub(crate) fn add(&mut self, group: u64, ends_others: bool) -> usize {
+        self.members.push(Member { group, ..Member::default() });
+        self.any_ends_others |= ends_others;
+        self.members.len() - 1
+    }
+
+    pub(crate) fn begins(&self, number: usize) {
+        self.members[number].runs.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether somebody's end is to be this one's too.
+    #[inline]
+    pub(crate) fn is_told_to_end(&self, number: usize) -> bool {
+        self.any_ends_others && self.members[number].told_to_end.load(Ordering::Relaxed)
+    }
+
+    /// A clone has ended. Once one job asks for it, every job's end ends those that its own `exit_what` says.
+    pub(crate) fn ended(&self, number: usize, ends: Ends) {
+        let own = &self.members[number];
+        own.ended.store(true, Ordering::Relaxed);
+        if !self.any_ends_others {
+            return;
+        }
+        for member in &self.members {
+            let meant = match ends {
+                Ends::Group => member.group == own.group,
+                Ends::Running => member.runs.load(Ordering::Relaxed),
+                Ends::All => true,
+            };
+            if meant && !member.ended.load(Ordering::Relaxed) {
+                member.told_to_end.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// The clones of a job that have not ended, and who waits for them.
+#[derive(Default)]
+pub(crate) struct Gate(Mutex<(u64, Vec<Waker>)>);
+
+impl Gate {
+    pub(crate) fn add(&self) {
+        lock(&self.0).0 += 1;
+    }
+
+    pub(crate) fn ended(&self) {
+        let wakers = {
+            let mut gate = lock(&self.0);
+            gate.0 -= 1;
+            if gate.0 == 0 { std::mem::take(&mut gate.1) } else { Vec::new() }
+        };
+        wakers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until all have ended.
+    pub(crate) async fn all_ended(self: Arc<Self>) {
+        poll_fn(|cx| {
+            let mut gate = lock(&self.0);
+            if gate.0 == 0 {
+                return Poll::Ready(());
+            }
+            gate.1.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await;
+    }
+}
+
+/// Jobs that share their calls by weights.
+#[derive(Default)]
+pub(crate) struct Flow {
+    calls: AtomicU64,
+    weights: AtomicU64,
+}
+
+/// A clone's part of a flow.
+pub(crate) struct FlowShare {
+    pub(crate) flow: Arc<Flow>,
+    pub(crate) weight: u64,
+    pub(crate) calls: u64,
+}
+
+impl FlowShare {
+    pub(crate) fn begins(&self) {
+        self.flow.weights.fetch_add(self.weight, Ordering::Relaxed);
+    }
+
+    pub(crate) fn ends(&self) {
+        self.flow.weights.fetch_sub(self.weight, Ordering::Relaxed);
+        self.flow.calls.fetch_sub(self.calls, Ordering::Relaxed);
+    }
+
+    /// Takes the next call, if no more than the share has been taken so far.
+    pub(crate) fn take(&mut self) -> bool {
+        let (all, weights) = (self.flow.calls.load(Ordering::Relaxed) + 1, self.flow.weights.load(Ordering::Relaxed));
+        if u128::from(self.calls) * u128::from(weights) > u128::from(self.weight) * u128::from(all) {
+            return false;
+        }
+        self.calls += 1;
+        self.flow.calls.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;
