@@ -63,7 +63,7 @@ impl Queues {
     fn giver(&mut self, from: u8, stayed: u64) -> u8 {
         let (own, other) = if from == SMALL { (&self.small, &self.main) } else { (&self.main, &self.small) };
         let all_held = stayed >= (LOOKS_A_PAGE * own.len()).min(LOOKS_MAX);
-        if all_held && other.len() > 0 && stayed % 2 == 0 { SMALL + MAIN - from } else { from }
+        if all_held && other.len() > 0 && stayed.is_multiple_of(2) { SMALL + MAIN - from } else { from }
     }
 
     fn list(&mut self, pages: &PageTable, frame: FrameId) {
