@@ -32,8 +32,8 @@ pub(super) fn claim(pages: &PageTable, frame: FrameId) {
     pages.set_list(frame, CLAIMED);
 }
 
-/// Whether a frame that was a victim still is: then it is on no queue. Asked with the file's lock held, without which no
-/// frame is put on a queue.
+/// Whether a frame that was a victim still is: then it is on no queue. Asked with the file's lock held, without which
+/// no frame is put on a queue.
 pub(crate) fn is_claimed(pages: &PageTable, frame: FrameId) -> bool {
     pages.list(frame) == CLAIMED
 }
