@@ -25,9 +25,9 @@ use crate::{machine, ops};
 
 /// Virtual time after which faults end whether or not the tasks are done.
 const TROUBLE_NS_MAX: u64 = 200 * Nanos::SECOND;
-/// Looks that it takes at most to let go of all clean pages: five for a page that was used four times, 129 for one that
-/// is spared because it was read ahead and not used yet, which a quarter may be; and what searches take in vain.
-const LOOKS_A_FRAME_MAX: u64 = 40;
+/// Looks that it takes at most to let go of all clean pages: five for a page that was used four times, a whole search
+/// of 256 for one that is spared because it was read ahead and not used yet, which a quarter of the frames may be.
+const LOOKS_A_FRAME_MAX: u64 = 5 + 256 / 4;
 const LOOKS_MORE_MAX: u64 = 1024;
 /// Virtual time in which, without faults, every operation must have ended.
 const SETTLE_NS_MAX: u64 = 2_000 * Nanos::SECOND;

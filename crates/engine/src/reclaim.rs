@@ -48,8 +48,8 @@ pub(crate) struct Reclaim<P: Platform> {
 }
 
 impl<P: Platform> Reclaim<P> {
-    /// Evicts up to `want` clean pages, of those that the eviction policy chooses. Victims of one file go together: the file
-    /// is looked up and locked once for them.
+    /// Evicts up to `want` clean pages, of those that the eviction policy chooses. Victims of one file go together: the
+    /// file is looked up once for them, and locked once in a few.
     pub(crate) fn evict(&self, want: usize) -> Evicted {
         let (cache, local) = (&self.base.cache, self.base.local());
         let mut scan = cache.eviction.victims(&cache.pages, want, SCAN_MAX);

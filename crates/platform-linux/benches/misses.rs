@@ -1,11 +1,11 @@
 //! Reads that miss, on a device that answers at once: what misses cost when many threads have them at the same time.
 //!
-//! Pages of 4 KiB in scattered order, each thread from files of its own, each file eight times as large as the cache. Wall
-//! clock and processor time a miss, with one thread, two, and 64; two threads on two devices, and in the same file; two
+//! Pages of 4 KiB in scattered order, each thread from files of its own, each file eight times as large as the cache.
+//! Wall clock and processor time a miss, with one thread, two, and 64; two threads on two devices, and in the same file; two
 //! with an engine each, which share nothing, for what this machine gives a second thread. All cases go by turns, and
 //! of each the best round and the spread are printed. Options: `--quick`; `--rounds N`; `--ms N` of a round; `--mib N`
-//! of the cache; a case's name; `--count CASE N`: N misses on one thread, for callgrind; `--lines CASE N`: N misses of one
-//! reader after those of the other, by one thread, with a store to an address that is printed before, between and
+//! of the cache; a case's name; `--count CASE N`: N misses on one thread, for callgrind; `--lines CASE N`: N misses of
+//! one reader after those of the other, by one thread, with a store to an address that is printed before, between and
 //! after, for a tracer of memory (`valgrind --tool=lackey --trace-mem=yes`).
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 

@@ -40,8 +40,8 @@ pub struct DeviceId(pub u32);
 pub(crate) struct DeviceState {
     /// Requests in flight.
     pub(crate) slots: Permits,
-    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all. Beside the slots: a read
-    /// takes and gives back both.
+    /// Frames that reads in flight, or about to be, hold: a device that hangs must not take all. Beside the slots: a
+    /// read takes and gives back both.
     pub(crate) reading: Permits,
     pub(crate) id: DeviceId,
     name: String,

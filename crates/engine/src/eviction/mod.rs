@@ -70,7 +70,8 @@ pub(crate) struct Victim {
 pub(crate) struct Scan {
     pub(crate) victims: Vec<Victim>,
     pub(crate) scanned: u64,
-    /// Slots of the files of pages that could not go because they are dirty and nobody writes them, one for each such page.
+    /// Slots of the files of pages that could not go because they are dirty and nobody writes them, one for each such
+    /// page.
     pub(crate) waiting_to_be_written: Vec<u32>,
     /// How many victims are wanted, and how many pages may be looked at for them.
     wanted: (usize, u64),

@@ -1,9 +1,9 @@
 //! A queue of frames, linked through the frame table.
 //!
-//! Owns: one queue's ends and length, the number that its frames bear. Does not own: which frames it holds, when they
-//! move.
+//! Owns: one queue's ends and length, the number that its frames bear, the mark of victims.
+//! Does not own: which frames it holds, when they move.
 //! Invariants: a frame is on at most one queue; it bears the queue's number exactly while it is linked. Links and
-//! numbers change with the policy's lock held.
+//! numbers change with the policy's lock held; the mark of a victim is looked at with its file's lock held instead.
 
 use frames::FrameId;
 
@@ -32,8 +32,8 @@ pub(super) fn claim(pages: &PageTable, frame: FrameId) {
     pages.set_list(frame, CLAIMED);
 }
 
-/// Whether a frame that was a victim still is: then it is on no queue. Asked with the file's lock held, without which no
-/// frame is put on a queue.
+/// Whether a frame that was a victim still is: then it is on no queue. Asked with the file's lock held, without which
+/// no frame is put on a queue.
 pub(crate) fn is_claimed(pages: &PageTable, frame: FrameId) -> bool {
     pages.list(frame) == CLAIMED
 }

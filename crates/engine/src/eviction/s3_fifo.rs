@@ -58,12 +58,12 @@ impl Queues {
         }
     }
 
-    /// The queue that gives next where it should be this one, after so many looks at pages that stay: the other by turns,
-    /// if this one's must all be held. The publication has no such pages.
+    /// The queue that gives next where it should be this one, after so many looks at pages that stay: the other by
+    /// turns, if this one's must all be held. The publication has no such pages.
     fn giver(&mut self, from: u8, stayed: u64) -> u8 {
         let (own, other) = if from == SMALL { (&self.small, &self.main) } else { (&self.main, &self.small) };
         let all_held = stayed >= (LOOKS_A_PAGE * own.len()).min(LOOKS_MAX);
-        if all_held && other.len() > 0 && stayed % 2 == 0 { SMALL + MAIN - from } else { from }
+        if all_held && other.len() > 0 && stayed.is_multiple_of(2) { SMALL + MAIN - from } else { from }
     }
 
     fn list(&mut self, pages: &PageTable, frame: FrameId) {

@@ -46,8 +46,8 @@ enum Obstacle {
     Absent,
 }
 
-/// The mechanism. A request in flight holds a reference to it and to its arena; that these are counted apart from others'
-/// is why an engine has several.
+/// The mechanism. A request in flight holds a reference to it and to its arena; that these are counted apart from
+/// others' is why an engine has several.
 #[repr(align(128))]
 pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
