@@ -58,7 +58,7 @@ Files are used as the user who runs the server, whoever calls. So only this user
 this machine are answered, on loopback; others get AUTH_TOOWEAK, until --any-peer lets everybody in.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_<KNOB>); flags win over the environment, and
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_<KNOB>); flags win over the environment, and
 the environment over the file.";
 
 const SET_EXAMPLES: &str = "\

@@ -266,6 +266,13 @@ impl Platform for LinuxPlatform {
         drop(self.next_reactor().send(add));
     }
 
+    fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        match Reactor::current(self.shared.number).filter(|reactor| reactor.stays()) {
+            Some(reactor) => reactor.add_task(name, Box::pin(task)),
+            None => self.spawn(name, task),
+        }
+    }
+
     /// A reactor's tasks are polled in turns of all that are ready, so that none is far behind another.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         self.spawn(name, task);

@@ -5,4 +5,5 @@
 mod engine_run;
 mod fio;
 mod nfs_client;
+mod parking;
 mod simulation;
