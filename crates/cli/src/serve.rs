@@ -92,9 +92,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
     let own_clients = own_clients::are_served(listen.ip(), configuration.lock_memory);
-    if own_clients {
-        own_clients::flush_for_the_host();
-    }
+    let prepared = own_clients.then(own_clients::prepare);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
     let control = RemovedAtEnd(Arc::new(control));
     // Modes are the clients' to choose, and default access control lists bound them. What the server makes for itself
@@ -112,8 +110,9 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let (running, handle) =
         start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
     running.volume.set_names_durable(!args.async_metadata);
-    if own_clients {
-        own_clients::lock_memory(configuration.lock_memory, &mut notes)?;
+    if let Some(prepared) = prepared {
+        let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
+        own_clients::say_locked(locked, configuration.lock_memory, &mut notes)?;
     }
     let running = Arc::new(running);
     let upkeep = Upkeep::start(&running, kept)

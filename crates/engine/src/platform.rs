@@ -63,6 +63,12 @@ pub trait Platform: Send + Sync + Sized + 'static {
     /// Starts a task. It is polled on one of the world's own threads; never inside this call.
     fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);
 
+    /// Starts a task whose end the caller waits for: where the world has several threads of its own, on the one that
+    /// the caller runs on, so that neither has to wake the other's.
+    fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        self.spawn(name, task);
+    }
+
     /// Starts a task that others wait for and that does little at a time: where the world has an order among tasks that
     /// are ready, it goes ahead of them.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static);

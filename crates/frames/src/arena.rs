@@ -14,7 +14,9 @@ use std::io;
 use std::ops::Range;
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags, madvise, mmap_anonymous, mprotect, munmap};
+use rustix::mm::{
+    Advice, MapFlags, MlockFlags, MprotectFlags, ProtFlags, madvise, mlock_with, mmap_anonymous, mprotect, munmap,
+};
 
 use crate::{FRAME_BYTES, FrameId};
 
@@ -168,6 +170,17 @@ impl Arena {
         let start = self.first_frame.as_ptr().wrapping_add(from);
         // SAFETY: the range lies inside the usable part of the mapping; the call changes no contents.
         unsafe { madvise(start.cast(), to - from, Advice::LinuxPopulateWrite) }?;
+        Ok(())
+    }
+
+    /// Has the host keep the arena's memory where it is, each page from its first use on.
+    ///
+    /// # Errors
+    /// The kernel's: more than this process may lock.
+    pub fn lock(&self) -> io::Result<()> {
+        let bytes = self.frames as usize * self.kept_bytes;
+        // SAFETY: the range is the usable part of the mapping; the call changes no contents.
+        unsafe { mlock_with(self.first_frame.as_ptr().cast(), bytes, MlockFlags::ONFAULT) }?;
         Ok(())
     }
 

@@ -284,6 +284,13 @@ impl Platform for LinuxPlatform {
         spawn_on(self.next_reactor(), name, task);
     }
 
+    fn spawn_near(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+        match Reactor::current(self.shared.number).filter(|reactor| reactor.stays()) {
+            Some(reactor) => reactor.add_task(name, Box::pin(task)),
+            None => self.spawn(name, task),
+        }
+    }
+
     /// On a thread of their own: a reactor's other tasks may compute for long, such as a reader that finds all it reads
     /// read ahead. The thread goes before others of the process where the host lets it.
     fn spawn_ahead(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {

@@ -159,6 +159,11 @@ impl Reactor {
         Entered
     }
 
+    /// Whether its thread goes on driving it, and not only until something it waits for has ended.
+    pub(crate) fn stays(&self) -> bool {
+        self.stays
+    }
+
     /// The task that is being polled.
     pub(crate) fn running(&self) -> &'static str {
         self.running.get()

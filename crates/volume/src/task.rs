@@ -64,7 +64,7 @@ pub(crate) async fn to_the_end<P: Platform, T: Send + 'static>(
 ) -> Option<T> {
     let slot = Arc::new(Mutex::new(Slot::Empty(None)));
     let sender = Sender(Arc::clone(&slot));
-    platform.spawn(name, async move {
+    platform.spawn_near(name, async move {
         let value = work.await;
         sender.put(Slot::Full(value));
     });

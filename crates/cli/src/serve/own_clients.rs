@@ -25,19 +25,21 @@ pub(super) fn are_served(listen: IpAddr, asked: LockMemory) -> bool {
     }
 }
 
-/// Has the kernel not write for others' sake when this thread and those that it starts need memory. Where it may not
-/// ask for that (it takes a privilege), memory that is locked has to do.
-pub(super) fn flush_for_the_host() {
+/// Has the kernel not write for others' sake when this thread and those that it starts need memory, and keeps the
+/// program in memory, each page from its first use on. Not what is allocated later: the allocator could not give
+/// that back. Gives whether memory can be locked; what else the host refuses (it takes a privilege), locked memory has
+/// to do for.
+pub(super) fn prepare() -> io::Result<()> {
     let _ = configure_io_flusher_behavior(true);
+    Ok(mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT)?)
 }
 
-/// Keeps what is mapped now in memory, each page from its first use on: the cache, the program, what it has allocated.
+/// Says that memory could not be locked, if that is so.
 ///
 /// # Errors
-/// When it was asked for by name and the host refuses.
-pub(super) fn lock_memory(asked: LockMemory, notes: &mut Vec<String>) -> Outcome {
-    let Err(errno) = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::ONFAULT) else { return Ok(()) };
-    let error = io::Error::from(errno);
+/// When it was asked for by name.
+pub(super) fn say_locked(locked: io::Result<()>, asked: LockMemory, notes: &mut Vec<String>) -> Outcome {
+    let Err(error) = locked else { return Ok(()) };
     let needs = "it takes CAP_IPC_LOCK, or a limit on locked memory (ulimit -l) above the cache's size";
     if asked == LockMemory::On {
         return Err(Failure::failed(format!("--lock-memory on: memory cannot be locked ({error}): {needs}")));

@@ -80,3 +80,53 @@ fn a_disk_that_hangs_is_told_refuses_by_its_knob_and_loses_nothing() {
     let there = fs::read(data.join("a")).unwrap();
     assert!(there.len() == 3 << 20 && there.chunks(1 << 20).all(|chunk| chunk == bytes));
 }
+
+/// The arguments of a WRITE that is answered when it is durable.
+fn stable_write(file: &[u8], offset: u64, data: &[u8]) -> Vec<u8> {
+    let opaque = |bytes: &[u8]| {
+        let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
+        field.extend(bytes);
+        field.resize(field.len().next_multiple_of(4), 0);
+        field
+    };
+    const FILE_SYNC: u32 = 2;
+    let words = [(data.len() as u32).to_be_bytes(), FILE_SYNC.to_be_bytes()].concat();
+    [opaque(file), offset.to_be_bytes().to_vec(), words, opaque(data)].concat()
+}
+
+#[test]
+fn what_waits_for_a_disk_that_hangs_is_parked_and_the_rest_of_its_connection_goes_on() {
+    const WRITE: u32 = 7;
+    const PARKED: u64 = 12;
+    let scratch = Scratch::new();
+    let (data, well) = (scratch.directory("data"), scratch.directory("well"));
+    let Some(_mount) = Mount::ext4(&scratch.path().join("image"), &data, 64 << 20) else { return };
+    let server = Server::start(scratch.path(), &[&data, &well], &["--set", NO_RESERVE]);
+    let mut client = nfs_client::Client::connect(("127.0.0.1", server.port())).unwrap();
+    let (hanging, working) = (client.mount("/data").unwrap(), client.mount("/well").unwrap());
+    let parked = client.create_empty(&hanging, b"a").unwrap();
+    let other = client.create_empty(&working, b"b").unwrap();
+    let bytes = Bytes::new(3).vec(1 << 20);
+    let Some(frozen) = Frozen::freeze(&data) else { return };
+    let mut calls: Vec<_> = (0..PARKED)
+        .map(|number| client.send(nfs_client::NFS, WRITE, &stable_write(&parked, number << 20, &bytes)).unwrap())
+        .collect();
+    // Each is answered before any of those.
+    client.getattr(&parked).unwrap();
+    client.write(&other, 0, &bytes[..4096], nfs_client::Stability::Unstable).unwrap();
+    client.commit(&other, 0, 0).unwrap();
+    assert!(client.read(&other, 0, 4096).unwrap().data == bytes[..4096]);
+    client.create_empty(&working, b"c").unwrap();
+    assert_eq!(fs::read(well.join("b")).unwrap(), bytes[..4096]);
+    drop(frozen);
+    let mut answered = Vec::new();
+    for _ in 0..PARKED {
+        let reply = client.receive().unwrap();
+        assert_eq!(reply.results[..4], [0; 4], "the status: no error, and not to come again later");
+        answered.push(reply.xid);
+    }
+    calls.sort_unstable();
+    answered.sort_unstable();
+    assert_eq!(answered, calls);
+    server.stop();
+}

@@ -296,3 +296,25 @@ fn block_on_inside_block_on_is_refused() {
     let platform = reactors.platform();
     platform.block_on(async { platform.block_on(async {}) });
 }
+
+#[test]
+fn a_task_that_its_caller_waits_for_runs_where_the_caller_does() {
+    let thread = || std::thread::current().id();
+    for choice in CHOICES {
+        let reactors = Reactors::start(2, choice).unwrap();
+        let platform = reactors.platform();
+        for _ in 0..4 {
+            let (told, heard) = std::sync::mpsc::channel();
+            let near = platform.clone();
+            platform.spawn("caller", async move {
+                let here = thread();
+                near.spawn_near("near", async move { told.send(thread() == here).unwrap() });
+            });
+            assert!(heard.recv().unwrap());
+        }
+        // From a thread that will not go on driving its tasks it goes to one that does.
+        let (told, heard) = std::sync::mpsc::channel();
+        platform.block_on(async { platform.spawn_near("near", async move { told.send(thread()).unwrap() }) });
+        assert_ne!(heard.recv().unwrap(), thread());
+    }
+}

@@ -6,4 +6,5 @@ mod engine_run;
 mod fio;
 mod jobs;
 mod nfs_client;
+mod parking;
 mod simulation;
