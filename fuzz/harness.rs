@@ -88,7 +88,9 @@ impl Bench {
         };
         whole.answered.sort_unstable();
         cut.answered.sort_unstable();
-        assert_eq!(whole, cut, "cut by {how}");
+        assert_eq!(whole.closed, cut.closed, "cut by {how}");
+        // Once the rest of a stream cannot be read, the world closes it and drops what was not answered yet.
+        assert!(whole.closed || whole == cut, "cut by {how}: {whole:?}, {cut:?}");
     }
 
     /// The results of one call.

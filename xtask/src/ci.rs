@@ -194,7 +194,8 @@ fn is_there(tool: &Tool) -> bool {
     if tool.package == BROWSER.package { page_check::installed().is_some() } else { on_path(tool.program) }
 }
 
-fn on_path(tool: &str) -> bool {
+/// Whether there is a program of that name.
+pub(crate) fn on_path(tool: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| directory.join(tool).is_file())
 }

@@ -1,13 +1,14 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race-nfs|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race-nfs|mounted|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race_nfs`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race_nfs`, `mounted`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
 
 mod ci;
 mod docs;
+mod mounted;
 mod pages;
 mod race_nfs;
 mod repository;
@@ -27,6 +28,9 @@ const USAGE: &str = "usage: cargo xtask <task>
   race-nfs [--quick] [--profile NAME] [--dir DIR]
                    race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
                    and write the table in docs/nfs.md; --quick only to see that it works
+  mounted [--profile NAME] [--keep] [NAME...]
+                   mount the server through FUSE, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,
+                   or those named; fsx and pjdfstest: `cargo install fsx pjdfstest`
   soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
@@ -41,6 +45,7 @@ fn main() -> ExitCode {
         ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
+        ["mounted", ..] => mounted::run(&words[1..]),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {

@@ -83,8 +83,7 @@ fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
     if !status.success() {
         bail!("cannot build the servers and the client");
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from);
-    let folder = target.join(if profile == "dev" { "debug" } else { profile });
+    let folder = repository::target().join(if profile == "dev" { "debug" } else { profile });
     Ok((folder.join("afflux"), folder.join("nfs-race")))
 }
 

@@ -97,7 +97,6 @@ impl Case {
             return self.run_on_host(servers, scale, round);
         }
         let failed = || format!("{} on {}", self.name, which.name());
-        let before = servers.cpu_ns(which).map_err(host(failed()))?;
         let run = match self.what {
             What::Steady(kind, window, sending) => steady(servers, which, kind, (window, sending), scale),
             What::WriteAll(block) => sequential(servers, which, block, true, scale),
@@ -106,9 +105,7 @@ impl Case {
             What::LookUpMany => look_up_many(servers, which, scale),
             What::ListMany => list_many(servers, which, scale),
         };
-        let run = run.map_err(call(failed()))?;
-        let cpu_ns = servers.cpu_ns(which).map_err(host(failed()))?.saturating_sub(before);
-        Ok(Figure { cpu_us: cpu_ns as f64 / 1e3 / run.calls.max(1) as f64, ..run.figure })
+        run.map_err(call(failed()))
     }
 
     /// Names as a program on the host changes them, each made durable.
@@ -120,21 +117,31 @@ impl Case {
     }
 }
 
-/// What a run gave.
-pub(super) struct Run {
-    pub(super) figure: Figure,
-    pub(super) calls: u64,
-}
-
-pub(super) fn rate(count: u64, elapsed: Duration) -> f64 {
+fn rate(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-pub(super) fn counted(count: u64, calls: u64, elapsed: Duration) -> Run {
-    Run { figure: Figure { rate: rate(count, elapsed), cpu_us: 0.0, p50_us: 0.0, p99_us: 0.0 }, calls }
+/// A measurement that has begun: its time, and what the server had used of its CPU.
+pub(super) struct Begun {
+    at: Instant,
+    cpu_ns: u64,
 }
 
-type Called<T> = Result<T, nfs_client::Error>;
+impl Begun {
+    pub(super) fn now(servers: &Servers, which: Running) -> Called<Self> {
+        Ok(Self { cpu_ns: servers.cpu_ns(which)?, at: Instant::now() })
+    }
+
+    /// So many of the case's unit by so many calls.
+    pub(super) fn end(self, servers: &Servers, which: Running, count: u64, calls: u64) -> Called<Figure> {
+        let elapsed = self.at.elapsed();
+        let cpu_ns = servers.cpu_ns(which)?.saturating_sub(self.cpu_ns);
+        let cpu_us = cpu_ns as f64 / 1e3 / calls.max(1) as f64;
+        Ok(Figure { rate: rate(count, elapsed), cpu_us, p50_us: 0.0, p99_us: 0.0 })
+    }
+}
+
+pub(super) type Called<T> = Result<T, nfs_client::Error>;
 
 /// Each server has a file of its own: what one writes, the other must not have to find out.
 fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
@@ -152,7 +159,7 @@ fn steady(
     kind: Kind,
     (window, sending): (usize, Sending),
     scale: &Scale,
-) -> Called<Run> {
+) -> Called<Figure> {
     let (mut client, file) = own_file(servers, which, "data")?;
     let block = 64 << 10;
     let load = |kind, window, sequential, duration| Load {
@@ -178,20 +185,16 @@ fn steady(
         )?;
     }
     client.load(&file, &load(kind, window, false, scale.steady / 8))?;
+    let begun = Begun::now(servers, which)?;
     let report = client.load(&file, &load(kind, window, false, scale.steady))?;
+    let figure = begun.end(servers, which, report.calls, report.calls)?;
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
-    let figure = Figure {
-        rate: report.rate(),
-        cpu_us: 0.0,
-        p50_us: report.p50_ns as f64 / 1e3,
-        p99_us: report.p99_ns as f64 / 1e3,
-    };
-    Ok(Run { figure, calls: report.calls })
+    Ok(Figure { p50_us: report.p50_ns as f64 / 1e3, p99_us: report.p99_ns as f64 / 1e3, ..figure })
 }
 
-fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, scale: &Scale) -> Called<Run> {
+fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, scale: &Scale) -> Called<Figure> {
     let (mut client, file) = own_file(servers, which, "sequential")?;
     let calls = scale.sequential_bytes / u64::from(block);
     let kind = if write { Kind::Write(block, Stability::Unstable) } else { Kind::Read(block) };
@@ -208,12 +211,12 @@ fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, sc
         client.setattr(&file, Change { size: Some(0), ..Change::default() }, None)?;
         client.commit(&file, 0, 0)?;
     }
-    let begin = Instant::now();
+    let begun = Begun::now(servers, which)?;
     client.load_at_most(&file, &load, calls)?;
     if write {
         client.commit(&file, 0, 0)?;
     }
-    Ok(counted(scale.sequential_bytes >> 20, calls, begin.elapsed()))
+    begun.end(servers, which, scale.sequential_bytes >> 20, calls)
 }
 
 /// Keeps calls in flight on one connection until `count` are answered.
@@ -239,11 +242,11 @@ fn pipeline(
     Ok(())
 }
 
-fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Run> {
+fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
     let mut handles = vec![Vec::new(); scale.many_files as usize];
-    let begin = Instant::now();
+    let begun = Begun::now(servers, which)?;
     let look = |at: u64| Call::Lookup { directory: many.clone(), name: host::many_name(at).into_bytes() };
     pipeline(&mut client, scale.many_files, look, |at, answer| {
         if let Answer::Found(handle) = answer {
@@ -252,13 +255,13 @@ fn look_up_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<
     })?;
     let get = |at: u64| Call::GetAttributes { object: handles[at as usize].clone() };
     pipeline(&mut client, scale.many_files, get, |_, _| {})?;
-    Ok(counted(2 * scale.many_files, 2 * scale.many_files, begin.elapsed()))
+    begun.end(servers, which, 2 * scale.many_files, 2 * scale.many_files)
 }
 
-fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Run> {
+fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Figure> {
     let (mut client, root) = servers.connect(which)?;
     let (many, _) = client.lookup(&root, host::MANY.as_bytes())?;
-    let begin = Instant::now();
+    let begun = Begun::now(servers, which)?;
     let (mut cookie, mut verifier, mut entries, mut calls) = (0, [0; 8], 0, 0);
     loop {
         let piece = client.readdirplus(&many, cookie, verifier, LISTING_BYTES, LISTING_BYTES)?;
@@ -270,10 +273,10 @@ fn list_many(servers: &mut Servers, which: Running, scale: &Scale) -> Called<Run
             _ => break,
         }
     }
-    let elapsed = begin.elapsed();
+    let figure = begun.end(servers, which, entries, calls)?;
     if entries < scale.many_files {
         let error = std::io::Error::other(format!("{entries} entries of {}", scale.many_files));
         return Err(error.into());
     }
-    Ok(counted(entries, calls, elapsed))
+    Ok(figure)
 }

@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use nfs_client::{Call, Change, Client, Handle, NFS, read_reply};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::cases::{Run, counted};
+use super::Figure;
+use super::cases::{Begun, Called};
 use super::servers::{Running, Servers};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,13 +66,13 @@ pub(super) fn run(
     (step, clients): (Step, usize),
     names: u64,
     round: usize,
-) -> Result<Run, nfs_client::Error> {
+) -> Called<Figure> {
     let each = names / clients as u64 * if clients > 1 { 4 } else { 1 };
     let mut workers = Vec::new();
     for at in 0..clients {
         workers.push(worker(servers, which, &format!("names-{}-{clients}-{round}-{at}", which.name()), (step, each))?);
     }
-    let begin = Instant::now();
+    let begun = Begun::now(servers, which)?;
     for worker in &mut workers {
         worker.send(step)?;
     }
@@ -92,7 +93,7 @@ pub(super) fn run(
             }
         }
     }
-    Ok(counted(total, total, begin.elapsed()))
+    begun.end(servers, which, total, total)
 }
 
 fn worker(

@@ -6,7 +6,7 @@
 
 use nfs_client::{Call, Stability};
 
-use super::{CHANGES_MAX, Exercise};
+use super::{ABANDONED_MAX, CHANGES_MAX, Exercise};
 
 pub(super) struct Random(u64);
 
@@ -40,7 +40,7 @@ impl Exercise {
         let Some(handle) = file.handle.clone() else {
             return self.draw_creation(at);
         };
-        if file.changes >= CHANGES_MAX {
+        if file.changes >= CHANGES_MAX || file.abandoned >= ABANDONED_MAX {
             return self.draw_removal(at);
         }
         let (offset, len) = self.draw_range();

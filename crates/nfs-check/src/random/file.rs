@@ -4,10 +4,12 @@
 //! Does not own: calls in flight.
 //! Invariants: while a name is in use, no other call uses one of this file's names.
 
+use std::collections::VecDeque;
+
 use nfs_client::{Answer, Call, Consistency, Stability};
 use reference::{ChangeId, Ending, FileModel, Stamp};
 
-use super::{EXIST, NOENT, STALE};
+use super::{EXIST, NOENT, STALE, TOLD_MAX};
 
 pub(super) struct File {
     /// Tells its names from those of other files.
@@ -25,8 +27,12 @@ pub(super) struct File {
     pub(super) naming: bool,
     /// Moves when a call begins to use a name, and when it ends.
     pub(super) named: u64,
-    /// Begun by a call that was sent again: which change each repeats.
+    /// What the changes in flight do.
     ranges: Vec<(ChangeId, Begun)>,
+    /// Changes that may still have their effect at any time.
+    pub(super) abandoned: u32,
+    /// What happened last, for whoever looks for a fault.
+    told: VecDeque<String>,
 }
 
 #[derive(Clone, Copy)]
@@ -49,6 +55,8 @@ impl File {
             naming: false,
             named: 0,
             ranges: Vec::new(),
+            abandoned: 0,
+            told: VecDeque::new(),
         }
     }
 
@@ -77,10 +85,24 @@ impl File {
         change
     }
 
-    /// The same change once more.
-    pub(super) fn begin_again(&mut self, _call: &Call, first: ChangeId) -> Option<ChangeId> {
-        let begun = self.ranges.iter().find(|(change, _)| *change == first)?.1;
+    pub(super) fn tell(&mut self, what: String) {
+        if self.told.len() == TOLD_MAX {
+            self.told.pop_front();
+        }
+        self.told.push_back(what);
+    }
+
+    pub(super) fn told(&self) -> String {
+        self.told.iter().map(|line| format!("  {line}\n")).collect()
+    }
+
+    /// A change is made once more; that it was made before may have its effect at any later time.
+    pub(super) fn begin_again(&mut self, first: ChangeId) -> Option<ChangeId> {
+        self.model.end(first, Ending::Abandoned);
+        let at = self.ranges.iter().position(|(change, _)| *change == first)?;
+        let (_, begun) = self.ranges.swap_remove(at);
         self.changes += 1;
+        self.abandoned += 1;
         Some(self.begin_change(begun))
     }
 
@@ -112,6 +134,7 @@ impl File {
     /// Whoever made this call has ended.
     pub(super) fn abandoned(&mut self, call: &Call, change: Option<ChangeId>) {
         self.rest(call);
+        self.abandoned += u32::from(change.is_some());
         self.end(change, Ending::Abandoned);
         let lasting = !matches!(call, Call::Lookup { .. });
         if uses_name(call) && lasting {
@@ -120,9 +143,12 @@ impl File {
         }
     }
 
+    /// Nobody knows which names it has: it is never looked at again. Calls that are in flight for it are answered yet.
     fn forget(&mut self) {
-        let Self { slot, renamed, made, busy, named, .. } = *self;
-        *self = Self { renamed, made: made + 1, busy, named: named + 1, ..Self::absent(slot) };
+        self.handle = None;
+        self.names.clear();
+        self.made += 1;
+        self.named += 1;
     }
 
     /// A call failed. `repeated`: it may have been done before the server forgot that.
@@ -196,7 +222,7 @@ impl File {
             (Call::Create { name, .. }, Answer::Made(made)) => {
                 let handle = made.handle.ok_or("CREATE without a handle")?;
                 self.made += 1;
-                (self.handle, self.names, self.changes) = (Some(handle), vec![text(name)], 0);
+                (self.handle, self.names, self.changes, self.abandoned) = (Some(handle), vec![text(name)], 0, 0);
                 (self.model, self.ranges) = (FileModel::new(0, 0), Vec::new());
             }
             (Call::Lookup { .. }, Answer::Found(handle)) => {

@@ -17,14 +17,17 @@ mod file;
 use std::collections::BTreeMap;
 
 use nfs_client::{Answer, Call, Envelope, Error, NFS, Reply};
-use reference::{ChangeId, Ending, Stamp};
+use reference::{ChangeId, Stamp};
 
 use draw::Random;
 pub use drive::{Connections, Outcome, drive, load};
 use file::File;
 
-/// A file is given up after so many changes.
+/// A file is given up after so many changes, or so many that may still have their effect at any time.
 const CHANGES_MAX: u32 = 250;
+const ABANDONED_MAX: u32 = 30;
+/// A fault comes with the last so many things that happened to its file.
+const TOLD_MAX: usize = 60;
 /// NFS3ERR_NOENT.
 const NOENT: u32 = 2;
 /// NFS3ERR_EXIST.
@@ -165,6 +168,7 @@ impl Exercise {
         let (xid, bytes) = self.envelopes[client].record(NFS, call.procedure().0, &call.arguments());
         let (made, named) = (self.files[file].made, self.files[file].named);
         let pending = Pending { client, call, record: bytes.clone(), file, made, named, change, since, again: false };
+        self.files[file].tell(format!("sent     {xid:08x} {}", describe(&pending)));
         self.pending.insert((client, xid), pending);
         Some(bytes)
     }
@@ -183,9 +187,13 @@ impl Exercise {
         };
         self.answered += 1;
         self.files[pending.file].rest(&pending.call);
-        let shown = describe(&pending);
+        let (shown, file) = (describe(&pending), pending.file);
         let answer = pending.call.answer(&results);
-        self.settle(pending, answer).map_err(|what| self.fault(&shown, what))
+        self.files[file].tell(format!("answered {xid:08x} {shown}"));
+        self.settle(pending, answer).map_err(|what| {
+            let before = self.files[file].told();
+            self.fault(&shown, format!("{what}; before:\n{before}"))
+        })
     }
 
     fn fault(&self, call: &str, what: String) -> Fault {
@@ -195,12 +203,14 @@ impl Exercise {
     /// A client's connection is gone. Returns its calls as they are to be sent again, over another one.
     pub fn lost(&mut self, client: usize) -> Vec<Vec<u8>> {
         let mut again = Vec::new();
-        for pending in self.pending.values_mut().filter(|pending| pending.client == client) {
+        for ((_, xid), pending) in self.pending.iter_mut().filter(|((of, _), _)| *of == client) {
             let file = &mut self.files[pending.file];
-            if let Some(change) = pending.change {
-                // The first sending may have its effect at any later time, beside the second.
-                file.model.end(change, Ending::Abandoned);
-                pending.change = file.begin_again(&pending.call, change);
+            file.tell(format!("lost     {xid:08x}"));
+            // A SETATTR is run once, however often it is sent: the answer may be that of the first sending. A WRITE
+            // is run each time.
+            let run_once = matches!(pending.call, Call::SetSize { .. });
+            if let Some(change) = pending.change.filter(|_| !run_once) {
+                pending.change = file.begin_again(change);
             }
             pending.again = true;
             again.push(pending.record.clone());

@@ -111,6 +111,7 @@ pub const CHECKS: &[Check] = &[
     names::CREATE_WITH_TIMES,
     names::CREATE_OF_WHAT_IS_THERE,
     names::LINKS_ARE_COUNTED,
+    names::LINKS_BESIDE_OTHER_CHANGES,
     names::SYMLINK_SAYS_WHAT_IT_WAS_TOLD,
     errors::BAD_HANDLE,
     errors::GONE_DIRECTORY,

@@ -4,6 +4,8 @@
 //! Does not own: what files contain.
 //! Invariants: as its parent's.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{Check, Failure, Faults, Place, connect, demand, status_of};
 use crate::connection::NFS;
 use crate::procedures::{Change, Creation, Node, TimeChange};
@@ -262,4 +264,42 @@ fn symlink_says_what_it_was_told(place: &mut Place) -> Result<(), Failure> {
         demand(told == (5, target.len() as u64), || format!("kind and size of a link: {told:?}"))?;
     }
     Ok(())
+}
+
+pub(super) const LINKS_BESIDE_OTHER_CHANGES: Check = Check {
+    name: "links-beside-other-changes",
+    rule: "what a client has just changed of a file is told to it, names by one and modes by another at the same time",
+    run: links_beside_other_changes,
+};
+
+fn links_beside_other_changes(place: &mut Place) -> Result<(), Failure> {
+    const ROUNDS: u32 = 200;
+    let directory = place.directory.clone();
+    let file = place.file("shared")?;
+    let mut other = place.another()?;
+    let done = AtomicBool::new(false);
+    let changes_modes = || -> Result<(), Failure> {
+        let mut round = 0;
+        while !done.load(Ordering::Relaxed) {
+            round += 1;
+            let mode = 0o600 | round % 0o100;
+            other.setattr(&file, Change { mode: Some(mode), ..Change::default() }, None)?;
+            let found = other.getattr(&file)?.mode & 0o7777;
+            demand(found == mode, || format!("round {round}: mode {found:o} after it was set to {mode:o}"))?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let modes = scope.spawn(changes_modes);
+        let links = (0..ROUNDS).try_for_each(|round| -> Result<(), Failure> {
+            place.client.link(&file, &directory, b"second")?;
+            let found = place.client.getattr(&file)?.links;
+            demand(found == 2, || format!("round {round}: {found} links after LINK"))?;
+            place.client.remove(&directory, b"second")?;
+            let found = place.client.getattr(&file)?.links;
+            demand(found == 1, || format!("round {round}: {found} links after REMOVE"))
+        });
+        done.store(true, Ordering::Relaxed);
+        links.and(modes.join().unwrap_or(Ok(())))
+    })
 }

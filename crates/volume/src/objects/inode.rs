@@ -440,18 +440,25 @@ impl<P: Platform> Inode<P> {
     /// Takes over what the host says after a change of ours to attributes, names or entries.
     /// `times`: which of the access and modification times clients are to be told as the host has them.
     /// Without a `look` from before, nothing is learnt of the storage that a file takes: the answer may
-    /// be older than one that was.
+    /// be older than one that was. Names are changed under their directories' locks and attributes under the
+    /// object's: each tells of its own, since the other's answer may be the newer one.
     pub(crate) fn changed(&self, stat: Stat, now: Nanos, times: Times, look: Option<&Look>) -> Consistency {
-        self.changes.fetch_add(1, Ordering::Relaxed);
+        let changes = self.changes.fetch_add(1, Ordering::Relaxed);
         let mut state = self.state();
-        let before = state.before();
+        let (before, known) = (state.before(), state.stat);
         // Our own change of a directory's entries is none of its rights.
         if times != Times::Entries || !state.gives_rights_as(&stat) {
             self.forget_rights(&mut state);
         }
         match look {
+            // One change since the look is the caller's own.
+            Some(look) if changes > look.changes + 1 => state.renew(Stat { links: known.links, ..stat }, look),
             Some(look) => state.renew(stat, look),
-            None => state.stat = Stat { used: state.stat.used, ..stat },
+            None if times == Times::Keep => state.stat = Stat { links: stat.links, ctime: stat.ctime, ..known },
+            None => state.stat = Stat { used: known.used, ..stat },
+        }
+        if times != Times::Entries {
+            state.stat.ctime = state.stat.ctime.max(known.ctime);
         }
         state.checked = now;
         state.ctime = stat.ctime.moved_past(state.ctime);

@@ -1,0 +1,221 @@
+//! Programs that know nothing of NFS on a mount of our server, through FUSE.
+//!
+//! Owns: the server and the bridge that are started, the programs, what counts as right.
+//! Does not own: the bridge (`crates/nfs-check/src/bin/fuse-bridge/main.rs`).
+//! Invariants: each program has a folder of its own, and runs whatever became of those before. Server and bridge end
+//! with the run; a program that is not installed is named.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+
+use crate::{ci, repository};
+
+const USAGE: &str = "usage: cargo xtask mounted [--profile NAME] [--keep] [NAME...]";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// One program, as a script: `$1` is its folder on the mount, `$2` one beside it on the host.
+struct Program {
+    name: &'static str,
+    /// What has to be installed.
+    needs: &'static str,
+    script: &'static str,
+}
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        name: "fio",
+        needs: "fio",
+        script: "fio --name=verify --directory=\"$1\" --rw=randrw --bsrange=512-64k --size=24m --verify=crc32c \
+                 --do_verify=1 --verify_state_save=0 --fsync=97 --minimal > \"$2/out\"; \
+                 fio --name=seq --directory=\"$1\" --rw=write --bs=256k --size=64m --verify=crc32c --do_verify=1 \
+                 --verify_state_save=0 --end_fsync=1 --minimal > \"$2/out2\"",
+    },
+    Program {
+        name: "tar",
+        needs: "tar",
+        script: "mkdir \"$2/tree\"; i=0; while [ $i -lt 40 ]; do mkdir -p \"$2/tree/d$i/e\"; j=0; \
+                 while [ $j -lt 25 ]; do head -c $((i * j * 37)) /dev/urandom > \"$2/tree/d$i/f$j\"; j=$((j + 1)); done; \
+                 ln -s ../d0/f1 \"$2/tree/d$i/l\"; ln \"$2/tree/d$i/f1\" \"$2/tree/d$i/hard\"; i=$((i + 1)); done; \
+                 tar -C \"$2\" -cf \"$2/tree.tar\" tree; tar -C \"$1\" -xf \"$2/tree.tar\"; \
+                 diff -r \"$2/tree\" \"$1/tree\"; tar -C \"$1\" -df \"$2/tree.tar\"; rm -r \"$1/tree\"; \
+                 [ -z \"$(ls -A \"$1\")\" ]",
+    },
+    Program {
+        name: "rsync",
+        needs: "rsync",
+        script: "cp -a /usr/share/doc/tar \"$2/a\" 2> /dev/null || cp -a /etc/default \"$2/a\"; \
+                 head -c 3000000 /dev/urandom > \"$2/a/large\"; rsync -aH \"$2/a/\" \"$1/a/\"; \
+                 dd if=/dev/urandom of=\"$2/a/large\" bs=1000 count=7 seek=400 conv=notrunc 2> /dev/null; \
+                 rsync -aH --no-whole-file --inplace \"$2/a/\" \"$1/a/\"; \
+                 [ -z \"$(rsync -aHnci \"$2/a/\" \"$1/a/\")\" ]; diff -r \"$2/a\" \"$1/a\"",
+    },
+    Program {
+        name: "git",
+        needs: "git",
+        script: "export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null; \
+                 g() { git -c user.name=t -c user.email=t@t -c safe.directory='*' -C \"$1/r\" \"$@\"; }; \
+                 git init -q \"$1/r\"; cd \"$1/r\"; i=0; while [ $i -lt 20 ]; do seq $((i * 300)) > \"f$i\"; \
+                 git -c user.name=t -c user.email=t@t add -A; \
+                 git -c user.name=t -c user.email=t@t commit -qm \"$i\"; i=$((i + 1)); done; \
+                 git gc -q; git fsck --full --strict; git clone -q \"$1/r\" \"$1/c\"; cd \"$1/c\"; \
+                 [ \"$(git log --oneline | wc -l)\" = 20 ]; git status --porcelain > \"$2/status\"; [ ! -s \"$2/status\" ]",
+    },
+    Program {
+        name: "sqlite",
+        needs: "sqlite3",
+        script: "db() { sqlite3 -cmd 'PRAGMA synchronous=FULL' \"$1\" \"$2\"; }; \
+                 db \"$1/d\" 'CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT); CREATE INDEX i ON t(b);'; \
+                 i=0; while [ $i -lt 30 ]; do db \"$1/d\" \"BEGIN; WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 \
+                 FROM n WHERE x < 100) INSERT INTO t(b) SELECT hex(randomblob(50)) FROM n; COMMIT;\"; i=$((i + 1)); done; \
+                 db \"$1/d\" 'DELETE FROM t WHERE a % 3 = 0; VACUUM;'; \
+                 [ \"$(db \"$1/d\" 'PRAGMA integrity_check; SELECT count(*) FROM t;' | tr '\\n' ' ')\" = 'ok 2000 ' ]",
+    },
+    Program {
+        name: "fsx",
+        needs: "fsx",
+        script: "printf '[opsize]\\nmax = 65536\\n[weights]\\nmapread = 0\\nmapwrite = 0\\npunch_hole = 0\\n\
+                 posix_fallocate = 0\\n' > \"$2/fsx.toml\"; fsx -f \"$2/fsx.toml\" -N 20000 -S 7 \"$1/file\"",
+    },
+    Program {
+        name: "pjdfstest",
+        needs: "pjdfstest",
+        script: "chmod 755 \"$1\"; cd \"$1\"; pjdfstest -p \"$1\" > \"$2/out\" 2>&1 || true; tail -3 \"$2/out\"; \
+                 grep -i 'fail' \"$2/out\" | head -60",
+    },
+];
+
+/// Builds what is needed, mounts, and runs the programs named, or all.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let (mut profile, mut keep, mut names) = ("demo", false, Vec::new());
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match *word {
+            "--profile" => profile = words.next().context(USAGE)?,
+            "--keep" => keep = true,
+            name if PROGRAMS.iter().any(|program| program.name == name) => names.push(name),
+            _ => {
+                bail!("{USAGE}\nnames: {}", PROGRAMS.iter().map(|program| program.name).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+    let programs = build(profile)?;
+    let place = repository::root().join("target/mounted");
+    let _ = fs::remove_dir_all(&place);
+    let mounted = Mounted::start(&programs, &place)?;
+    let mut failed = Vec::new();
+    for program in PROGRAMS.iter().filter(|program| names.is_empty() || names.contains(&program.name)) {
+        if !ci::on_path(program.needs) {
+            println!("left out {}: {} is not installed", program.name, program.needs);
+            continue;
+        }
+        let begin = Instant::now();
+        let right = mounted.runs(program)?;
+        println!(
+            "{} {} ({:.1} s)",
+            if right { "right   " } else { "WRONG   " },
+            program.name,
+            begin.elapsed().as_secs_f64()
+        );
+        if !right {
+            failed.push(program.name);
+        }
+    }
+    drop(mounted);
+    if !keep && failed.is_empty() {
+        let _ = fs::remove_dir_all(&place);
+    }
+    if !failed.is_empty() {
+        bail!("wrong on the mount: {}; see {}", failed.join(", "), place.display());
+    }
+    Ok(())
+}
+
+/// The server and the bridge.
+fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
+    let cargo = |arguments: &[&str]| -> Result<()> {
+        let status = Command::new("cargo")
+            .args(["build", "--profile", profile])
+            .args(arguments)
+            .current_dir(repository::root())
+            .status()
+            .context("cargo build")?;
+        if !status.success() {
+            bail!("cannot build {}", arguments.join(" "));
+        }
+        Ok(())
+    };
+    cargo(&["-p", "afflux-cli"])?;
+    cargo(&["-p", "afflux-nfs-check", "--features", "fuse", "--bin", "fuse-bridge"])?;
+    let folder = repository::target().join(if profile == "dev" { "debug" } else { profile });
+    Ok((folder.join("afflux"), folder.join("fuse-bridge")))
+}
+
+struct Mounted {
+    place: PathBuf,
+    server: Child,
+    bridge: Child,
+}
+
+impl Mounted {
+    fn start((afflux, bridge): &(PathBuf, PathBuf), place: &Path) -> Result<Self> {
+        for folder in ["data", "mnt", "beside"] {
+            fs::create_dir_all(place.join(folder)).context("making folders")?;
+        }
+        let ready = place.join("ready");
+        let mut server = Command::new(afflux);
+        server.arg("serve").arg(place.join("data")).args(["--listen", "127.0.0.1:0", "--json", "--cache", "128MiB"]);
+        server.arg("--control").arg(place.join("control.sock")).arg("--state").arg(place.join("state"));
+        server.stdin(Stdio::null()).stdout(File::create(&ready)?).stderr(File::create(place.join("server.log"))?);
+        let server = server.spawn().context("afflux")?;
+        let line =
+            eventually("the server starts", || fs::read_to_string(&ready).ok().filter(|line| line.ends_with('\n')))?;
+        let told: serde_json::Value = serde_json::from_str(&line).context("what the server says")?;
+        let port = told["port"].as_u64().context("no port")?;
+        let export = told["serving"][0]["export"].as_str().context("no export")?;
+        let mut command = Command::new(bridge);
+        command.arg(format!("127.0.0.1:{port}")).arg(export).arg(place.join("mnt"));
+        let bridge = command.stderr(File::create(place.join("bridge.log"))?).spawn().context("fuse-bridge")?;
+        let mounted = Self { place: place.to_path_buf(), server, bridge };
+        eventually("the mount is there", || {
+            let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+            mounts.contains(&format!("nfs-bridge {}", place.join("mnt").display())).then_some(())
+        })?;
+        Ok(mounted)
+    }
+
+    fn runs(&self, program: &Program) -> Result<bool> {
+        let (here, beside) = (self.place.join("mnt").join(program.name), self.place.join("beside").join(program.name));
+        for folder in [&here, &beside] {
+            fs::create_dir(folder).with_context(|| folder.display().to_string())?;
+        }
+        let script = format!("set -e; {}", program.script);
+        let status = Command::new("sh").args(["-c", &script, "sh"]).arg(here).arg(beside).status().context("sh")?;
+        Ok(status.success())
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(self.place.join("mnt")).status();
+        for child in [&mut self.bridge, &mut self.server] {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn eventually<T>(what: &str, mut found: impl FnMut() -> Option<T>) -> Result<T> {
+    let begin = Instant::now();
+    while begin.elapsed() < PATIENCE {
+        if let Some(found) = found() {
+            return Ok(found);
+        }
+        sleep(Duration::from_millis(50));
+    }
+    bail!("never: {what}")
+}
