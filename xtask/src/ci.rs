@@ -33,6 +33,12 @@ const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests bes
 const GANESHA: Tool =
     Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the race with another NFS server" };
 const PORT_MAPPER: Tool = Tool { program: "rpcbind", package: "rpcbind", without: "the race with another NFS server" };
+/// A package of files: one of them stands for all.
+const FIO_EXAMPLES: Tool = Tool {
+    program: "/usr/share/doc/fio/examples/ssd-test.fio",
+    package: "fio-examples",
+    without: "the test that runs fio's own examples",
+};
 /// Brings more than a hundred other packages: installed only where it is asked for.
 const BROWSER: Tool =
     Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
@@ -56,11 +62,12 @@ pub(crate) fn all() -> Result<()> {
 /// Makes sure that the tools are there, then runs every test of the workspace; those in a browser only where
 /// there is one already, or if it is asked for.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
-    install_missing(&[NFS_CLIENT, VALGRIND, FIO])?;
+    install_missing(&[NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES])?;
     if with_browser {
         browser()?;
     }
-    let left_out: Vec<Tool> = [NFS_CLIENT, VALGRIND, FIO, BROWSER].into_iter().filter(|tool| !is_there(tool)).collect();
+    let tools = [NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES, BROWSER];
+    let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();
     let first = fresh_seed().to_string();
     let arguments = ["test", "--workspace", "--no-fail-fast"];
     eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));

@@ -40,7 +40,7 @@ impl Pace {
             calls: [0; 2],
             rates: [rate(0), rate(1)],
             block_bytes: [sizes[0].min, sizes[1].min],
-            drawn_ns: job.more.poisson.then(|| ([0; 2], random)),
+            drawn_ns: job.more.poisson.then_some(([0; 2], random)),
             looked: (now_ns, [0; 2], [0; 2]),
         }
     }

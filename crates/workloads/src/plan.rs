@@ -234,7 +234,7 @@ impl Bonds {
 
     fn flow(&mut self, job: &Job) -> Option<FlowShare> {
         let flow = Arc::clone(self.flows.entry(job.more.flow_id).or_default());
-        (job.more.flow > 0).then(|| FlowShare { flow, weight: job.more.flow, calls: 0 })
+        (job.more.flow > 0).then_some(FlowShare { flow, weight: job.more.flow, calls: 0 })
     }
 }
 
