@@ -23,6 +23,8 @@ use crate::{output, units};
 
 /// Between two looks at what is left.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// From when on a rate is one.
+const RATE_AFTER: Duration = Duration::from_secs(1);
 /// So often all is written before it is said that others keep writing.
 const ROUNDS: u32 = 3;
 /// What may be dirty again at once though nobody writes: a file system's own.
@@ -78,7 +80,9 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_js
         thread::sleep(LOOK_EVERY);
         let Some((first_bytes, left_bytes)) = first_bytes.zip(dirty_bytes(host, disk)) else { continue };
         let elapsed_ns = start.elapsed().as_nanos() as u64;
-        let written_bytes = first_bytes.saturating_sub(left_bytes);
+        // A moment's rate says nothing of the time that is left.
+        let is_early = start.elapsed() < RATE_AFTER;
+        let written_bytes = if is_early { 0 } else { first_bytes.saturating_sub(left_bytes) };
         if as_json {
             output::say(json!({"left_bytes": left_bytes, "written_bytes": written_bytes, "elapsed_ns": elapsed_ns}));
         } else {

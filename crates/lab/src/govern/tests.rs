@@ -26,7 +26,7 @@ fn row<'a>(kept: &'a Kept, race: &str, variant: &str) -> &'a Row {
 /// In virtual time: exact, and the same everywhere.
 #[test]
 fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
-    let given = [("seconds", "20"), ("budget-ms", "500")].map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let given = [("seconds", "20")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     let mut kept = Kept::default();
     let mut plan = Plan::read(&Request { given: given.to_vec(), ..Request::default() }).unwrap();
     plan.memory_bytes = 512 << 20;
@@ -36,11 +36,11 @@ fn under_linux_6_1_a_governed_disk_owes_its_budget_and_is_as_fast() {
     }
     let governed = row(&kept, "full-speed", "governed");
     let kernel = row(&kept, "full-speed", "kernel");
-    assert!(number(governed, "sync_s") <= 0.65, "{governed}");
+    assert!(number(governed, "sync_s") <= 1.3, "{governed}");
     assert!(number(kernel, "sync_s") > 2.0, "{kernel}");
     assert!(number(governed, "end_to_end_mb_per_s") >= 0.99 * number(kernel, "end_to_end_mb_per_s"), "{governed}");
     let followed = row(&kept, "slower", "governed");
-    assert!(number(followed, "followed_s") <= 10.0 && number(followed, "sync_s") <= 0.65, "{followed}");
+    assert!(number(followed, "followed_s") <= 10.0 && number(followed, "sync_s") <= 1.3, "{followed}");
 }
 
 /// In seconds: that all is run and taken down, not what comes out.
@@ -51,11 +51,12 @@ fn every_race_is_run_on_a_throttled_disk_and_nothing_is_left_behind() {
         return eprintln!("skipped: {why}");
     }
     let place = scratch.path().to_string_lossy().into_owned();
-    let given = vec![("directory".to_owned(), place.clone()), ("measured-only".to_owned(), SWITCH_ON.to_owned())];
+    let given = [("directory", place.as_str()), ("measured-only", SWITCH_ON), ("races", "full-speed,slower,burst")];
+    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     let request = Request { given, quick: true, measured: true };
     let mut kept = Kept::default();
     let findings = Govern.run(&request, &mut kept).unwrap();
-    assert_eq!(kept.0.len(), 11, "three subjects in three races, and two whose disk gets slower");
+    assert_eq!(kept.0.len(), 8, "three subjects in two races, and two whose disk gets slower");
     assert!(number(row(&kept, "full-speed", "governed"), "end_to_end_mb_per_s") > 0.0);
     assert!(number(row(&kept, "burst", "governed"), "alone_ms") > 0.0);
     assert_eq!((findings.tables.len(), findings.figures.len()), (1, 2));
