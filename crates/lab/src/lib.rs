@@ -11,6 +11,7 @@
 mod budget_table;
 mod classes;
 mod contenders;
+mod delays;
 mod eviction;
 mod experiment;
 mod govern;

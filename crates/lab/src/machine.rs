@@ -20,6 +20,7 @@ use simulator::{
     WorldOptions, catalogue,
 };
 
+use crate::delays::delays;
 use crate::experiment::LabError;
 
 /// Bytes of a page.
@@ -294,6 +295,7 @@ impl Machine {
             disks: self.disks.iter().map(|disk| disk.disk.figures()).collect(),
             submitted: self.disks.iter().map(|disk| disk.submitted()).collect(),
             cpu_ns: self.world.cpu_usage().busy_ns(),
+            delays: delays(&self.engine, &self.devices),
         }
     }
 }
@@ -314,6 +316,7 @@ pub(crate) struct Tally {
     disks: Vec<DiskFigures>,
     submitted: Vec<Submitted>,
     cpu_ns: u64,
+    delays: Value,
 }
 
 /// What happened between two instants.
@@ -410,7 +413,7 @@ impl<'a> Span<'a> {
             .with("cpu_percent", rounded((self.to.cpu_ns - self.from.cpu_ns) as f64 / seconds / 1e7, 1))
     }
 
-    /// The engine's counters that moved, and the bytes by submitter.
+    /// The engine's counters that moved, the bytes by submitter, and what callers waited until its end, by device.
     pub(crate) fn engine(&self) -> Value {
         let moved = COUNTERS.iter().zip(self.from.counters.iter().zip(&self.to.counters));
         let moved = moved.filter(|(_, (from, to))| to > from);
@@ -421,6 +424,7 @@ impl<'a> Span<'a> {
             let bytes = self.of_submitted(|it| it.by_task.get(name).copied().unwrap_or(0));
             all.insert(format!("bytes_submitted_by_{}", name.replace(' ', "_")), json!(bytes as u64));
         }
+        all.insert("delays".to_owned(), self.to.delays.clone());
         Value::Object(all)
     }
 }

@@ -111,12 +111,14 @@ impl Quantity {
         }
         let whole = value.max(0.0).round() as u64;
         match self {
+            // In any unit.
+            Self::Time if value == 0.0 => "0 s".to_owned(),
             Self::Time if value > 0.0 && value < 0.999_5e-6 => format!("{} ns", plain(value * 1e9)),
             Self::Time => units::latency((value.max(0.0) * 1e9).round() as u64),
             Self::Data => units::data(whole),
             Self::Memory => units::memory(whole),
             Self::DataRate => units::rate(whole, Duration::from_secs(1)),
-            Self::Count if value.fract() == 0.0 => units::count(whole),
+            Self::Count if value.fract() == 0.0 || value >= 999.5 => units::count(whole),
             Self::Count => format!("{value:.2}"),
             Self::Frequency if value >= 9.95 => format!("{}/s", units::count(whole)),
             Self::Frequency => format!("{value:.2}/s"),

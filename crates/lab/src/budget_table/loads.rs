@@ -250,7 +250,8 @@ impl Case {
             .with("accepted_mb", rounded(bytes(writers) as f64 / 1e6, 2))
             .with("write_requests", rig.count(Counter::WriteRequests))
             .with("throttle_pauses", rig.count(Counter::ThrottlePauses))
-            .with("flusher_turns", rig.count(Counter::FlusherTurns));
+            .with("flusher_turns", rig.count(Counter::FlusherTurns))
+            .with("delays", rig.delays());
         Outcome { metrics, backlogs_ns }
     }
 }

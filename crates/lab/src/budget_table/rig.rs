@@ -7,11 +7,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{DeviceId, Engine, File, Nanos, Platform};
+use serde_json::Value;
 use simulator::{CpuOptions, Disk, Memory, Random, SimPlatform, World, WorldOptions, catalogue};
 
 use super::devices::{Device, Script};
 use super::failure::failed;
 use super::laws::Law;
+use crate::delays::delays;
 use crate::experiment::LabError;
 use crate::machine::PAGE_BYTES;
 
@@ -117,6 +119,11 @@ pub(super) fn world(seed: u64) -> World {
 }
 
 impl Rig {
+    /// What callers waited for so far, by device.
+    pub(super) fn delays(&self) -> Value {
+        delays(&self.engine, &self.devices)
+    }
+
     pub(super) fn new(law: Law, devices: &[&Device], memory_bytes: u64, seed: u64) -> Result<Self, LabError> {
         let world = world(seed);
         let mut parts = simulator::Machine::new(&world, Memory::Stamped(memory_bytes), law.setup()?).map_err(failed)?;

@@ -15,6 +15,7 @@ use report::{Fields, Row};
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
 use super::options::Asked;
+use crate::delays::delays;
 use crate::experiment::{LabError, Watch};
 use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, rounded, row};
 
@@ -100,7 +101,10 @@ pub(super) fn run_one(variant: &Variant, passes: Passes, queue: Queue, pages: u6
         .with("request_kib", queue.request_kib)
         .with("cpu_ms_per_mb", CPU_MS_PER_MB)
         .with("seed", seed);
-    let metrics = Fields::new().with("a_ends_s", seconds(a_ns)).with("b_ends_s", seconds(b_ns));
+    let metrics = Fields::new()
+        .with("a_ends_s", seconds(a_ns))
+        .with("b_ends_s", seconds(b_ns))
+        .with("delays", delays(&machine.engine, &machine.devices));
     Ok(row("s1", variant.name, params, metrics, Fields::new()))
 }
 

@@ -16,9 +16,10 @@ use std::task::Poll;
 
 use engine::counters::{COUNTER_COUNT, Counter};
 use engine::settings::Knob;
-use engine::{Engine, Nanos, Platform};
+use engine::{DeviceId, Engine, Nanos, Platform};
 use frontend_nfs::{Admission, Server};
 use reference::StampModel;
+use serde_json::Value;
 use simulator::{
     Disk, DiskFigures, Link, Memory, MemoryTree, OWN_POLICY, Setup, SimPlatform, TreeOptions, World, WorldOptions,
     catalogue,
@@ -26,6 +27,7 @@ use simulator::{
 use workloads::nfs_client::{NfsClient, NfsClientOptions, NfsClientOutcome, NfsEntry};
 
 use super::plan::{Plan, Threshold};
+use crate::delays::delays;
 use crate::experiment::LabError;
 
 /// How often the cache is looked at.
@@ -61,6 +63,8 @@ pub(super) struct Copy {
     pub(super) client: NfsClientOutcome,
     /// The engine's counters over this copy.
     pub(super) counters: [u64; COUNTER_COUNT],
+    /// What callers waited since the server began.
+    pub(super) delays: Value,
     /// Bytes that crossed the link towards the server, headers included, and disk time.
     pub(super) link_bytes: u64,
     pub(super) disk_busy_ns: u64,
@@ -75,6 +79,7 @@ pub(super) struct Machine {
     disk: Arc<Disk>,
     tree: Arc<MemoryTree>,
     engine: Arc<Engine<SimPlatform>>,
+    devices: Vec<DeviceId>,
     entry: Arc<NfsEntry>,
     looks: Arc<Mutex<Vec<Look>>>,
 }
@@ -103,10 +108,10 @@ impl Machine {
         let memory = Memory::Stamped(plan.memory_bytes);
         let mut parts = simulator::Machine::new(&world, memory, setup).map_err(failed)?;
         let volume = parts.add_tree("disk", &tree).map_err(failed)?;
-        let engine = parts.engine;
+        let (engine, devices) = (parts.engine, parts.devices);
         let link = Link::new(&world, 0, plan.link.clone());
         let entry = NfsEntry::new(world.platform(), link, Server::new(volume, Admission::AnyPeer));
-        let machine = Self { world, disk, tree, engine, entry, looks: Arc::default() };
+        let machine = Self { world, disk, tree, engine, devices, entry, looks: Arc::default() };
         machine.watch();
         Ok(machine)
     }
@@ -164,6 +169,7 @@ impl Machine {
         Ok(Copy {
             client,
             counters: std::array::from_fn(|at| after[at] - before.0[at]),
+            delays: delays(&self.engine, &self.devices),
             link_bytes: self.entry.link().figures().0.bytes - before.2,
             disk_busy_ns: disk.busy_ns - before.1.busy_ns,
             disk_commands: commands(&disk) - commands(&before.1),

@@ -105,7 +105,8 @@ fn row(plan: &Plan, cell: &Cell) -> Row {
             .with("sync_requests", counted(Counter::SyncRequests))
             .with("flusher_turns", counted(Counter::FlusherTurns))
             .with("balance_calls", counted(Counter::BalanceCalls))
-            .with("throttle_pauses", counted(Counter::ThrottlePauses)),
+            .with("throttle_pauses", counted(Counter::ThrottlePauses))
+            .with("delays", copy.delays.clone()),
         published: published.map_or_else(Fields::new, |rate| Fields::new().with("rate_mb_per_s", rate)),
         source: Source::Simulated,
     }

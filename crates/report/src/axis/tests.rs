@@ -46,6 +46,8 @@ fn values_have_their_unit() {
         (Quantity::Memory, 1_048_576.0, "1.00 MiB"),
         (Quantity::DataRate, 24.8e6, "24.8 MB/s"),
         (Quantity::Count, 1204.0, "1,204"),
+        (Quantity::Count, 128_799.5, "128,800"),
+        (Quantity::Time, 0.0, "0 s"),
         (Quantity::Frequency, 1204.0, "1,204/s"),
         (Quantity::Share, 0.972, "97.2 %"),
         (Quantity::Plain("pages"), 2.5, "2.50 pages"),
