@@ -6,10 +6,8 @@
 use engine::{DeviceId, Engine, Platform, WaitTimes};
 use serde_json::{Map, Value, json};
 
-use crate::machine::rounded;
-
 fn times(times: &WaitTimes) -> Value {
-    let ms = |ns: u64| rounded(ns as f64 / 1e6, 3);
+    let ms = |ns: u64| (ns as f64 / 1e3).round() / 1e3;
     json!({
         "count": times.count,
         "total_ms": ms(times.ns),
