@@ -2,7 +2,9 @@
 //!
 //! Prints for each load the rates of both sides and their ratio, by rounds. Loads: in sequence (the engine in calls of
 //! 128 KiB; by hand at the best of several block sizes, 8 in flight), eight files in sequence at a time, 4 KiB at random
-//! with 1, 32 and 64 in flight. One thread does all of a side's work. Options: the directory; `--mib N` of the file;
+//! with 1, 32 and 64 in flight. What is read in sequence by hand goes into as much memory as the engine's cache has,
+//! round and round: into a few MiB, which the processors' caches hold, a disk that is memory itself seems faster than
+//! into memory that keeps what was read. `--hand-mib N` gives it another amount. One thread does all of a side's work. Options: the directory; `--mib N` of the file;
 //! `--rounds N`; `--seconds N` of a side's turn; a part of a load's name; knobs of the engine.
 #![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark")]
 
@@ -30,6 +32,7 @@ struct Options {
     mib: u64,
     rounds: u32,
     seconds: f64,
+    hand_bytes: u64,
     only: String,
     knobs: Vec<String>,
 }
@@ -37,12 +40,13 @@ struct Options {
 impl Options {
     fn read() -> Self {
         let (directory, only, knobs) = (std::env::temp_dir(), String::new(), Vec::new());
-        let mut options = Self { directory, mib: 2048, rounds: 5, seconds: 2.0, only, knobs };
+        let mut options = Self { directory, mib: 2048, rounds: 5, seconds: 2.0, hand_bytes: CACHE_BYTES, only, knobs };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut number = || words.next().unwrap().parse::<f64>().unwrap();
             match word.as_str() {
                 "--mib" => options.mib = number() as u64,
+                "--hand-mib" => options.hand_bytes = (number() as u64) << 20,
                 "--rounds" => options.rounds = number() as u32,
                 "--seconds" => options.seconds = number(),
                 // Cargo says so.
@@ -89,15 +93,18 @@ fn direct(path: &Path) -> File {
 }
 
 /// Reads by hand for so long; bytes a second.
-fn by_hand(files: &[File], bytes: u64, load: Load, block: u64, seconds: f64) -> f64 {
+fn by_hand(files: &[File], bytes: u64, load: Load, (block, memory_bytes): (u64, u64), seconds: f64) -> f64 {
     let depth = match load {
         Load::Sequence { files } => files.max(8),
         Load::Random { depth } => depth,
     };
     let mut ring = IoUring::new(256).unwrap();
-    let layout = std::alloc::Layout::from_size_align((block as usize) * depth, 4096).unwrap();
+    let slots = depth * (memory_bytes / block / depth as u64).max(1) as usize;
+    let layout = std::alloc::Layout::from_size_align((block as usize) * slots, 2 << 20).unwrap();
     // SAFETY: the size is not zero.
     let memory = unsafe { std::alloc::alloc(layout) };
+    // SAFETY: as above; from now on its pages are there, as the engine's are.
+    unsafe { memory.write_bytes(1, layout.size()) };
     let mut random = Random(9);
     let mut next = vec![0_u64; files.len()];
     let mut turn = 0;
@@ -112,7 +119,8 @@ fn by_hand(files: &[File], bytes: u64, load: Load, block: u64, seconds: f64) -> 
                 (file, offset)
             }
         };
-        // SAFETY: each slot has memory of its own, which lives until all have completed.
+        // SAFETY: each slot has memory of its own, which lives until all have completed; the next of the same that are
+        // `depth` apart is taken once this one has.
         let into = unsafe { memory.add(slot * block as usize) };
         let entry = opcode::Read::new(types::Fd(files[file].as_raw_fd()), into, block as u32).offset(offset).build();
         // SAFETY: as above; the files outlive this call.
@@ -128,7 +136,7 @@ fn by_hand(files: &[File], bytes: u64, load: Load, block: u64, seconds: f64) -> 
         for (slot, result) in ended.drain(..) {
             assert_eq!(result as u64, block);
             done += 1;
-            if goes_on { push(&mut ring, slot) } else { in_flight -= 1 }
+            if goes_on { push(&mut ring, (slot + depth) % slots) } else { in_flight -= 1 }
         }
     }
     let rate = (done * block) as f64 / started.elapsed().as_secs_f64();
@@ -228,7 +236,8 @@ fn main() {
             let blocks: &[u64] =
                 if matches!(load, Load::Random { .. }) { &[PAGE] } else { &[128 << 10, 256 << 10, 1 << 20] };
             let each = options.seconds / blocks.len() as f64;
-            let rates = blocks.iter().map(|block| by_hand(&hands, size, load, *block, each));
+            let memory = if blocks == [PAGE] { 0 } else { options.hand_bytes };
+            let rates = blocks.iter().map(|block| by_hand(&hands, size, load, (*block, memory), each));
             let best = rates.fold(0.0, f64::max);
             ours.push(by_engine);
             hand.push(best);

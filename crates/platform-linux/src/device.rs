@@ -36,6 +36,9 @@ const REQUEST_BYTES_MAX: u32 = 1 << 20;
 const DEPTH: u32 = 64;
 /// Threads for what no ring does. Each carries one request.
 const THREADS_MAX: usize = 16;
+/// From so many bytes on a transfer begins at once, not at the end of the reactor's turn: until then the disk might
+/// have nothing to do while a reader copies what it has read ahead. A call a transfer is nothing beside it.
+const AT_ONCE_BYTES: u32 = 64 << 10;
 /// How old the guess at the free space may get while something is written.
 const HINT_AGE_NS: u64 = 100 * Nanos::MILLISECOND;
 
@@ -218,10 +221,13 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
         Step::Answer(result) => answer(*flight, result),
         Step::Block => block(flight),
         Step::Do(io) => {
+            let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
             // SAFETY: `io` points into the flight's own vectors, they into the request's memory, and
             // its descriptor is kept by the flight.
             if let Err(flight) = unsafe { reactor.start(io, flight) } {
                 block(flight);
+            } else if is_large {
+                reactor.submit();
             }
         }
     }

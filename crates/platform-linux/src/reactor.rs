@@ -208,6 +208,23 @@ impl Reactor {
         Ok(Token(token))
     }
 
+    /// Hands over what was started now, not at the end of the turn: for what the kernel is long at while this thread
+    /// computes.
+    pub(crate) fn submit(&self) {
+        if let Some(driver) = self.driver().as_mut() {
+            driver.submit();
+        }
+    }
+
+    /// Whether all that was started has been handed over.
+    #[cfg(test)]
+    pub(crate) fn has_handed_over(&self) -> bool {
+        match self.driver().as_mut() {
+            Some(Driver::Ring(ring)) => ring.has_submitted(),
+            _ => true,
+        }
+    }
+
     /// Asks that an operation end soon.
     pub(crate) fn cancel(&self, token: Token) {
         if let Some(driver) = self.driver().as_mut() {
@@ -350,8 +367,8 @@ impl Reactor {
     fn drive(&self, wait: Option<Duration>) {
         if self.reaped.borrow().is_empty() {
             self.look(wait);
-        } else if let Some(driver) = self.driver().as_mut() {
-            driver.submit();
+        } else {
+            self.submit();
         }
         let _telling = if self.reaped.borrow().is_empty() {
             None

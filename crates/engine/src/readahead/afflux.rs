@@ -227,6 +227,10 @@ impl Window {
         self.run_start = run_start;
         self.next = pages.end;
         let (asked, run) = (pages.end - pages.start, pages.end - run_start);
+        if run > asked {
+            // A window that is no larger than what is asked for is never used, and would stay so for ever.
+            self.cap = self.cap.max(2 * asked);
+        }
         // Three reads in a row are no chance: as much again may be read. Fewer may be one.
         let trusted = if run >= HISTORY * asked { run } else { asked };
         let all = self.advice == Advice::Sequential;

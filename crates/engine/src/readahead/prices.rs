@@ -115,6 +115,7 @@ impl Learner {
         let tells_of_bytes = believed < ONE || work.bytes >= work.starts * BYTES_A_START;
         let blamed = if tells_of_bytes || costs[0] + costs[1] == 0 { costs } else { [costs[0], costs[1], 0] };
         self.prices.move_by(cost, blamed, believed, damping);
+        self.prices.cost_at_most(work, took_ns);
     }
 }
 
@@ -124,6 +125,13 @@ impl ReadPrices {
         let product = |count: u64, price: u64| u128::from(count) * u128::from(price);
         let bytes = product(work.bytes, self.mib_ns) / MIB;
         [product(work.runs, self.run_ns), product(work.starts, self.latency_ns), bytes]
+    }
+
+    /// No part of the work can have taken longer than all of it.
+    fn cost_at_most(&mut self, work: Work, took_ns: u64) {
+        let most = |count: u64| took_ns.checked_div(count).map_or(u64::MAX, |each_ns| each_ns.max(NS.0));
+        self.run_ns = self.run_ns.min(most(work.runs));
+        self.latency_ns = self.latency_ns.min(most(work.starts));
     }
 
     /// Moves the prices of what is blamed, each by its share of what all costs are off: in all they would be `ratio` times what they are, in

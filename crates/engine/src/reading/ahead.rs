@@ -154,9 +154,9 @@ impl<P: Platform> Reading<P> {
                     }
                     from = filled.end;
                 }
-                // Not with the lock held: pages of other files go. Where frames are freed in the background a reader that
-                // freed some for what nobody has asked for yet would be the slower.
-                Err(Came::NoFrame(_)) if !evicted && !self.reclaim.has_background() => {
+                // Not with the lock held: pages of other files go. Background reclaim may run on this very thread, and
+                // the reader not let go of it while it finds what was read ahead.
+                Err(Came::NoFrame(_)) if !evicted => {
                     evicted = true;
                     drop(hand);
                     self.reclaim.evict((absent.end - absent.start) as usize);

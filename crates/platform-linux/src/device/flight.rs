@@ -114,6 +114,14 @@ impl Flight {
         self.request.operation()
     }
 
+    /// How many bytes its request is for.
+    pub(super) fn moves_bytes(&self) -> u32 {
+        match self.operation() {
+            Operation::Read { len, .. } | Operation::Write { len, .. } => len,
+            _ => 0,
+        }
+    }
+
     /// Where what it writes ends; 0 where it writes nothing.
     fn end(&self) -> u64 {
         match self.operation() {

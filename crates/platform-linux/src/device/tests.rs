@@ -382,6 +382,30 @@ fn a_growth_cuts_nothing_off() {
 }
 
 #[test]
+fn a_long_transfer_begins_at_once_and_short_ones_together() {
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    let (file, backing) = rig.file("long");
+    file.write_all_at(&pattern(3, 256 << 10), 0).unwrap();
+    // Opens it: that takes a thread.
+    rig.read(&backing, 0, 4096);
+    let slots = rig.platform.block_on(async {
+        let handed_over = || rig.platform.current_reactor().unwrap().has_handed_over();
+        let submit = |len: u32| {
+            let (request, slot) = rig.request(&backing, Operation::Read { offset: 0, len }, &[]);
+            rig.device.submit(request);
+            slot
+        };
+        let mut slots = vec![submit(4096), submit(8192)];
+        let uses_ring = rig.platform.uses_ring();
+        assert_eq!(handed_over(), !uses_ring);
+        slots.push(submit(128 << 10));
+        assert!(handed_over(), "a reader would compute while the disk waits");
+        slots
+    });
+    slots.iter().for_each(|slot| assert_eq!(rig.outcome(slot).0, Ok(())));
+}
+
+#[test]
 fn reads_past_the_end_and_in_holes_are_zeros() {
     for rig in Rig::all() {
         let (file, backing) = rig.file("sparse");

@@ -157,6 +157,11 @@ impl Ring {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn has_submitted(&mut self) -> bool {
+        self.backlog.is_empty() && self.ring.submission().is_empty()
+    }
+
     /// Submits what is queued, waits for a completion (at most `wait`; not at all if it is zero;
     /// `None` is for ever) and appends token and result of everything that has completed. Whether some of it had
     /// before it began to wait.

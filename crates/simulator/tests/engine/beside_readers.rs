@@ -3,32 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use simulator::catalogue::{DeviceChoice, make};
-use simulator::{Machine, Memory, OWN_POLICY, Random, Setup, World, WorldOptions};
+use simulator::{Memory, OWN_POLICY, Random, Setup, WorldOptions};
 
-use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 /// What readers read.
 const FILE: u64 = 2 << 30;
 
 fn lab(disk: &str) -> Lab {
-    let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(7) });
-    let model = DeviceChoice::parse(disk).unwrap().model(None).unwrap();
+    let world = WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(7) };
     let setup = Setup::of(OWN_POLICY).unwrap().with_knobs(&["readahead_bytes_max=0"]).unwrap();
-    let mut machine = Machine::new(&world, Memory::Stamped(512 * MIB), setup).unwrap();
-    machine.add(disk, make(&world, 0, &model));
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
-}
-
-fn written_before(lab: &Lab, bytes: u64) -> TestFile {
-    let disk = &lab.here.disks[0];
-    let id = disk.create_file();
-    disk.make_sparse(id, bytes);
-    disk.lay_out(id, bytes);
-    let file = lab.here.engine.open(lab.here.devices[0], disk.backing(id), bytes);
-    TestFile { file, disk: Arc::clone(disk), id }
+    Lab::on_disk(disk, world, Memory::Stamped(512 * MIB), setup)
 }
 
 /// Reads pages anywhere for ever.
@@ -46,7 +32,7 @@ fn reader(lab: &Lab, file: &TestFile, seed: u64) {
 fn sync_ns(disk: &str, readers: u64) -> u64 {
     let lab = lab(disk);
     let (stream, stop) = (lab.file(0, 0, 0), Arc::new(AtomicBool::new(false)));
-    let read = written_before(&lab, FILE);
+    let read = lab.laid_out(FILE);
     (0..readers).for_each(|number| reader(&lab, &read, 100 + number));
     let (here, to, told) = (Arc::clone(&lab.here), stream.clone(), Arc::clone(&stop));
     lab.world.spawn("writer", async move {

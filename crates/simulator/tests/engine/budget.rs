@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use engine::counters::Counter;
-use simulator::catalogue::{DeviceChoice, make};
 use simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
 
-use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 pub(crate) const MIB: u64 = 1 << 20;
 /// What is asked for if nothing is set.
@@ -27,8 +26,7 @@ pub(crate) fn lab(memory_bytes: u64, disks: &[DiskOptions]) -> Lab {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let setup = Setup::of(OWN_POLICY).unwrap();
     let machine = Machine::with_disks(&world, Memory::Stamped(memory_bytes), setup, disks).unwrap();
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
+    Lab::of(world, machine)
 }
 
 /// What a writer did.
@@ -266,12 +264,8 @@ fn a_disk_that_gets_ten_times_slower_works_off_what_it_owes_while_writers_go_on(
 
 /// A disk of the catalogue under the policy, with these knobs.
 fn of_catalogue(name: &str, knobs: &[&str]) -> Lab {
-    let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
-    let setup = Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap();
-    let mut machine = Machine::new(&world, Memory::Stamped(2 << 30), setup).unwrap();
-    machine.add(name, make(&world, 0, &DeviceChoice::parse(name).unwrap().model(None).unwrap()));
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
+    let world = WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) };
+    Lab::on_disk(name, world, Memory::Stamped(2 << 30), Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap())
 }
 
 /// So many streams to it: bytes a second that it writes once it is known, and the most that was dirty.

@@ -6,35 +6,30 @@ use std::sync::atomic::Ordering;
 
 use engine::counters::Counter;
 use engine::settings::Knob;
-use simulator::catalogue::{DeviceChoice, make};
 use simulator::{DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
 
 use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 
-fn setup(knobs: &[&str]) -> (World, Setup) {
-    let world = World::new(WorldOptions { steps_max: u64::MAX, keep_lines: true, ..WorldOptions::seed(5) });
+fn setup(knobs: &[&str]) -> (WorldOptions, Setup) {
+    let world = WorldOptions { steps_max: u64::MAX, keep_lines: true, ..WorldOptions::seed(5) };
     (world, Setup::of(OWN_POLICY).unwrap().with_knobs(knobs).unwrap())
 }
 
 /// A quarter of a GiB over a disk of the catalogue, under the budget.
 fn lab_with(disk: &str, knobs: &[&str]) -> Lab {
     let (world, setup) = setup(knobs);
-    let mut machine = Machine::new(&world, Memory::Stamped(256 * MIB), setup).unwrap();
-    let model = DeviceChoice::parse(disk).unwrap().model(None).unwrap();
-    machine.add("disk", make(&world, 0, &model));
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
+    Lab::on_disk(disk, world, Memory::Stamped(256 * MIB), setup)
 }
 
 /// The same over 50 MB/s.
 fn lab(knobs: &[&str]) -> Lab {
     let (world, setup) = setup(knobs);
+    let world = World::new(world);
     let disk = DiskOptions { bytes_per_second: 50_000_000, request_bytes_max: 1 << 20, ..DiskOptions::default() };
     let machine = Machine::with_disks(&world, Memory::Stamped(256 * MIB), setup, &[disk]).unwrap();
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
+    Lab::of(world, machine)
 }
 
 /// Writes so many bytes at half the disk's speed to a file, so that the disk is known and has something to do.

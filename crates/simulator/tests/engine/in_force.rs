@@ -1,14 +1,12 @@
 //! What is in force for a device and why, as the flush budget tells it; and what is kept of a device until the next
 //! start.
 
-use std::sync::Arc;
-
 use engine::policy::{FigureValue, Remembered};
 use engine::settings::Knob;
 use simulator::{Disk, DiskOptions, Machine, Memory, OWN_POLICY, Setup, World, WorldOptions};
 
 use crate::budget::{FAST, MIB, SLOW, Writer, disk, lab};
-use crate::lab::{Inside, Lab, MILLISECOND, SECOND};
+use crate::lab::{Lab, MILLISECOND, SECOND};
 
 impl Lab {
     pub(crate) fn figure(&self, disk: usize, name: &str) -> FigureValue {
@@ -113,8 +111,7 @@ fn known(bytes_per_second: u64, remembered: &Remembered) -> Lab {
     let world = World::new(WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(3) });
     let mut machine = Machine::new(&world, Memory::Stamped(1 << 30), Setup::of(OWN_POLICY).unwrap()).unwrap();
     machine.add_known("known", Disk::new(&world, 0, disk(bytes_per_second)), remembered);
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
+    Lab::of(world, machine)
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use engine::counters::Counter;
 use engine::{DeviceId, Engine, Error, File, Nanos, Platform, Policies};
 use reference::pattern;
+use simulator::catalogue::{DeviceChoice, make};
 use simulator::{Disk, DiskFileId, DiskOptions, Machine, Memory, Setup, SimPlatform, World, WorldOptions};
 
 pub(crate) const SECOND: u64 = Nanos::SECOND;
@@ -49,6 +50,18 @@ impl Lab {
         let world = World::new(WorldOptions { keep_lines: true, ..WorldOptions::seed(seed) });
         let setup = Setup { policies, ..Setup::default() }.with_knobs(knobs).unwrap();
         let machine = Machine::with_disks(&world, Memory::Whole(frames * PAGE as u64), setup, disks).unwrap();
+        Self::of(world, machine)
+    }
+
+    /// A cache over a disk of the catalogue.
+    pub(crate) fn on_disk(disk: &str, world: WorldOptions, memory: Memory, setup: Setup) -> Self {
+        let world = World::new(world);
+        let mut machine = Machine::new(&world, memory, setup).unwrap();
+        machine.add(disk, make(&world, 0, &DeviceChoice::parse(disk).unwrap().model(None).unwrap()));
+        Self::of(world, machine)
+    }
+
+    pub(crate) fn of(world: World, machine: Machine) -> Self {
         let Machine { platform, engine, disks, devices, .. } = machine;
         Self { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
     }
@@ -65,6 +78,16 @@ impl Lab {
         on.change_behind(id, size as u64, 0, &bytes(version, 0, size));
         let file = self.here.engine.open(self.here.devices[disk], on.backing(id), size as u64);
         TestFile { file, disk: Arc::clone(on), id }
+    }
+
+    /// A file of so many bytes that have their places on the first disk, and read as zeros.
+    pub(crate) fn laid_out(&self, bytes: u64) -> TestFile {
+        let disk = &self.here.disks[0];
+        let id = disk.create_file();
+        disk.make_sparse(id, bytes);
+        disk.lay_out(id, bytes);
+        let file = self.here.engine.open(self.here.devices[0], disk.backing(id), bytes);
+        TestFile { file, disk: Arc::clone(disk), id }
     }
 
     pub(crate) fn run<F: Future>(&self, future: F) -> F::Output {

@@ -10,10 +10,10 @@ use engine::policy::{
     Admission, Completed, Cost, DevicePolicy, Direction, LimitPages, Memory as Remembered, Needs, Pace, PauseCause,
     Prices, Room, View,
 };
-use simulator::catalogue::{DeviceChoice, make};
-use simulator::{CpuOptions, Machine, Memory, Random, Setup, World, WorldOptions};
+use simulator::catalogue::DeviceChoice;
+use simulator::{CpuOptions, Memory, Random, Setup, WorldOptions};
 
-use crate::lab::{Inside, Lab, MILLISECOND, PAGE, SECOND, TestFile};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile};
 
 const MIB: u64 = 1 << 20;
 
@@ -109,29 +109,14 @@ const SCATTERED: Load = Load { bytes: PAGE, scattered: true, sync_every: u64::MA
 
 impl Bench {
     fn new(disk: &str, cpus: Option<usize>) -> Self {
-        let world = WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(7) };
-        let world = World::new(WorldOptions { cpus: cpus.map(CpuOptions::count), ..world });
+        let world = WorldOptions { steps_max: u64::MAX, cpus: cpus.map(CpuOptions::count), ..WorldOptions::seed(7) };
         let model = DeviceChoice::parse(disk).unwrap().model(None).unwrap();
         let depth = model.options().depth;
         let estimator = Mutex::new(Estimator::new(depth));
         let probe = Arc::new(Probe { limit_pages: 4096, estimator });
         let policies = Policies { policy: Arc::clone(&probe) as _, ..Policies::default() };
         let setup = Setup { policies, ..Setup::default() }.with_knobs(&["readahead_bytes_max=524288"]).unwrap();
-        let mut machine = Machine::new(&world, Memory::Stamped(128 * MIB), setup).unwrap();
-        machine.add(disk, make(&world, 0, &model));
-        let Machine { platform, engine, disks, devices, .. } = machine;
-        let lab = Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) };
-        Self { lab, probe }
-    }
-
-    /// A file of so many bytes that are in their place and read as zeros.
-    fn file(&self, bytes: u64) -> TestFile {
-        let disk = &self.lab.here.disks[0];
-        let id = disk.create_file();
-        disk.make_sparse(id, bytes);
-        disk.lay_out(id, bytes);
-        let file = self.lab.here.engine.open(self.lab.here.devices[0], disk.backing(id), bytes);
-        TestFile { file, disk: Arc::clone(disk), id }
+        Self { lab: Lab::on_disk(disk, world, Memory::Stamped(128 * MIB), setup), probe }
     }
 
     fn learned(&self, side: Side) -> Learned {
@@ -224,7 +209,7 @@ fn prices_are_the_disks_own_after_a_stream_and_after_scattered_writes() {
     // For so many seconds: where writes take long, and where there are many.
     for (disk, seconds) in [("disk", 20), ("usb-stick", 60), ("sata-ssd", 2), ("throttled", 4)] {
         let bench = Bench::new(disk, None);
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(2 * SECOND);
         let compared = bench.compare(SECOND);
@@ -252,7 +237,7 @@ fn a_tenfold_change_of_speed_is_followed_as_soon_as_requests_show_it() {
         ("throttled", 6 * SECOND, 3 * SECOND),
     ] {
         let bench = Bench::new(disk, None);
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
         let before = bench.learned(Side::Write).mib_ns;
@@ -272,7 +257,7 @@ fn a_tenfold_change_of_speed_is_followed_as_soon_as_requests_show_it() {
 fn a_lone_stall_moves_no_price_by_more_than_five_percent() {
     for disk in ["disk", "usb-stick", "sata-ssd", "nvme-ssd"] {
         let bench = Bench::new(disk, None);
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
         let before = bench.learned(Side::Write);
@@ -296,13 +281,13 @@ fn readers_beside_a_writer_move_no_price_of_writes_by_more_than_ten_percent() {
     for (disk, seconds) in [("disk", 60), ("usb-stick", 60), ("throttled", 60), ("sata-ssd", 4), ("nvme-ssd", 2)] {
         for (load, readers) in [(PAGES, 1), (ROWS, 1), (PAGES, 8), (ROWS, 8)] {
             let bench = Bench::new(disk, None);
-            let file = bench.file(FILE);
+            let file = bench.lab.laid_out(FILE);
             let stream = bench.writer(&file, FILE, STREAM);
             bench.pass(3 * SECOND);
             let before = bench.learned(Side::Write);
             let mut all = vec![stream];
             for reader in 0..readers {
-                let file = bench.file(FILE);
+                let file = bench.lab.laid_out(FILE);
                 all.push(bench.reader(&file, FILE, load, reader));
             }
             for _ in 0..10 {
@@ -321,9 +306,9 @@ fn a_change_of_speed_beside_a_reader_is_followed_within_seconds() {
     let load = Load { bytes: PAGE, scattered: true, sync_every: u64::MAX };
     for disk in ["disk", "sata-ssd", "nvme-ssd"] {
         let bench = Bench::new(disk, None);
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
-        let other = bench.file(FILE);
+        let other = bench.lab.laid_out(FILE);
         bench.pass(2 * SECOND);
         let reader = bench.reader(&other, FILE, load, 5);
         bench.pass(5 * SECOND);
@@ -346,7 +331,7 @@ fn a_change_of_speed_beside_a_reader_is_followed_within_seconds() {
 fn a_hog_on_every_cpu_moves_no_price_by_more_than_ten_percent() {
     for disk in ["disk", "sata-ssd", "throttled"] {
         let bench = Bench::new(disk, Some(2));
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
         let before = bench.learned(Side::Write);
@@ -370,13 +355,13 @@ fn a_hog_on_every_cpu_moves_no_price_by_more_than_ten_percent() {
 fn flushes_do_not_make_writes_look_dear() {
     for disk in ["sata-ssd", "nvme-ssd", "throttled"] {
         let bench = Bench::new(disk, None);
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stream = bench.writer(&file, FILE, STREAM);
         bench.pass(3 * SECOND);
         let before = bench.learned(Side::Write);
         let mut all = vec![stream];
         for _ in 0..4 {
-            let file = bench.file(FILE);
+            let file = bench.lab.laid_out(FILE);
             all.push(bench.writer(&file, FILE, Load { sync_every: 1, ..SCATTERED }));
         }
         for _ in 0..4 {
@@ -393,7 +378,7 @@ fn flushes_do_not_make_writes_look_dear() {
 fn a_device_with_something_due_is_never_idle() {
     for disk in ["usb-stick,nr_requests=1", "disk,nr_requests=1", "sata-ssd,nr_requests=1"] {
         let bench = Bench::new(disk, Some(2));
-        let file = bench.file(FILE);
+        let file = bench.lab.laid_out(FILE);
         let stop = bench.writer(&file, FILE, Load { sync_every: 1, ..SCATTERED });
         bench.pass(SECOND);
         let before = bench.lab.here.disks[0].figures();

@@ -7,36 +7,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engine::counters::Counter;
 use engine::eviction::EvictionKind;
 use engine::{Advice, DeviceError, Error, Policies, Readahead};
-use simulator::catalogue::{DeviceChoice, make};
-use simulator::{
-    CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Machine, Memory, Random, Setup, World, WorldOptions,
-};
+use simulator::{CpuOptions, DiskOptions, Fault, FaultTarget, FaultWhat, Memory, Random, Setup, WorldOptions};
 
-use crate::lab::{Inside, Lab, PAGE, SECOND, TestFile, bytes};
+use crate::lab::{Lab, PAGE, SECOND, TestFile, bytes};
 
 const MIB: u64 = 1 << 20;
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 
 /// A disk of the catalogue under an engine with so many frames.
 fn on_disk(disk: &str, frames: u64, readahead: Readahead) -> Lab {
-    let world = WorldOptions { steps_max: u64::MAX, ..WorldOptions::seed(7) };
-    let world = World::new(WorldOptions { cpus: Some(CpuOptions::count(8)), ..world });
-    let model = DeviceChoice::parse(disk).unwrap().model(None).unwrap();
+    let world = WorldOptions { steps_max: u64::MAX, cpus: Some(CpuOptions::count(8)), ..WorldOptions::seed(7) };
     let setup = Setup { policies: Policies { readahead, ..Policies::default() }, ..Setup::default() };
-    let mut machine = Machine::new(&world, Memory::Stamped(frames * PAGE as u64), setup).unwrap();
-    machine.add(disk, make(&world, 0, &model));
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }
-}
-
-/// A file of so many bytes that are in their place and read as zeros.
-fn file(lab: &Lab, bytes: u64) -> TestFile {
-    let disk = &lab.here.disks[0];
-    let id = disk.create_file();
-    disk.make_sparse(id, bytes);
-    disk.lay_out(id, bytes);
-    let file = lab.here.engine.open(lab.here.devices[0], disk.backing(id), bytes);
-    TestFile { file, disk: Arc::clone(disk), id }
+    Lab::on_disk(disk, world, Memory::Stamped(frames * PAGE as u64), setup)
 }
 
 /// What streams came to.
@@ -55,7 +37,7 @@ fn streams(lab: &Lab, streams: u64, pages: u64, block: u64, think_ns: u64) -> St
     let started = lab.here.now_ns();
     let ended = Arc::new(AtomicU64::new(0));
     for _ in 0..streams {
-        let (here, file, ended) = (Arc::clone(&lab.here), file(lab, pages * PAGE as u64), Arc::clone(&ended));
+        let (here, file, ended) = (Arc::clone(&lab.here), lab.laid_out(pages * PAGE as u64), Arc::clone(&ended));
         lab.beside(async move {
             let mut into = vec![0; block as usize * PAGE];
             for at in 0..pages / block {
@@ -143,7 +125,7 @@ fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
 fn random_reads_waste_one_page_in_twenty_at_most() {
     for disk in ["disk", "nvme-ssd"] {
         let lab = on_disk(disk, 8192, Readahead::Afflux);
-        let files: Vec<TestFile> = (0..100).map(|_| file(&lab, 512 * PAGE as u64)).collect();
+        let files: Vec<TestFile> = (0..100).map(|_| lab.laid_out(512 * PAGE as u64)).collect();
         let asked = 25_600;
         lab.run(async {
             let (mut random, mut into) = (Random::new(7), vec![0; PAGE]);

@@ -8,10 +8,9 @@ use engine::policy::{
     Prices, Room, View,
 };
 use engine::{Nanos, Policies};
-use simulator::catalogue::{DeviceChoice, make};
-use simulator::{DiskOptions, Machine, Memory as MachineMemory, Setup, World, WorldOptions};
+use simulator::{DiskOptions, Memory as MachineMemory, Setup, WorldOptions};
 
-use crate::lab::{Inside, Lab, PAGE, SECOND, TestFile};
+use crate::lab::{Lab, PAGE, SECOND, TestFile};
 
 /// What the policy says.
 #[derive(Clone, Copy)]
@@ -156,13 +155,8 @@ pub(crate) fn lab(disk: DiskOptions, terms: Terms, knobs: &[&str]) -> (Lab, Arc<
 /// A lab with a disk of the catalogue.
 pub(crate) fn lab_with(disk: &str, terms: Terms) -> (Lab, Arc<Timed>) {
     let (policy, policies) = policies(terms);
-    let world = World::new(WorldOptions::seed(1));
     let setup = Setup { policies, ..Setup::default() }.with_knobs(&KNOBS).unwrap();
-    let mut machine = Machine::new(&world, MachineMemory::Whole(256 << 20), setup).unwrap();
-    let model = DeviceChoice::parse(disk).unwrap().model(None).unwrap();
-    machine.add("disk", make(&world, 0, &model));
-    let Machine { platform, engine, disks, devices, .. } = machine;
-    (Lab { world, here: Arc::new(Inside { platform, engine, disks, devices }) }, policy)
+    (Lab::on_disk(disk, WorldOptions::seed(1), MachineMemory::Whole(256 << 20), setup), policy)
 }
 
 /// 25 MB/s.

@@ -178,6 +178,16 @@ fn a_failure_makes_windows_small_for_a_time() {
 }
 
 #[test]
+fn what_a_failure_has_shrunk_below_a_call_opens_again() {
+    let mut file = File::new(NVME);
+    (0..20).for_each(|number| file.read(32 * number, 32));
+    file.window.failed();
+    let (end, windows) = (file.window.end, file.windows.len());
+    (0..60).for_each(|number| file.read(end + 32 * number, 32));
+    assert_eq!(file.windows.last().unwrap().1, NVME.most, "{:?}", &file.windows[windows..]);
+}
+
+#[test]
 fn frames_that_are_not_there_shrink_the_window() {
     let mut file = File::new(HDD);
     (0..600).for_each(|page| file.read(page, 1));

@@ -78,6 +78,18 @@ fn a_stick_and_a_solid_state_disk() {
 }
 
 #[test]
+fn no_part_of_a_read_took_longer_than_all_of_it() {
+    let mut ssd = Device::new(50, 30, 4_000_000_000);
+    ssd.one_by_one(1, 1, 32);
+    let took_ns = ssd.reads_ns;
+    assert!(ssd.learner.prices().run_ns <= took_ns && ssd.learner.prices().latency_ns <= took_ns);
+    // What goes on where it ended says no more of the way there.
+    ssd.one_by_one(50, 0, 256);
+    let law = ssd.law();
+    assert!(law.most <= 32_768 / 2, "{law:?} {:?}", ssd.learner.prices());
+}
+
+#[test]
 fn an_object_store_answers_late_and_much() {
     let mut store = Device::new(0, 80_000, 1_250_000_000);
     store.one_by_one(8, 1, 64);
