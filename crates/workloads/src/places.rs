@@ -6,10 +6,16 @@
 
 use crate::blocks::Blocks;
 use crate::job::{BlockSizes, Distribution, Job, Zones};
-use crate::sequence::Direction;
 use crate::shares::Share;
 use crate::zipf::{Zipf, pareto};
 use simulator::Random;
+
+/// Which way bytes go; also the place in a job's pairs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Direction {
+    Read = 0,
+    Write = 1,
+}
 
 /// What of a job all its files share.
 #[derive(Clone, Debug)]

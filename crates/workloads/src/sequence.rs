@@ -6,16 +6,10 @@
 //! Invariants: depends on the job and the generator alone. A job without `time_based` ends.
 
 use crate::job::{BlockSizes, Job, Service};
+pub(crate) use crate::places::Direction;
 use crate::places::{Places, Rules};
 use crate::shares::Share;
 use simulator::Random;
-
-/// Which way bytes go; also the place in a job's pairs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Direction {
-    Read = 0,
-    Write = 1,
-}
 
 /// One call that moves bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -32,8 +32,7 @@ impl Surroundings for Host {
     }
 }
 
-/// The examples, in order; `None` where the package is not installed.
-#[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
+/// The examples, in order; `None` where there are none.
 fn examples() -> Option<Vec<PathBuf>> {
     let entries = std::fs::read_dir(DIRECTORY).ok()?;
     let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -42,6 +41,7 @@ fn examples() -> Option<Vec<PathBuf>> {
     (!paths.is_empty()).then_some(paths)
 }
 
+#[allow(clippy::print_stdout, reason = "it says why a test passes without having looked")]
 fn is_installed() -> Option<Vec<PathBuf>> {
     let examples = examples();
     if examples.is_none() {
@@ -102,7 +102,6 @@ fn three_in_five_of_fios_examples_run_as_they_are() {
         }
     }
     let run = examples.len() - refused.len();
-    println!("{run} of {} run as they are", examples.len());
     let told: Vec<String> = refused.iter().map(|(name, wrong)| format!("{name}: {wrong}")).collect();
     assert!(run * 5 >= examples.len() * 3, "{run} of {} run; refused:\n{}", examples.len(), told.join("\n"));
     // What is refused is refused for what fio knows too: nobody is told that an option is none of fio's.
