@@ -27,7 +27,7 @@ const BAD_CREDENTIAL: [u32; 3] = [1, 1, 1];
 fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        println!("skipped: only root can be several users");
+        eprintln!("skipped: only root can be several users");
     }
     root
 }
@@ -209,7 +209,7 @@ fn own_address() -> Option<Ipv4Addr> {
 #[test]
 fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
     let (true, Some(address)) = (is_root(), own_address()) else {
-        println!("skipped: this machine has no address but loopback's, or we are not root");
+        eprintln!("skipped: this machine has no address but loopback's, or we are not root");
         return;
     };
     let scratch = Scratch::new();

@@ -110,7 +110,7 @@ struct Worlds {
 impl Worlds {
     fn new(fill: impl Fn(&Path)) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
-            println!("skipped: only root can be several users");
+            eprintln!("skipped: only root can be several users");
             return None;
         }
         let scratch = Scratch::new();
@@ -211,8 +211,8 @@ fn files_are_used_as_on_the_host() {
             let change = Change { atime: change, mtime: change, ..Change::default() };
             assert_eq!(answer(client.setattr(&file, change, None)), set, "times of {name}: {change:?}");
         }
-        let steps: [(Change, Option<u32>, Option<u32>, Option<u32>); 5] = [
-            (Change { gid: Some(SHARED), ..Change::default() }, None, Some(SHARED), None),
+        let steps = [
+            (Change { gid: Some(SHARED), ..Change::default() }, None::<u32>, Some(SHARED), None),
             (Change { gid: Some(5), ..Change::default() }, None, Some(5), None),
             (Change { mode: Some(0o2751), ..Change::default() }, None, None, Some(0o2751)),
             (Change { uid: Some(THIRD), ..Change::default() }, Some(THIRD), None, None),
@@ -355,7 +355,7 @@ fn access_control_lists_and_changes_on_the_host_count() {
     let acl = list(&[(1, 6, none), (2, 4, other.user.uid), (4, 0, none), (16, 4, none), (32, 0, none)]);
     let attribute = "system.posix_acl_access";
     if rustix::fs::setxattr(&path, attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
-        println!("skipped: no access control lists here");
+        eprintln!("skipped: no access control lists here");
         return;
     }
     // What changes on the host is seen after a second at the latest.
@@ -388,7 +388,7 @@ fn default_access_control_lists_bound_what_is_made() {
     for tree in [&worlds.served, &worlds.plain] {
         let attribute = "system.posix_acl_default";
         if rustix::fs::setxattr(tree.join("directory"), attribute, &acl, rustix::fs::XattrFlags::empty()).is_err() {
-            println!("skipped: no access control lists here");
+            eprintln!("skipped: no access control lists here");
             return;
         }
     }
