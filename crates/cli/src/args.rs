@@ -61,8 +61,8 @@ Other machines are answered where --allow names them, from ports below 1024. The
 for root, who is nobody in particular there (--squash, --anon). Who is not answered gets AUTH_TOOWEAK.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_ALLOW, AFFLUX_SQUASH, AFFLUX_ANON,
-AFFLUX_<KNOB>); flags win over the environment, and the environment over the file.";
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_ALLOW, AFFLUX_SQUASH,
+AFFLUX_ANON, AFFLUX_<KNOB>); flags win over the environment, and the environment over the file.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
