@@ -282,7 +282,7 @@ fn links_beside_other_changes(place: &mut Place) -> Result<(), Failure> {
         let mut round = 0;
         while !done.load(Ordering::Relaxed) {
             round += 1;
-            let mode = 0o600 | round % 0o100;
+            let mode = 0o600 | (round % 0o100);
             other.setattr(&file, Change { mode: Some(mode), ..Change::default() }, None)?;
             let found = other.getattr(&file)?.mode & 0o7777;
             demand(found == mode, || format!("round {round}: mode {found:o} after it was set to {mode:o}"))?;
