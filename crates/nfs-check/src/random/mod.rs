@@ -27,7 +27,7 @@ use file::File;
 const CHANGES_MAX: u32 = 250;
 const ABANDONED_MAX: u32 = 30;
 /// A fault comes with the last so many things that happened to its file.
-const TOLD_MAX: usize = 60;
+const TOLD_MAX: usize = 200;
 /// NFS3ERR_NOENT.
 const NOENT: u32 = 2;
 /// NFS3ERR_EXIST.
@@ -243,7 +243,8 @@ impl Exercise {
         }
         let files = std::mem::take(&mut self.files);
         for file in &files {
-            file.check_crashed(&mut on_disk).map_err(|what| self.fault("after a kill", what))?;
+            let checked = file.check_crashed(&mut on_disk);
+            checked.map_err(|what| self.fault("after a kill", format!("{what}; before:\n{}", file.told())))?;
         }
         let first = files.iter().map(|file| file.slot).max().unwrap_or(0) + 1;
         self.files = (0..self.plan.files as u64).map(|at| File::absent(first + at)).collect();
