@@ -61,7 +61,7 @@ fn mutate(stream: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
         if random.below(4) == 0 && body > 8 {
             let first = random.below(body as usize) as u32;
             stream[..4].copy_from_slice(&first.to_be_bytes());
-            let rest = (body - first | 1 << 31).to_be_bytes();
+            let rest = ((body - first) | (1 << 31)).to_be_bytes();
             stream.splice(4 + first as usize..4 + first as usize, rest);
         }
     }

@@ -96,7 +96,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, control, eviction, io, lock_memory, policy, prefault, readahead, state, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, allow, anon, control, eviction, io, lock_memory, policy, prefault, readahead, squash, state, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
@@ -108,6 +109,8 @@ fn delays_say_who_waited_for_what_by_address_and_user() {
     let data = scratch.directory("data");
     let server = Server::start(scratch.path(), &[&data], SMALL);
     assert_eq!(text(&server.ask(&["delays"])), "nobody has waited\n");
+    // For users who are not the server's.
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o777)).unwrap();
     std::fs::write(data.join("cold"), Bytes::new(9).vec(1 << 20)).unwrap();
     let mut client = Client::mount(&server);
     let root = client.root();
