@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use checker::{RunOptions, generate, generate_on, policies_and_models, run_with};
 use simulator::{FaultScript, LinkOptions, OWN_POLICY, catalogue};
-use workloads::fio::{Surroundings, parse};
+use workloads::fio::{Alone, parse};
 use workloads::nfs_client::NfsClientOptions;
 use workloads::simulation::{Contents, DeviceChoice, Outcome, Simulation};
 use workloads::{NfsStream, Readers, Workload};
@@ -72,21 +72,8 @@ const LOADS: &[Load] = &[
     Load { name: "nfs-client", jobs: "", faults: "", knobs: &[], memory_bytes: 2 << 20 },
 ];
 
-/// Job files here include nothing.
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("there is none".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
-
 fn workloads(load: &Load) -> Result<Vec<Workload>, String> {
-    let file = parse(load.name, load.jobs, &mut Nothing).map_err(|complaint| complaint.to_string())?;
+    let file = parse(load.name, load.jobs, &mut Alone("there is none")).map_err(|complaint| complaint.to_string())?;
     let mut workloads: Vec<Workload> = file.jobs.into_iter().map(Workload::Job).collect();
     match load.name {
         "readers" => workloads.push(Workload::Readers(Readers {

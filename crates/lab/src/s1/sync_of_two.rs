@@ -15,9 +15,10 @@ use report::{Fields, Row};
 
 use super::machines::{DISK_CACHE_KIB, Variant, disk, submission_costs};
 use super::options::Asked;
+use super::two_superblocks::seconds;
 use crate::delays::delays;
 use crate::experiment::{LabError, Watch};
-use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, rounded, row};
+use crate::machine::{Machine, MachineOptions, PAGE_BYTES, Queue, row};
 
 const PAGES: u64 = 100_000;
 const CPUS: usize = 4;
@@ -35,10 +36,6 @@ pub(super) enum Passes {
     One,
     /// All are begun, then waited for.
     Two,
-}
-
-fn seconds(ns: u64) -> f64 {
-    rounded(ns as f64 / Nanos::SECOND as f64, 3)
 }
 
 /// Dirties so many pages of a file on each disk.

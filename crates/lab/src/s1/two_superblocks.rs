@@ -53,7 +53,7 @@ pub(super) fn begin(machine: &Machine, begun: Begun, file: &File, at: u64) -> Re
         .map_err(|error| LabError::Failed(error.to_string()))
 }
 
-fn seconds(ns: u64) -> f64 {
+pub(super) fn seconds(ns: u64) -> f64 {
     rounded(ns as f64 / Nanos::SECOND as f64, 3)
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use simulator::catalogue::{DeviceChoice, Model};
 use workloads::Job;
-use workloads::fio::{self, Surroundings};
+use workloads::fio::{self, Alone};
 
 use super::options::{DIRECTORY, JOB, MEMORY, RATES};
 use crate::experiment::{LabError, Request};
@@ -40,19 +40,6 @@ pub(super) struct Plan {
     pub(super) directory: PathBuf,
 }
 
-/// Job files may not reach for others here: what was run has to stand in one place.
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("a job file of this experiment includes no other".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
-
 pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
     let (name, text) = match request.text(&JOB) {
         "" if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
@@ -62,7 +49,9 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
             (path.to_owned(), read.map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?)
         }
     };
-    let parsed = fio::parse(&name, &text, &mut Nothing).map_err(|error| LabError::Failed(error.to_string()))?;
+    // What was run has to stand in one place.
+    let parsed = fio::parse(&name, &text, &mut Alone("a job file of this experiment includes no other"))
+        .map_err(|error| LabError::Failed(error.to_string()))?;
     let mut groups: Vec<Group> = Vec::new();
     for mut job in parsed.jobs {
         let begins = std::mem::take(&mut job.stonewall);

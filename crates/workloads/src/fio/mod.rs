@@ -33,6 +33,20 @@ pub trait Surroundings {
     fn variable(&mut self, name: &str) -> Option<String>;
 }
 
+/// The surroundings of a job file that stands by itself: no variable has a value, and nothing is included, for this
+/// reason.
+pub struct Alone(pub &'static str);
+
+impl Surroundings for Alone {
+    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
+        Err(self.0.to_owned())
+    }
+
+    fn variable(&mut self, _: &str) -> Option<String> {
+        None
+    }
+}
+
 /// A job file.
 #[derive(Clone, Debug, Default)]
 pub struct JobFile {
@@ -97,6 +111,14 @@ pub fn parse_as(
     let (sections, mut wrong) = lines::sections(name, text, surroundings);
     let file = apply::jobs(sections, likeness, &mut wrong);
     if wrong.is_empty() { Ok(file) } else { Err(Complaints(wrong)) }
+}
+
+/// The job that these options make; a space ends each.
+#[cfg(test)]
+pub(crate) fn job_of(options: &str) -> Job {
+    let text = format!("[x]\n{}\n", options.replace(' ', "\n"));
+    let parsed = parse("test.fio", &text, &mut Alone("there is none"));
+    parsed.unwrap_or_else(|complaints| panic!("{complaints}")).jobs.remove(0)
 }
 
 #[cfg(test)]

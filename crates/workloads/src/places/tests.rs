@@ -1,23 +1,10 @@
 use super::*;
-use crate::fio::{Surroundings, parse};
+use crate::fio::job_of;
 use crate::shares::shares;
-
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("there is none".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 /// The first so many places of a job's only file.
 fn places(options: &str, direction: Direction, count: usize) -> Vec<(u64, u64)> {
-    let text = format!("[x]\n{}\n", options.replace(' ', "\n"));
-    let job = parse("test.fio", &text, &mut Nothing).unwrap_or_else(|wrong| panic!("{wrong}")).jobs.remove(0);
+    let job = job_of(options);
     let mut random = Random::new(7);
     let share = shares(&job, 0, &[None], &mut random)[0];
     let rules = Rules::of(&job);

@@ -1,23 +1,6 @@
 use super::*;
-use crate::fio::{Surroundings, parse};
+use crate::fio::job_of;
 use crate::shares::shares;
-
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("there is none".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
-
-fn job(options: &str) -> Job {
-    let text = format!("[x]\n{}\n", options.replace(' ', "\n"));
-    parse("test.fio", &text, &mut Nothing).unwrap_or_else(|complaint| panic!("{complaint}")).jobs.remove(0)
-}
 
 fn sequence(job: &Job) -> Sequence {
     let mut random = Random::new(5);
@@ -33,7 +16,7 @@ enum Step {
 }
 
 fn steps(options: &str, steps_max: usize) -> Vec<Step> {
-    let mut sequence = sequence(&job(options));
+    let mut sequence = sequence(&job_of(options));
     let mut steps = Vec::new();
     while !sequence.is_done() && steps.len() < steps_max {
         if let Some(data_only) = sequence.sync_due() {
@@ -205,7 +188,7 @@ fn time_based_jobs_begin_again() {
     assert_eq!(seen.iter().map(|block| block.1 / 4096).collect::<Vec<_>>(), [0, 1, 2, 0, 1, 2, 0, 1, 2]);
     assert_eq!(blocks("rw=read size=16k nrfiles=2 time_based runtime=1", 50).len(), 50);
     assert_eq!(blocks("rw=write size=100k nrfiles=50 time_based runtime=1", 50).len(), 0, "no block fits: it ends");
-    let job = job("rw=write size=12k time_based runtime=1");
+    let job = job_of("rw=write size=12k time_based runtime=1");
     let mut sequence = sequence(&job);
     let rewound: Vec<_> = (0..5)
         .map(|_| {
@@ -230,7 +213,7 @@ fn loops_sizes_and_counts_end_a_job_where_they_say() {
     ] {
         assert_eq!(totals(options), totals_seen, "{options}");
     }
-    let mut twice = sequence(&job("rw=write size=16k loops=2"));
+    let mut twice = sequence(&job_of("rw=write size=16k loops=2"));
     let mut count = 0;
     loop {
         while !twice.is_done() {

@@ -1,27 +1,10 @@
 use super::*;
-use crate::fio::{Surroundings, parse};
-
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("there is none".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
-
-fn job(options: &str) -> Job {
-    let text = format!("[x]\n{}\n", options.replace(' ', "\n"));
-    parse("test.fio", &text, &mut Nothing).unwrap_or_else(|complaint| panic!("{complaint}")).jobs.remove(0)
-}
+use crate::fio::job_of;
 
 #[test]
 fn file_sizes_follow_the_rules() {
     let sizes = |options| -> Vec<u64> {
-        shares(&job(options), 0, &[None; 50], &mut Random::new(3)).iter().map(|share| share.file_bytes).collect()
+        shares(&job_of(options), 0, &[None; 50], &mut Random::new(3)).iter().map(|share| share.file_bytes).collect()
     };
     assert_eq!(sizes("size=100k nrfiles=3"), [34133; 3]);
     assert_eq!(sizes("size=100k nrfiles=3 bs=512"), [34133; 3]);
@@ -35,7 +18,7 @@ fn file_sizes_follow_the_rules() {
 #[test]
 fn offsets_and_devices_follow_the_rules() {
     let share = |options: &str, clone: u64, device: Option<u64>| {
-        let share = shares(&job(options), clone, &[device], &mut Random::new(3))[0];
+        let share = shares(&job_of(options), clone, &[device], &mut Random::new(3))[0];
         (share.file_bytes, share.start, share.job_bytes)
     };
     assert_eq!(share("size=64k offset=16k", 0, None), (81920, 16384, 65536));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use simulator::{Disk, DiskOptions, Machine, Memory, Setup, World, WorldOptions};
-use workloads::fio::{self, Surroundings};
+use workloads::fio::{self, Alone};
 use workloads::simulation::{DeviceChoice, JobOutcome, Simulation};
 use workloads::{EngineRun, Job, Workload};
 
@@ -26,19 +26,8 @@ size=512k
 fdatasync=3
 ";
 
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("none".to_owned())
-    }
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
-
 fn jobs() -> Vec<Job> {
-    fio::parse("jobs.fio", JOBS, &mut Nothing).unwrap().jobs
+    fio::parse("jobs.fio", JOBS, &mut Alone("none")).unwrap().jobs
 }
 
 fn simulated() -> Vec<JobOutcome> {

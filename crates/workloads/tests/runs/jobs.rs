@@ -3,27 +3,15 @@
 use engine::Nanos;
 use simulator::DiskOptions;
 use workloads::Workload;
-use workloads::fio::{Surroundings, parse};
+use workloads::fio::{Alone, parse};
 use workloads::simulation::{Contents, DeviceChoice, Outcome, Simulation};
-
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("there is none".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
 
 fn simulation(text: &str) -> Simulation {
     let disk = DiskOptions { latency_ns: 1_000_000, bytes_per_second: 1_000_000_000, ..DiskOptions::default() };
     let mut simulation = Simulation::new(1, DeviceChoice::plain(disk));
     simulation.memory_bytes = 16 << 20;
     simulation.contents = Contents::Exact;
-    let jobs = parse("test.fio", text, &mut Nothing).unwrap_or_else(|wrong| panic!("{wrong}")).jobs;
+    let jobs = parse("test.fio", text, &mut Alone("there is none")).unwrap_or_else(|wrong| panic!("{wrong}")).jobs;
     simulation.workloads = jobs.into_iter().map(Workload::Job).collect();
     simulation
 }

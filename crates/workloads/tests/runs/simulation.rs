@@ -5,25 +5,13 @@ use std::ops::ControlFlow;
 
 use engine::{Nanos, Platform};
 use simulator::{CostTable, DiskOptions, FaultScript, LinkOptions};
-use workloads::fio::{Surroundings, parse};
+use workloads::fio::{Alone, parse};
 use workloads::nfs_client::NfsClientOptions;
 use workloads::simulation::{Callers, Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
 use workloads::{NfsStream, Readers, Workload};
 
-struct Nothing;
-
-impl Surroundings for Nothing {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
-        Err("there is none".to_owned())
-    }
-
-    fn variable(&mut self, _: &str) -> Option<String> {
-        None
-    }
-}
-
 fn jobs(text: &str) -> Vec<Workload> {
-    let file = parse("test.fio", text, &mut Nothing).unwrap_or_else(|complaint| panic!("{complaint}"));
+    let file = parse("test.fio", text, &mut Alone("there is none")).unwrap_or_else(|complaint| panic!("{complaint}"));
     file.jobs.into_iter().map(Workload::Job).collect()
 }
 
