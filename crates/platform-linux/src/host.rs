@@ -213,7 +213,7 @@ impl Directory for HostTree {
     }
 
     fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
-        self.with(directory, move |core, directory| core.list(directory, &window))
+        self.with(directory, move |core, directory| core.list(directory, window))
     }
 
     fn identities(&self, directory: &Node) -> Pending<'_, Vec<Identified>> {

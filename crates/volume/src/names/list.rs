@@ -121,8 +121,14 @@ impl<P: Platform> Volume<P> {
         }
         // Changes of ours wait, so that what is kept misses none of them.
         let _changing = directory.changing.lock().await;
-        let (window, _) = self.tree.list(&directory.node, Window::new(cookie)).await?;
-        let listed = window.seal();
+        let mut from = cookie;
+        let listed = loop {
+            let listed = self.tree.list(&directory.node, Window::new(from)).await?.0.seal();
+            match listed.goes_on(from) {
+                Some(upto) => from = upto,
+                None => break listed,
+            }
+        };
         let piece = listed.take(cookie, entries_max);
         if !piece.1 {
             self.pieces.keep(directory, listed);

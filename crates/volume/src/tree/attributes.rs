@@ -29,6 +29,11 @@ impl Timestamp {
         }
     }
 
+    /// Nanoseconds since 1970-01-01 UTC.
+    pub fn as_nanos(self) -> i128 {
+        i128::from(self.seconds) * i128::from(Self::SECOND_NANOS) + i128::from(self.nanos)
+    }
+
     /// The first time that is no earlier and of which every file system keeps all.
     pub(crate) fn next_even_second(self) -> Self {
         let up = self.seconds.saturating_add(i64::from(self.nanos > 0));

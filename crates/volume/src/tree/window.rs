@@ -52,6 +52,8 @@ pub struct Window {
     entries_max: usize,
     heap: BinaryHeap<Placed>,
     cut: bool,
+    /// All names up to here were offered, whether or not they are kept.
+    seen_upto: u64,
 }
 
 impl Window {
@@ -59,14 +61,9 @@ impl Window {
         Self::with_bound(after, WINDOW_ENTRIES_MAX)
     }
 
-    /// The same part, with nothing gathered yet.
-    pub fn emptied(&self) -> Self {
-        Self::with_bound(self.after, self.entries_max)
-    }
-
     /// As `new`, with another bound on what is kept.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
-        Self { after, entries_max, heap: BinaryHeap::new(), cut: false }
+        Self { after, entries_max, heap: BinaryHeap::new(), cut: false, seen_upto: after }
     }
 
     /// Takes an entry if it is one of the next. Neither "." nor "..".
@@ -90,6 +87,12 @@ impl Window {
         }
     }
 
+    /// Lets go of names that are not to be told. To be called once all were offered.
+    pub fn retain(&mut self, mut is_kept: impl FnMut(&[u8]) -> bool) {
+        self.seen_upto = self.heap.peek().map_or(self.after, |last| last.at.max(self.after));
+        self.heap.retain(|placed| is_kept(&placed.name));
+    }
+
     pub(crate) fn seal(self) -> Listed {
         let mut entries = self.heap.into_sorted_vec();
         let mut next = 0;
@@ -99,7 +102,8 @@ impl Window {
         }
         let old = entries.partition_point(|entry| entry.at <= self.after);
         entries.drain(..old);
-        let upto = if self.cut { entries.last().map_or(LAST_COOKIE, |last| last.at) } else { u64::MAX };
+        let last = entries.last().map_or(self.seen_upto, |last| last.at.max(self.seen_upto));
+        let upto = if self.cut { last } else { u64::MAX };
         Listed { after: self.after, upto, entries }
     }
 }
@@ -123,6 +127,12 @@ impl Listed {
     /// Whether what follows `cookie` is known.
     pub(crate) fn covers(&self, cookie: u64) -> bool {
         self.after <= cookie && (cookie < self.upto || self.upto == u64::MAX)
+    }
+
+    /// Whether there are more names than were kept, none of them among these, and from which cookie on.
+    pub(crate) fn goes_on(&self, cookie: u64) -> Option<u64> {
+        let none_here = self.entries.last().is_none_or(|last| last.at <= cookie);
+        (none_here && self.upto > cookie && self.upto <= LAST_COOKIE).then_some(self.upto)
     }
 
     /// The entries after `cookie`, at most `entries_max`, and whether no more follow them.

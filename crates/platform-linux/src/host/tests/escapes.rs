@@ -1,5 +1,6 @@
 //! Nothing outside the export is reached.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -176,6 +177,36 @@ fn renames_by_others_open_no_way_out() {
     let rounds = mover.join().unwrap();
     println!("{up} times up, {lost} times refused, {rounds} moves");
     assert!(rounds > 0);
+}
+
+#[test]
+fn listings_of_a_directory_that_comes_and_goes_tell_what_is_inside_alone() {
+    const CALLS: u32 = 1_000;
+    let world = World::new();
+    std::fs::create_dir(world.host("moving")).unwrap();
+    std::fs::write(world.host("moving/stays"), b"inside").unwrap();
+    std::fs::create_dir(world.outside("elsewhere")).unwrap();
+    std::fs::write(world.outside("elsewhere/secret"), b"outside").unwrap();
+    let moving = world.lookup(&world.root(), "moving").unwrap().0;
+    let stop = AtomicBool::new(false);
+    let told: BTreeMap<Vec<u8>, u32> = std::thread::scope(|scope| {
+        let mover = scope.spawn(|| move_out_and_in(&world, &stop));
+        let mut told = BTreeMap::new();
+        for _ in 0..CALLS {
+            match world.run(world.volume.list(&moving, 2, 10, false)) {
+                Ok(listed) => {
+                    listed.entries.iter().for_each(|entry| *told.entry(entry.name.to_vec()).or_default() += 1);
+                }
+                Err(error) => assert_eq!(error, VolumeError::Stale),
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        assert!(mover.join().unwrap() > 0);
+        told
+    });
+    assert!(told.keys().all(|name| name == b"stays"), "{told:?}");
+    let quiet = world.run(world.volume.list(&moving, 2, 10, false)).unwrap();
+    assert_eq!(quiet.entries.iter().map(|entry| &*entry.name).collect::<Vec<_>>(), [b"stays"]);
 }
 
 /// Moves a directory out and in again until told to stop. While it is outside, and only then, there is

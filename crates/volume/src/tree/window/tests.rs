@@ -112,3 +112,20 @@ fn a_cut_window_says_that_more_follows() {
     assert!(!end && entries.len() == kept);
     assert!(!listed.covers(entries.last().unwrap().cookie));
 }
+
+#[test]
+fn names_that_are_not_told_do_not_end_a_listing() {
+    let names = names(1_000);
+    let mut window = Window::with_bound(PARENT_COOKIE, 10);
+    names.iter().for_each(|name| window.offer(name.as_bytes(), 1));
+    window.retain(|_| false);
+    let listed = window.seal();
+    let (entries, end) = listed.take(PARENT_COOKIE, 10);
+    assert!(entries.is_empty() && !end);
+    let from = listed.goes_on(PARENT_COOKIE).expect("more follows");
+    assert!(from > PARENT_COOKIE && from < LAST_COOKIE);
+    let next = sealed(&names, from, 10);
+    assert_eq!(next.goes_on(from), None);
+    assert!(!next.take(from, 1).0.is_empty());
+    assert_eq!(sealed(&names, LAST_COOKIE, 10).goes_on(LAST_COOKIE), None, "nor do they make it endless");
+}
