@@ -19,6 +19,7 @@ use super::state::DeviceState;
 use super::table::FileTable;
 use crate::cache::nodes::Tag;
 use crate::cache::{Cache, FilePages};
+use crate::dirty::failing;
 use crate::error::{DeviceError, Error};
 use crate::platform::Nanos;
 use crate::policy::Payer;
@@ -64,6 +65,14 @@ pub(crate) struct FileInner {
     unclean: AtomicBool,
 }
 
+/// Pages of a file whose last write failed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FailedPages {
+    pub(super) all: u64,
+    /// All of them, if the file's writes keep failing.
+    pub(super) failing: u64,
+}
+
 /// What changes with a file's pages.
 pub(crate) struct FileState {
     /// Bytes the device has; what lies past it reads as zeros without asking.
@@ -71,8 +80,8 @@ pub(crate) struct FileState {
     /// Pages dirty or under writeback, and detached ones still being written.
     pub(crate) dirty_pages: u64,
     pub(crate) failed_pages: u64,
-    /// Of these, as many as the device was told of.
-    failed_noted: u64,
+    /// What the device was told of them.
+    failed_noted: FailedPages,
     /// Of these, what is on its way to the device.
     pub(crate) writing_pages: u64,
     /// Since when the file has been dirty: nothing that is not on its way has been for longer.
@@ -150,7 +159,7 @@ impl FileInner {
             dirty_pages: 0,
             writing_pages: 0,
             failed_pages: 0,
-            failed_noted: 0,
+            failed_noted: FailedPages::default(),
             dirtied_at: Nanos(0),
             cursor: 0,
             write_end: 0,
@@ -289,8 +298,10 @@ impl FileInner {
 
     /// Tells the device how many pages of the file failed.
     pub(crate) fn note_failed(&self, state: &mut FileState) {
-        let before = std::mem::replace(&mut state.failed_noted, state.failed_pages);
-        self.device.note_failed_pages(before, state.failed_pages);
+        let keeps_failing = state.failures_in_row >= failing::TRIES;
+        let now = FailedPages { all: state.failed_pages, failing: if keeps_failing { state.failed_pages } else { 0 } };
+        let before = std::mem::replace(&mut state.failed_noted, now);
+        self.device.note_failed_pages(before, now);
     }
 
     /// Puts a file with dirty pages back in a list unless it is in one, or held: then the end of the hold does.

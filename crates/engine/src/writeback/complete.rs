@@ -188,6 +188,9 @@ impl<P: Platform> WriteEnds<P> {
         }
         // After that, so that the room is not given to those who wait to write to this very file.
         failing::apply_room(&base.devices, device, base.moment_at(now));
+        if result.is_err() {
+            failing::end_waits(device);
+        }
     }
 
     /// What the request took up is given back, and its pages are charged to nobody any more.
