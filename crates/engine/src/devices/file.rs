@@ -19,7 +19,6 @@ use super::state::DeviceState;
 use super::table::FileTable;
 use crate::cache::nodes::Tag;
 use crate::cache::{Cache, FilePages};
-use crate::dirty::failing;
 use crate::error::{DeviceError, Error};
 use crate::platform::Nanos;
 use crate::policy::Payer;
@@ -64,6 +63,9 @@ pub(crate) struct FileInner {
     /// A page is dirty or being written: kept beside the lock for cheap questions.
     unclean: AtomicBool,
 }
+
+/// Failed tries in a row after which a file's writes keep failing.
+pub(crate) const FAILING_TRIES: u32 = 3;
 
 /// Pages of a file whose last write failed.
 #[derive(Clone, Copy, Default)]
@@ -298,8 +300,8 @@ impl FileInner {
 
     /// Tells the device how many pages of the file failed.
     pub(crate) fn note_failed(&self, state: &mut FileState) {
-        let keeps_failing = state.failures_in_row >= failing::TRIES;
-        let now = FailedPages { all: state.failed_pages, failing: if keeps_failing { state.failed_pages } else { 0 } };
+        let failing = if state.keeps_failing() { state.failed_pages } else { 0 };
+        let now = FailedPages { all: state.failed_pages, failing };
         let before = std::mem::replace(&mut state.failed_noted, now);
         self.device.note_failed_pages(before, now);
     }
@@ -355,6 +357,11 @@ impl FileState {
     /// Whether requests of the file are with its device.
     pub(crate) fn in_flight(&self) -> bool {
         self.reads_in_flight > 0 || !self.writes_in_flight.is_empty()
+    }
+
+    /// Whether writes of the file keep failing.
+    pub(crate) fn keeps_failing(&self) -> bool {
+        self.failures_in_row >= FAILING_TRIES
     }
 
     /// Whether the last write failed and the pause before the next try is not over.

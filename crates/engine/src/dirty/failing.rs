@@ -14,8 +14,6 @@ use crate::devices::{Devices, Moment};
 use crate::error::DeviceError;
 use crate::wait::lock;
 
-/// Failed tries in a row after which a file's writes keep failing.
-pub(crate) const TRIES: u32 = 3;
 /// The part of its device's dirty limit that a file may have dirty while its writes keep failing: its writers
 /// are refused beyond it.
 const KEEPS_FAILING_PART: u64 = 8;
@@ -66,8 +64,8 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     let over = |part: u64| state.dirty_pages + pages > (devices.totals.part_pages() / part).max(1);
     match state.error {
         _ if state.discarded || state.failures_in_row == 0 => Verdict::Go,
-        Some(error) if state.failures_in_row >= TRIES && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        Some(_) if state.failures_in_row < TRIES && over(FAILED_PART) => Verdict::Wait,
+        Some(error) if state.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        Some(_) if !state.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
 }
@@ -97,7 +95,7 @@ fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
         return None;
     }
     let state = lock(&file.state);
-    state.error.filter(|_| state.failures_in_row >= TRIES)
+    state.error.filter(|_| state.keeps_failing())
 }
 
 /// The error of the write that failed last, if pages of files whose writes keep failing are all that is charged to the
