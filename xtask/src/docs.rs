@@ -42,6 +42,7 @@ const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
     ),
     ("dirtied_bytes", "bytes", "Dirtied since the server started (BdiDirtied)."),
     ("written_bytes", "bytes", "Written since the server started (BdiWritten)."),
+    ("read_bytes", "bytes", "Read since the server started."),
     ("b_dirty", "files", "Became dirty and have had no turn to be written."),
     ("b_io", "files", "Of the round of turns that is under way."),
     ("b_more_io", "files", "Had their turn of it and have more."),
@@ -176,6 +177,12 @@ const NFS_GAUGES: &[(&str, &str, &str)] = &[
         "calls",
         "An object: how many there were of each procedure, of each refusal (`rpc_auth_tooweak`: the peer is not \
          one of those that are answered) and of each status other than OK.",
+    ),
+    (
+        "clients",
+        "",
+        "An object: for the address of each client that has connections how many these are (`connections`), and what \
+         came and went back over them (`received_bytes`, `sent_bytes`: calls and data).",
     ),
 ];
 

@@ -63,8 +63,23 @@ Other machines are answered where --allow names them, from ports below 1024. The
 for root, who is nobody in particular there (--squash, --anon). Who is not answered gets AUTH_TOOWEAK.
 One DIR is exported as /, several as /NAME each. Ctrl-C writes everything, then stops.
 Settings also come from the configuration file and from the environment (AFFLUX_LISTEN,
-AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_PREFAULT, AFFLUX_STATE, AFFLUX_ALLOW, AFFLUX_SQUASH,
-AFFLUX_ANON, AFFLUX_<KNOB>); flags win over the environment, and the environment over the file.";
+AFFLUX_CACHE, AFFLUX_CONTROL, AFFLUX_IO, AFFLUX_LOCK_MEMORY, AFFLUX_LOG, AFFLUX_METRICS, AFFLUX_PREFAULT, AFFLUX_STATE,
+AFFLUX_ALLOW, AFFLUX_SQUASH, AFFLUX_ANON, AFFLUX_<KNOB>); flags win over the environment, and the environment over the
+file.";
+
+const TOP_HELP: &str = "\
+Examples:
+  afflux top
+  afflux top --once
+  afflux top --json | jq '.devices[] | {name, owed_ns}'
+
+Keys: q ends it; s sorts clients and files by what they write, what they wait for, or by name; p holds the picture, and
+lets it go on; / shows only what has the letters that follow in its name (Enter takes them, Esc takes them back).
+Without a terminal, as in `afflux top | tee log`, it prints plain lines every second.
+
+Devices as of now, their rates over the last second; of clients and files the last five seconds.
+Of a client: bytes that came from it and went back, calls and data; of a file: what its device was asked to write and read.
+Asking for these costs the server an event for each request to a device, as `afflux trace` does.";
 
 const SET_EXAMPLES: &str = "\
 Examples:
@@ -130,6 +145,8 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Show what a running server does
     Stat(Stat),
+    /// Show all the time what a running server's devices, clients and files do and wait for
+    Top(Top),
     /// Show who waited for a running server's devices, for what and how long
     Delays(Delays),
     /// Show what happens inside a running server, event by event
@@ -194,6 +211,13 @@ pub(crate) struct Serve {
     /// on or off [default: auto]
     #[arg(long, value_name = "HOW")]
     pub(crate) lock_memory: Option<String>,
+    /// How much is said of the server's own accord: off, error, warn, info, debug or trace; under systemd with the
+    /// journal's priorities [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log: Option<String>,
+    /// Give figures for Prometheus at http://ADDR:PORT/metrics, to whoever can connect; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) metrics: Option<String>,
     /// Directory for what outlives the server: what was learned of the disks, the key of clients' handles [default:
     /// $XDG_STATE_HOME/afflux, ~/.local/state/afflux, or root's /var/lib/afflux]
     #[arg(long, value_name = "DIR")]
@@ -249,6 +273,19 @@ pub(crate) struct Stat {
     /// Show it again every second until Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = TOP_HELP)]
+pub(crate) struct Top {
+    #[command(flatten)]
+    pub(crate) target: Target,
+    /// Show what happens within a second as plain lines, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// One JSON object a second, on one line each
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -379,6 +416,13 @@ pub(crate) struct Govern {
     /// One JSON object an event, or with --status a device, one a line
     #[arg(long)]
     pub(crate) json: bool,
+    /// Give figures for Prometheus at http://ADDR:PORT/metrics, to whoever can connect; port 0 picks a free one
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with_all = ["once", "restore", "status"])]
+    pub(crate) metrics: Option<String>,
+    /// How much is said of the governor's own accord: off, error, warn, info, debug or trace; under systemd with the
+    /// journal's priorities
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    pub(crate) log: String,
     /// Directory for what was learned of disks [default: as for serve]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,

@@ -22,11 +22,14 @@ use engine::settings::{BackgroundShare, Shares};
 use frontend_nfs::{Network, Squash};
 
 use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
+use tracing::level_filters::LevelFilter;
 
 use crate::args;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
 use crate::knobs;
+use crate::log;
+use crate::metrics;
 use crate::output;
 
 /// Where `serve` listens unless told otherwise.
@@ -42,6 +45,8 @@ const NAMES: &[&str] = &[
     "eviction",
     "io",
     "lock_memory",
+    "log",
+    "metrics",
     "policy",
     "prefault",
     "readahead",
@@ -111,6 +116,10 @@ pub(crate) struct Configuration {
     pub(crate) anonymous: (u32, u32),
     /// Whether the server is to be safe to mount on its own host.
     pub(crate) lock_memory: LockMemory,
+    /// What is said of the server's own accord.
+    pub(crate) log: LevelFilter,
+    /// Where figures for Prometheus are given.
+    pub(crate) metrics: Option<SocketAddr>,
     /// Where is kept what outlives the server.
     pub(crate) state: Option<PathBuf>,
     /// `KNOB=VALUE`, each known and in range.
@@ -259,6 +268,8 @@ impl Layers {
             ("squash", &args.squash),
             ("anon", &args.anon),
             ("lock_memory", &args.lock_memory),
+            ("log", &args.log),
+            ("metrics", &args.metrics),
             ("state", &args.state),
             ("allow", &Some(args.allow.join(",")).filter(|_| !args.allow.is_empty())),
         ];
@@ -280,8 +291,8 @@ impl Layers {
     fn checked(self, host: HostMemory) -> Outcome<Configuration> {
         let warnings = self.warnings();
         let listen = match self.values.get("listen") {
-            Some(given) => address(given)?,
-            None => address(&Given { origin: "listen".to_owned(), text: LISTEN_DEFAULT.to_owned() })?,
+            Some(given) => address(&given.origin, &given.text, LISTEN_DEFAULT)?,
+            None => address("listen", LISTEN_DEFAULT, LISTEN_DEFAULT)?,
         };
         let cache_bytes = match self.values.get("cache") {
             Some(Given { origin, text }) => host.cache_bytes(origin, text).map_err(Failure::WrongUse)?,
@@ -296,6 +307,9 @@ impl Layers {
         let squash = self.values.get("squash").map_or(Ok(Squash::default()), callers::squash)?;
         let anonymous = self.values.get("anon").map_or(Ok(callers::NOBODY), callers::anonymous)?;
         let lock_memory = self.values.get("lock_memory").map_or(Ok(LockMemory::Auto), lock_memory)?;
+        let log = self.values.get("log").map_or(Ok(log::DEFAULT), |given| log::level(&given.origin, &given.text))?;
+        let metrics = self.values.get("metrics");
+        let metrics = metrics.map(|given| address(&given.origin, &given.text, metrics::EXAMPLE)).transpose()?;
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
         let mut settings = knobs::of_server();
@@ -320,6 +334,8 @@ impl Layers {
             squash,
             anonymous,
             lock_memory,
+            log,
+            metrics,
             state,
             knobs,
             warnings,
@@ -352,10 +368,11 @@ fn plain(origin: &str, value: toml::Value) -> Outcome<String> {
     }
 }
 
-fn address(Given { origin, text }: &Given) -> Outcome<SocketAddr> {
+/// The address that `text` is; `example` is shown where it is none.
+pub(crate) fn address(origin: &str, text: &str, example: &str) -> Outcome<SocketAddr> {
     let wrong = || {
         Failure::wrong_use(format!(
-            "{origin}: '{text}' is not an address and a port (0 to 65535; 0 picks a free one), such as {LISTEN_DEFAULT}"
+            "{origin}: '{text}' is not an address and a port (0 to 65535; 0 picks a free one), such as {example}"
         ))
     };
     text.parse().or_else(|_| {

@@ -15,14 +15,16 @@ use std::time::{Duration, Instant};
 
 use budget::RememberedPrices;
 use govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Event, Governor, Host, JournalError, Options, restore};
+use tracing::{info, warn};
 
 use crate::args;
+use crate::configuration;
 use crate::failure::{Failure, Outcome};
-use crate::output;
+use crate::metrics::governor::Telling;
 use crate::serve::kept_prices::{KeptPrices, Learned};
 use crate::serve::state::StateDirectory;
 use crate::serve::{device_identity, signals};
-use crate::simulate;
+use crate::{log, metrics, output, simulate};
 
 /// Between two looks at the counters.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -41,16 +43,24 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
         return put_back(args, &host, &directory);
     }
     let options = options(args)?;
+    log::start(log::level("--log", &args.log)?);
+    let address = args.metrics.as_ref().map(|text| configuration::address("--metrics", text, metrics::EXAMPLE));
+    let figures = metrics::bind(address.transpose()?)?;
     let signalled = signals::watch(|| std::process::exit(1));
     let signalled = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let state = StateDirectory::made(args.state.as_deref());
     let (kept, warnings) = KeptPrices::read(state.speeds_path());
-    warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+    warnings.iter().for_each(|warning| warn!("{warning}"));
     let (governor, events, warning) = Governor::start(host, options, &directory).map_err(failed)?;
     if let Some(warning) = warning {
-        output::remark(format_args!("warning: {warning}"));
+        warn!("{warning}");
     }
-    let mut running = Running { args, governor, kept };
+    let telling = Telling::default();
+    if let Some(figures) = figures {
+        let address = metrics::start(figures, telling.source(&args.root))?;
+        info!("figures for Prometheus are at http://{address}/metrics");
+    }
+    let mut running = Running { args, governor, kept, telling };
     running.say(&events);
     running.check_names();
     let ran = if args.once { running.once() } else { running.until(&signalled) };
@@ -119,11 +129,16 @@ struct Running<'a> {
     args: &'a args::Govern,
     governor: Governor,
     kept: KeptPrices,
+    /// For those who ask for figures.
+    telling: Telling,
 }
 
 impl Running<'_> {
     fn say(&self, events: &[Event]) {
-        events.iter().for_each(|event| words::say(event, self.args.json));
+        for event in events {
+            words::say(event, self.args.json);
+            self.telling.happened(words::name(event));
+        }
     }
 
     /// A name that nothing has now may be plugged in later; it may also be mistyped.
@@ -131,7 +146,7 @@ impl Running<'_> {
         let host = Host::new(&self.args.root);
         let names = self.args.devices.iter().filter_map(|text| Some(text.split_once('=')?.0));
         for name in names.filter(|name| host.whole(name).is_none() && host.disk(name).is_none()) {
-            output::remark(format_args!("There is no disk {} now; it counts once there is.", output::shown(name)));
+            info!("there is no disk {} now; it counts once there is", output::shown(name));
         }
     }
 
@@ -143,6 +158,7 @@ impl Running<'_> {
         };
         let events = self.governor.look(&known).map_err(|error| Failure::failed(error.to_string()))?;
         self.say(&events);
+        self.telling.rows(self.governor.rows());
         Ok(())
     }
 
@@ -188,7 +204,7 @@ impl Running<'_> {
             Some(Learned { identity, name: row.disk.name, prices: row.remembered?.named() })
         });
         if let Err(error) = self.kept.keep(learned.collect()) {
-            output::remark(format_args!("warning: speeds are not kept: {error}"));
+            warn!("speeds are not kept: {error}");
         }
     }
 }

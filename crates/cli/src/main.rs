@@ -1,6 +1,6 @@
 //! The `afflux` command.
 //!
-//! Owns: which subcommand runs, the exit code (0 done, 1 failed, 2 wrong use), errors as text.
+//! Owns: which subcommand runs, the exit code (0 done, 1 failed, 2 wrong use).
 //! Does not own: caching, files, protocols: it wires the crates that do, and nobody imports it.
 //! Invariants: an error says what failed, to what, and what to do next; nothing panics on bad input.
 #![forbid(unsafe_code)]
@@ -18,12 +18,15 @@ mod failure;
 mod govern;
 mod knobs;
 mod lab;
+mod log;
+mod metrics;
 mod output;
 mod progress;
 mod serve;
 mod set;
 mod simulate;
 mod stat;
+mod top;
 mod trace;
 mod trace_file;
 
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Serve(serve) => serve::run(serve),
         Command::Stat(stat) => stat::run(stat),
+        Command::Top(top) => top::run(top),
         Command::Delays(delays) => delays::run(delays),
         Command::Trace(trace) => trace::run(trace),
         Command::Set(set) => set::run(set),
@@ -51,7 +55,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            output::remark(format_args!("error: {failure}"));
+            log::failed(&failure);
             failure.exit_code()
         }
     }

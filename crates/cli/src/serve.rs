@@ -6,16 +6,16 @@
 //! process ends with 0 only when everything acknowledged is durable.
 
 mod admission;
-mod banner;
+pub(crate) mod banner;
 pub(crate) mod device_identity;
 mod device_label;
 mod exports;
 pub(crate) mod kept_prices;
 mod kept_verifier;
 mod own_clients;
-mod port_holder;
+pub(crate) mod port_holder;
 mod prefault;
-mod running;
+pub(crate) mod running;
 pub(crate) mod signals;
 pub(crate) mod state;
 mod told;
@@ -41,6 +41,7 @@ use platform_linux::{
 };
 use rustix::fs::Mode;
 use rustix::process::umask;
+use tracing::{debug, info, warn};
 use volume::{DeviceFactory, DeviceKey, Directory, NewDevice, Node, Volume};
 
 use crate::args;
@@ -51,7 +52,7 @@ use crate::control::messages::Reply;
 use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
-use crate::{knobs, output, units};
+use crate::{knobs, log, metrics, output, units};
 use exports::Export;
 use kept_prices::KeptPrices;
 use port_holder::Holder;
@@ -80,8 +81,9 @@ const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
+    log::start(configuration.log);
     for warning in &configuration.warnings {
-        output::remark(format_args!("warning: {warning}"));
+        warn!("{warning}");
     }
     let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
     let mut notes = tree.notes().to_vec();
@@ -91,6 +93,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     }
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
     let listen = listening.internet_address().unwrap_or(configuration.listen);
+    let figures = metrics::bind(configuration.metrics)?;
     let own_clients = own_clients::are_served(listen.ip(), configuration.lock_memory);
     let prepared = own_clients.then(own_clients::prepare);
     let (control, control_listener) = place::bind(configuration.control.as_deref(), listen)?;
@@ -122,9 +125,10 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
+    let figures = figures.map(|figures| metrics::start(figures, metrics::server::source(&running))).transpose()?;
 
-    let control_is_named = configuration.control.is_some();
-    say_ready(&running, &rules, (&control.0.path, control_is_named), host, &notes, args.json);
+    let ways = Ways { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
+    say_ready(&running, &rules, &ways, host, &notes, args.json);
     // An error is a signal thread that is gone: then there is nothing to wait for.
     let _ = stop.recv();
     drop(prefault);
@@ -132,10 +136,10 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     if let (Ok(()), Some(path)) = (&stopped, state.verifier_path())
         && let Err(error) = kept_verifier::keep(&path, running.volume.write_verifier())
     {
-        output::remark(format_args!(
-            "note: clients will send again what they have not committed, though it was written: {}: {error}",
+        info!(
+            "clients will send again what they have not committed, though it was written: {}: {error}",
             output::shown(path.display())
-        ));
+        );
     }
     drop(upkeep);
     stopped
@@ -145,14 +149,13 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
 fn kept_prices(state: &StateDirectory) -> Arc<Mutex<KeptPrices>> {
     let (kept, warnings) = KeptPrices::read(state.prices_path());
     for warning in warnings {
-        output::remark(format_args!("warning: {warning}"));
+        warn!("{warning}");
     }
     if let Some(why) = state.unwritable() {
-        output::remark(format_args!(
-            "warning: what is learned of the disks' speed is not kept until the next start ({}); --state names another \
-             place",
+        warn!(
+            "what is learned of the disks' speed is not kept until the next start ({}); --state names another place",
             output::shown(why)
-        ));
+        );
     }
     Arc::new(Mutex::new(kept))
 }
@@ -197,9 +200,7 @@ fn start(
     let engine = Engine::with_policies(Arc::new(platform.clone()), settings, frames, policies(configuration));
     let (key, origin) = handle_key(state.key_path().as_deref());
     if let KeyOrigin::Unkept { reason } = origin {
-        output::remark(format_args!(
-            "note: clients have to mount again after a restart: the key of handles is not kept ({reason})"
-        ));
+        info!("clients have to mount again after a restart: the key of handles is not kept ({reason})");
     }
     let devices = Arc::new(Devices::default());
     let factory = device_factory(platform.clone(), Arc::clone(&devices), Arc::clone(kept));
@@ -238,18 +239,17 @@ fn keep_places(volume: &Volume<LinuxPlatform>, state: &StateDirectory) {
     match kept_places(&path) {
         Ok((record, store)) => {
             if !volume.keep_locations(&record, store) {
-                output::remark(format_args!(
-                    "note: a part of {} cannot be read, as after a crash; what is missing is searched for when it is \
-                     asked for",
+                info!(
+                    "a part of {} cannot be read, as after a crash; what is missing is searched for when it is asked for",
                     output::shown(path.display())
-                ));
+                );
             }
         }
-        Err(reason) => output::remark(format_args!(
-            "note: after a restart, handles that clients hold are found by a walk of the directory: where files are is \
-             not kept ({})",
+        Err(reason) => info!(
+            "after a restart, handles that clients hold are found by a walk of the directory: where files are is not \
+             kept ({})",
             output::shown(reason)
-        )),
+        ),
     }
 }
 
@@ -275,9 +275,7 @@ fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
             *last = Some(Instant::now());
-            output::remark(format_args!(
-                "note: {refused}, as many as the knob nfs_peer_connections_max allows (counted in `afflux stat`)"
-            ));
+            info!("{refused}, as many as the knob nfs_peer_connections_max allows (counted in `afflux stat`)");
         }
     }
 }
@@ -290,6 +288,7 @@ fn device_factory(platform: LinuxPlatform, devices: Arc<Devices>, kept: Arc<Mute
         let identity = device_identity::of(key.0, device.file_system_id());
         let remembered = identity.as_ref().map(|identity| lock(&kept).of(identity)).unwrap_or_default();
         devices.add(name.clone(), label.attached_by, &device, identity);
+        debug!("{} is a device now, {}", output::shown(&name), output::shown(device.describe()));
         Ok(NewDevice { name, device, remembered })
     })
 }
@@ -353,13 +352,22 @@ fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io:
     })
 }
 
-fn say_ready(running: &Running, rules: &Rules, control: (&Path, bool), host: HostMemory, notes: &[String], json: bool) {
+/// The ways to a server beside its port.
+struct Ways<'a> {
+    control: &'a Path,
+    control_is_named: bool,
+    /// For Prometheus.
+    figures: Option<SocketAddr>,
+}
+
+fn say_ready(running: &Running, rules: &Rules, ways: &Ways<'_>, host: HostMemory, notes: &[String], json: bool) {
     let served = banner::Served {
         exports: &running.exports,
         listen: running.listen,
         rules,
-        control: control.0,
-        control_is_named: control.1,
+        control: ways.control,
+        control_is_named: ways.control_is_named,
+        figures: ways.figures,
         devices: running.devices.described(),
         cache_bytes: running.engine.status().cache_bytes,
         memory_bytes: host.total_bytes,

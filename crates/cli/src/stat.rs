@@ -8,7 +8,7 @@
 
 mod law;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod waits;
 
 use std::io::{IsTerminal, Write};

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &args::Trace) -> Outcome {
     let lasting = args.lasting.as_deref().map(simulate::time).transpose();
     let lasting_ns = lasting.map_err(|why| Failure::wrong_use(format!("--for: {why}")))?;
     let mut client = Client::connect(args.target.control.as_deref())?;
-    client.ask(&Request::Trace { device: args.device.clone(), lasting_ns })?;
+    client.ask(&Request::Trace { device: args.device.clone(), lasting_ns, only: Vec::new() })?;
     loop {
         let (events, lost) = match client.reply()? {
             Reply::Events { events, lost } => (events, lost),

@@ -42,12 +42,37 @@ pub struct WaitTimes {
     pub max_ns: u64,
 }
 
+/// How many waits of one kind took how long, by powers of two: as many figures as those need who add up and divide
+/// them elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitHistogram {
+    /// In the place of number k, those of 2^k nanoseconds and more that took less than twice that. Of no time at all:
+    /// with those of one.
+    pub by_power: [u64; u64::BITS as usize],
+    /// Their sum in nanoseconds.
+    pub ns: u64,
+}
+
+impl Default for WaitHistogram {
+    fn default() -> Self {
+        Self { by_power: [0; u64::BITS as usize], ns: 0 }
+    }
+}
+
 fn bucket_of(ns: u64) -> usize {
     if ns < STEPS {
         return ns as usize;
     }
     let shift = ns.ilog2() - STEPS_LOG;
     shift as usize * STEPS as usize + (ns >> shift) as usize
+}
+
+/// The power of two at or below all of a bucket.
+fn power_of(bucket: usize) -> usize {
+    match bucket as u64 / STEPS {
+        0 => bucket.max(1).ilog2() as usize,
+        power => (power + u64::from(STEPS_LOG) - 1) as usize,
+    }
 }
 
 /// The middle of a bucket.
@@ -79,6 +104,15 @@ impl Durations {
         let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let met = counts.iter().enumerate().map(|(bucket, count)| (bucket, *count));
         told(met, self.ns.load(Ordering::Relaxed), self.max_ns.load(Ordering::Relaxed))
+    }
+
+    /// The same by powers of two.
+    pub(crate) fn histogram(&self) -> WaitHistogram {
+        let mut all = WaitHistogram { ns: self.ns.load(Ordering::Relaxed), ..WaitHistogram::default() };
+        for (bucket, count) in self.counts.iter().enumerate() {
+            all.by_power[power_of(bucket)] += count.load(Ordering::Relaxed);
+        }
+        all
     }
 }
 

@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::devices::Devices;
 use crate::devices::file::FileInner;
 use crate::devices::state::{DeviceId, DeviceState, DeviceStatus, ListedFiles};
-use crate::devices::waits::DeviceWaits;
+use crate::devices::waits::{DeviceWaits, WaitHistograms};
 use crate::dirty;
 use crate::durations::WaitTimes;
 use crate::error::{DeviceError, Error};
@@ -536,6 +536,12 @@ impl<P: Platform> Engine<P> {
     /// Who waits for the device, and how long such waits take; nothing when the engine has no such device.
     pub fn waits(&self, device: DeviceId) -> Option<DeviceWaits> {
         self.device(device).map(|device| device.waits.told(self.base.now(), device.silence.is_stalled()))
+    }
+
+    /// How long waits for the device took, without who did: takes no lock that a caller takes. Nothing when the engine
+    /// has no such device.
+    pub fn wait_histograms(&self, device: DeviceId) -> Option<WaitHistograms> {
+        self.device(device).map(|device| device.waits.histograms())
     }
 
     /// How long those took who did not find the free frames that they wanted: to recycle some, or to wait for one.

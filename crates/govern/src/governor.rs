@@ -78,6 +78,8 @@ pub struct Row {
     pub disk: Disk,
     /// What it writes.
     pub bytes_per_second: Option<u64>,
+    /// Its budget.
+    pub budget_ns: u64,
     /// Its limit.
     pub limit_bytes: Option<u64>,
     /// What to keep of it.
@@ -365,6 +367,7 @@ impl Governor {
             bdi: bdi.clone(),
             disk: device.disk.clone(),
             bytes_per_second: device.speed.bytes_per_second(),
+            budget_ns: device.budget_ns,
             limit_bytes: device.limit_bytes,
             remembered: device.speed.remembered(),
         };

@@ -23,7 +23,7 @@ pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };
 pub use net::{
-    CONNECTIONS_MAX, ListenError, Listener, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
+    CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
     peers_are_identified, serve,
 };
 pub use platform::{IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, StartError};

@@ -14,7 +14,7 @@ mod socket;
 
 pub use crowd::{RefusedConnection, ServeLimits};
 pub use listener::{ListenError, Listener};
-pub use serve::{CONNECTIONS_MAX, ServeCounts, ServeHandle, peers_are_identified, serve};
+pub use serve::{CONNECTIONS_MAX, PeerCounts, ServeCounts, ServeHandle, peers_are_identified, serve};
 
 #[cfg(test)]
 mod tests;

@@ -82,6 +82,7 @@ const TABLE: &[Row] = &[
             "govern",
             "lab",
             "linux-policies",
+            "metrics",
             "platform-linux",
             "report",
             "simulator",
@@ -103,6 +104,7 @@ const TABLE: &[Row] = &[
 const OPTIONAL: &[Row] = &[
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row { name: "govern", ours: &["budget"], ours_in_tests: &[], others: Some(&["serde", "serde_json", "thiserror"]) },
+    Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
     Row {
         name: "nfs-check",

@@ -2,6 +2,7 @@ use std::path::Path;
 
 use engine::eviction::EvictionKind;
 use frontend_nfs::Squash;
+use tracing::level_filters::LevelFilter;
 
 use super::{Configuration, Io, Layers};
 use crate::args::Serve;
@@ -25,6 +26,8 @@ fn flags() -> Serve {
         eviction: None,
         prefault: None,
         lock_memory: None,
+        log: None,
+        metrics: None,
         state: None,
         subtree_check: false,
         allow: Vec::new(),
@@ -63,6 +66,25 @@ fn nothing_given_is_the_defaults() {
 }
 
 #[test]
+fn figures_are_given_where_it_is_said_and_nowhere_else() {
+    assert_eq!(layered("", &[], &flags()).unwrap().metrics, None);
+    let found = layered("metrics = '127.0.0.1:9464'", &[("AFFLUX_METRICS", "[::1]:1")], &flags()).unwrap();
+    assert_eq!(found.metrics.map(|address| address.to_string()), Some("[::1]:1".to_owned()));
+    for nonsense in ["9464", "here", "127.0.0.1:70000", ""] {
+        let told = wrong("", &[], &Serve { metrics: Some(nonsense.to_owned()), ..flags() });
+        assert!(told.starts_with("--metrics") && told.contains("127.0.0.1:9464"), "{told}");
+    }
+}
+
+#[test]
+fn the_log_has_a_level_by_name() {
+    assert_eq!(layered("", &[], &flags()).unwrap().log, LevelFilter::INFO);
+    assert_eq!(layered("log = 'warn'", &[], &flags()).unwrap().log, LevelFilter::WARN);
+    let told = wrong("", &[("AFFLUX_LOG", "7")], &flags());
+    assert!(told.contains("AFFLUX_LOG") && told.contains("off, error, warn, info, debug, trace"), "{told}");
+}
+
+#[test]
 fn eviction_goes_by_name() {
     let found = layered("eviction = 'sieve'", &[], &flags()).unwrap();
     assert_eq!(found.eviction, EvictionKind::Sieve);
@@ -96,7 +118,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, allow, anon, control, eviction, io, lock_memory, policy, prefault, readahead, squash, state, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, allow, anon, control, eviction, io, lock_memory, log, metrics, policy, prefault, readahead, squash, state, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");

@@ -39,6 +39,9 @@ pub(crate) enum Request {
         device: Option<String>,
         /// Only for so long.
         lasting_ns: Option<u64>,
+        /// Only events that are called this; all if none are named.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        only: Vec<String>,
     },
 }
 
@@ -226,6 +229,9 @@ pub(crate) struct DeviceGauges {
     pub(crate) dirtied_bytes: u64,
     /// Written since the start.
     pub(crate) written_bytes: u64,
+    /// Read since the start.
+    #[serde(default)]
+    pub(crate) read_bytes: u64,
     /// Files that have had no turn to be written, those of the round under way, those that have more after theirs.
     pub(crate) b_dirty: u64,
     pub(crate) b_io: u64,
@@ -414,6 +420,28 @@ pub(crate) enum Happened {
     DeviceGoesOn { ns: u64 },
 }
 
+impl Happened {
+    /// As JSON calls it.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::PauseBegins { .. } => "pause_begins",
+            Self::PauseEnds { .. } => "pause_ends",
+            Self::SyncBegins { .. } => "sync_begins",
+            Self::SyncEnds { .. } => "sync_ends",
+            Self::Commit { .. } => "commit",
+            Self::Turn { .. } => "turn",
+            Self::Submitted { .. } => "submitted",
+            Self::Completed { .. } => "completed",
+            Self::KnobChanged { .. } => "knob_changed",
+            Self::DeviceAdded => "device_added",
+            Self::DeviceOver { .. } => "device_over",
+            Self::DeviceFailing { .. } => "device_failing",
+            Self::DeviceHangs { .. } => "device_hangs",
+            Self::DeviceGoesOn { .. } => "device_goes_on",
+        }
+    }
+}
+
 /// The NFS front end.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct NfsGauges {
@@ -437,4 +465,18 @@ pub(crate) struct NfsGauges {
     pub(crate) closed_unread: u64,
     /// How many there were of each procedure, refusal and status other than OK, by name.
     pub(crate) calls: BTreeMap<String, u64>,
+    /// What is served to each client that has connections, by address.
+    #[serde(default)]
+    pub(crate) clients: BTreeMap<String, PeerGauges>,
+}
+
+/// What is served to a client over the connections that it has now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct PeerGauges {
+    /// How many it has.
+    pub(crate) connections: u64,
+    /// What came over these, calls and data.
+    pub(crate) received_bytes: u64,
+    /// What went back.
+    pub(crate) sent_bytes: u64,
 }

@@ -44,23 +44,32 @@ pub(super) fn values_text(values: Values) -> String {
     format!("strict_limit {} and max_ratio {percent} %", u32::from(values.strict))
 }
 
+/// What kind of event it is, for programs.
+pub(super) fn name(event: &Event) -> &'static str {
+    match &event.what {
+        What::Limited { .. } => "limited",
+        What::Released => "released",
+        What::PutBack => "put_back",
+        What::Foreign(_) => "set_by_others",
+        What::Alone(_) => "left_alone",
+        What::Gone => "gone",
+        What::Refused(_) => "refused",
+    }
+}
+
 fn object(event: &Event) -> Value {
-    let (name, more) = match &event.what {
+    let more = match &event.what {
         What::Limited { limit_bytes, ratio_ppm, bytes_per_second, budget_ns } => {
-            let of = json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,
-                "bytes_per_second": bytes_per_second});
-            ("limited", of)
+            json!({"limit_bytes": limit_bytes, "max_ratio_fine": ratio_ppm, "budget_ns": budget_ns,
+                "bytes_per_second": bytes_per_second})
         }
-        What::Released => ("released", json!({})),
-        What::PutBack => ("put_back", json!({})),
         What::Foreign(values) => {
-            ("set_by_others", json!({"strict_limit": u32::from(values.strict), "max_ratio_fine": values.ratio_ppm}))
+            json!({"strict_limit": u32::from(values.strict), "max_ratio_fine": values.ratio_ppm})
         }
-        What::Alone(why) => ("left_alone", json!({"why": why})),
-        What::Gone => ("gone", json!({})),
-        What::Refused(why) => ("refused", json!({"why": why})),
+        What::Alone(why) | What::Refused(why) => json!({"why": why}),
+        What::Released | What::PutBack | What::Gone => json!({}),
     };
-    let mut object = json!({"event": name, "device": event.device, "bdi": event.bdi});
+    let mut object = json!({"event": name(event), "device": event.device, "bdi": event.bdi});
     if let (Value::Object(object), Value::Object(more)) = (&mut object, more) {
         object.extend(more);
     }

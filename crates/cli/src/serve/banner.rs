@@ -26,6 +26,8 @@ pub(crate) struct Served<'a> {
     pub(crate) control: &'a Path,
     /// Whether clients have to be told where that is: it is not where they look by themselves.
     pub(crate) control_is_named: bool,
+    /// Where Prometheus gets figures.
+    pub(crate) figures: Option<SocketAddr>,
     /// Name and description of each device.
     pub(crate) devices: Vec<(String, String)>,
     pub(crate) cache_bytes: u64,
@@ -64,6 +66,11 @@ impl Served<'_> {
         text.push_str(&format!(
             "  watch   afflux stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
         ));
+        if let Some(address) = self.figures {
+            let reached = SocketAddr::new(reachable(address.ip()), address.port());
+            let others = if address.ip().is_loopback() { "" } else { ", and whoever else reaches it" };
+            text.push_str(&format!("  figures http://{reached}/metrics (for Prometheus{others})\n"));
+        }
         text.push_str(&format!("  answers {}\n", admission::told(self.rules)));
         for odd in admission::oddities(self.rules, self.listen) {
             text.push_str(&format!("  note    {odd}\n"));
@@ -87,6 +94,7 @@ impl Served<'_> {
             "port": self.listen.port(),
             "answers": admission::told(self.rules),
             "control": self.control,
+            "metrics": self.figures.map(|address| address.to_string()),
             "cache_bytes": self.cache_bytes,
             "serving": serving,
             "devices": devices,

@@ -12,15 +12,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// A program that listens.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Holder {
+pub(crate) struct Holder {
     /// Its number.
-    pub(super) process: u32,
+    pub(crate) process: u32,
     /// Its name, as the kernel knows it: up to 15 bytes.
-    pub(super) program: String,
+    pub(crate) program: String,
 }
 
 /// The program that keeps others from listening at `wanted`, as far as this user may know.
-pub(super) fn of(wanted: SocketAddr) -> Option<Holder> {
+pub(crate) fn of(wanted: SocketAddr) -> Option<Holder> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
     let sockets: Vec<String> =
         tables.iter().flat_map(|table| in_the_way(table, wanted)).map(|inode| format!("socket:[{inode}]")).collect();

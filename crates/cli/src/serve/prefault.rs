@@ -16,9 +16,9 @@ use engine::Engine;
 use frames::Order;
 use platform_linux::LinuxPlatform;
 use rustix::process::nice;
+use tracing::info;
 
 use crate::cache_size::HostMemory;
-use crate::output;
 
 /// At a time: one large page.
 const STEP_FRAMES: u32 = Order::PAGEBLOCK.frames();
@@ -66,11 +66,11 @@ fn run(engine: &Engine<LinuxPlatform>, stop: &AtomicBool) {
         }
         let host = HostMemory::measured();
         if host.available_bytes < host.total_bytes / LEFT_PART {
-            output::remark("note: the rest of the cache gets its memory when it is used: the machine has little left");
+            info!("the rest of the cache gets its memory when it is used: the machine has little left");
             return;
         }
         if let Err(error) = frames.arena().prefault(first..first.saturating_add(STEP_FRAMES)) {
-            output::remark(format_args!("note: the cache gets its memory when it is used: {error}"));
+            info!("the cache gets its memory when it is used: {error}");
             return;
         }
     }

@@ -14,9 +14,11 @@ use std::time::{Duration, Instant};
 
 use engine::counters::COUNTERS;
 use engine::settings::KnobError;
+use engine::trace::Traced;
 use engine::{DeviceId, DeviceStatus, Engine, File, Platform, Whose};
 use frontend_nfs::Server;
 use platform_linux::{HostDevice, LinuxPlatform, ServeHandle};
+use tracing::info;
 use volume::Volume;
 
 use super::exports::Export;
@@ -25,12 +27,13 @@ use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
 };
+use crate::output::shown;
 
 /// Between two reports of a drain's progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 /// Most clients of a device in a report.
-const CLIENTS_IN_REPORT: usize = 64;
+pub(crate) const CLIENTS_IN_REPORT: usize = 64;
 
 /// Most who waited in one reply.
 const DELAYS_A_LINE: usize = 1024;
@@ -144,6 +147,7 @@ impl Running {
                 closed_stalled: counts.closed_stalled,
                 closed_unread: counts.closed_unread,
                 calls: self.server.calls().into_iter().map(|(name, n)| (name.to_owned(), n)).collect(),
+                clients: self.handle.peers().into_iter().map(told::peer).collect(),
             },
             counters: counters.collect(),
             knobs: knobs.collect::<BTreeMap<_, _>>(),
@@ -165,6 +169,7 @@ impl Running {
             write_bandwidth_bytes_per_s: status.write_bandwidth_bytes_per_s,
             dirtied_bytes: status.dirtied_bytes,
             written_bytes: status.written_bytes,
+            read_bytes: status.read_bytes,
             b_dirty: listed.dirty,
             b_io: listed.round,
             b_more_io: listed.more,
@@ -200,6 +205,12 @@ impl Running {
             None => self.engine.set_knob(knob, value).map_err(say)?,
         }
         let info = self.engine.settings().info(knob);
+        info!(
+            "{} is now {value} {} for {}",
+            info.name,
+            info.unit,
+            device.as_deref().map_or("all devices".to_owned(), shown)
+        );
         Ok(Reply::Set { knob: info.name.to_owned(), unit: info.unit.to_owned(), value, device })
     }
 
@@ -262,6 +273,7 @@ impl Running {
         &self,
         device: Option<&str>,
         lasting_ns: Option<u64>,
+        kinds: &[String],
         send: &mut dyn FnMut(Reply) -> io::Result<()>,
     ) -> io::Result<()> {
         let only = match device.map(|name| self.device_named(name)).transpose() {
@@ -281,8 +293,10 @@ impl Running {
                 names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
             }
             let more = traced.len() == EVENTS_A_LINE;
-            let wanted =
-                traced.iter().filter(|traced| only.is_none() || traced.device.is_none() || traced.device == only);
+            let is_wanted = |traced: &&Traced| {
+                (only.is_none() || traced.device.is_none() || traced.device == only) && told::is_one_of(traced, kinds)
+            };
+            let wanted = traced.iter().filter(is_wanted);
             let events: Vec<_> = wanted.map(|traced| told::event(traced, &names, ready)).collect();
             if at_once || lost > 0 || !events.is_empty() || said_at.elapsed() >= EVENTS_EVERY {
                 send(Reply::Events { events, lost })?;
@@ -388,6 +402,7 @@ impl Responder for Running {
                 send(self.set(&assignment, device).unwrap_or_else(refused))
             }
             Request::Drain => {
+                info!("writing everything, since somebody has asked for it");
                 let mut heard = Ok(());
                 let drained = self.drain(&mut |progress| {
                     if heard.is_ok() {
@@ -398,7 +413,7 @@ impl Responder for Running {
                 send(Reply::Drained(drained))
             }
             Request::Record { lasting_ns } => self.record(lasting_ns, send),
-            Request::Trace { device, lasting_ns } => self.trace(device.as_deref(), lasting_ns, send),
+            Request::Trace { device, lasting_ns, only } => self.trace(device.as_deref(), lasting_ns, &only, send),
         }
     }
 }

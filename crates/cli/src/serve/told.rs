@@ -4,14 +4,17 @@
 //! Does not own: the figures (the engine), the messages (`control`).
 //! Invariants: nothing here waits for a device.
 
+use std::net::IpAddr;
+
 use engine::policy::{Figure, FigureValue, PauseStatus};
 use engine::trace::{Event, Traced};
 use engine::{Backing, Client, Delay, DelayTimes, Delayed, DeviceWaits, Operation, WaitTimes, Waiter, Whose};
 use frontend::{RecordedCall, RecordedOperation};
-use platform_linux::HostFile;
+use platform_linux::{HostFile, PeerCounts};
 
 use crate::control::messages::{
-    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PauseGauges, TimeGauges, TraceEvent, WaitGauges, WaiterGauges,
+    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PauseGauges, PeerGauges, TimeGauges, TraceEvent, WaitGauges,
+    WaiterGauges,
 };
 
 /// The path of a file on the host, as far as it has one.
@@ -93,6 +96,19 @@ pub(super) fn call(at_ns: u64, call: &RecordedCall) -> [u64; 5] {
         RecordedOperation::Sync => 3,
     };
     [at_ns / 1000, operation, call.file, call.offset, call.bytes]
+}
+
+/// What is served to a client.
+pub(super) fn peer((address, counts): (IpAddr, PeerCounts)) -> (String, PeerGauges) {
+    let PeerCounts { connections, bytes_in, bytes_out } = counts;
+    let connections = connections as u64;
+    (address.to_string(), PeerGauges { connections, received_bytes: bytes_in, sent_bytes: bytes_out })
+}
+
+/// Whether an event is called one of these, if any are named. Told before its file's path is asked for, which is a
+/// system call.
+pub(super) fn is_one_of(traced: &Traced, kinds: &[String]) -> bool {
+    kinds.is_empty() || kinds.iter().any(|kind| kind == happened(&traced.event).name())
 }
 
 /// `devices` are their names by number; `ready_ns` is when the server was ready.

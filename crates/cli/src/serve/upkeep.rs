@@ -12,6 +12,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use engine::{DeviceId, DeviceStatus};
+use tracing::{info, warn};
 
 use super::kept_prices::{KeptPrices, Learned};
 use super::lock;
@@ -77,7 +78,7 @@ impl Looks {
         });
         let learned = learned.collect();
         if let (Err(error), false) = (lock(&self.kept).keep(learned), self.said) {
-            output::remark(format_args!("warning: what was learned of the disks' speed could not be kept: {error}"));
+            warn!("what was learned of the disks' speed could not be kept: {error}");
             self.said = true;
         }
     }
@@ -93,11 +94,11 @@ impl Looks {
                     } else {
                         "its writers wait; nothing of what was written is lost"
                     };
-                    output::remark(format_args!("warning: {name} has completed nothing for {age}: {what}"));
+                    warn!("{name} has completed nothing for {age}: {what}");
                     self.hung.insert(device.id, device.refuses);
                 }
                 (None, Some(_)) => {
-                    output::remark(format_args!("note: {name} goes on"));
+                    info!("{name} goes on");
                     self.hung.remove(&device.id);
                 }
                 _ => {}

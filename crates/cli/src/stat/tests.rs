@@ -6,7 +6,7 @@ use crate::control::messages::{
     WaitGauges, WaiterGauges,
 };
 
-fn report(uptime_ns: u64) -> Report {
+pub(crate) fn report(uptime_ns: u64) -> Report {
     Report {
         listen: "127.0.0.1:2049".into(),
         serving: Vec::new(),
@@ -36,6 +36,7 @@ fn report(uptime_ns: u64) -> Report {
             write_bandwidth_bytes_per_s: None,
             dirtied_bytes: 0,
             written_bytes: 0,
+            read_bytes: 0,
             b_dirty: 0,
             b_io: 0,
             b_more_io: 0,

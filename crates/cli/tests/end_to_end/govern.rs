@@ -16,13 +16,13 @@ const NOBODY: u32 = 65_534;
 const TOO_LONG: Duration = Duration::from_secs(60);
 
 /// A made-up machine with one disk.
-struct Tree {
+pub(crate) struct Tree {
     root: PathBuf,
     _scratch: Scratch,
 }
 
 impl Tree {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let scratch = Scratch::new();
         let tree = Self { root: scratch.directory("root"), _scratch: scratch };
         tree.write("proc/vmstat", "nr_dirty_threshold 1171875\nnr_dirty_background_threshold 585937\n");
@@ -59,17 +59,17 @@ impl Tree {
         (says("strict_limit").trim().to_owned(), says("max_ratio_fine").trim().to_owned())
     }
 
-    fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         self.values() == ("0".to_owned(), "1000000".to_owned())
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_afflux"));
         command.arg("govern").arg("--root").arg(&self.root).arg("--state").arg(self.root.join("state")).args(arguments);
         command
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn output(&self, arguments: &[&str]) -> Output {
         self.command(arguments).output().unwrap()
     }
 

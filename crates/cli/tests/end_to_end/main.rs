@@ -12,6 +12,7 @@ mod full_disk;
 mod govern;
 mod hanging;
 mod lab;
+mod live;
 mod memory;
 mod names;
 mod permissions;

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use super::file::FileInner;
 use crate::client::Client;
-use crate::durations::{Durations, FewDurations, WaitTimes};
+use crate::durations::{Durations, FewDurations, WaitHistogram, WaitTimes};
 use crate::request::Backing;
 use crate::wait::lock;
 
@@ -164,6 +164,11 @@ impl Delays {
     /// What calls waited for that.
     pub(crate) fn all(&self, delay: Delay) -> WaitTimes {
         self.all[delay as usize].times()
+    }
+
+    /// The same by powers of two.
+    pub(crate) fn histogram(&self, delay: Delay) -> WaitHistogram {
+        self.all[delay as usize].histogram()
     }
 
     /// Everybody's; `waiting` says how many calls of a client wait now.

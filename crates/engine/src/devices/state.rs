@@ -705,6 +705,7 @@ impl DeviceState {
             dirty_limit_bytes: Pages(limits.dirty).bytes(),
             dirtied_bytes: Pages(self.dirtied_pages.load(Ordering::Relaxed)).bytes(),
             written_bytes: usage.written_bytes,
+            read_bytes: usage.read_bytes,
             busy_ns: usage.clocks.any_ns(now),
             in_flight: usage.clocks.in_flight(),
             writers_waiting: self.pauses.waiting() as u32,
@@ -791,6 +792,8 @@ pub struct DeviceStatus {
     pub dirtied_bytes: u64,
     /// Bytes written since the engine started.
     pub written_bytes: u64,
+    /// Bytes read since the engine started.
+    pub read_bytes: u64,
     /// Time during which at least one request was in flight.
     pub busy_ns: u64,
     /// Requests in flight.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, Weak};
 use super::delays::{Delay, Delays, DelaysTold};
 use super::file::FileInner;
 use crate::client::Client;
-use crate::durations::{Durations, WaitTimes};
+use crate::durations::{Durations, WaitHistogram, WaitTimes};
 use crate::platform::Nanos;
 use crate::policy::PauseCause;
 use crate::request::Backing;
@@ -77,6 +77,23 @@ pub struct DeviceWaits {
     pub waiting_more: u64,
     /// Who waited how long.
     pub delays: DelaysTold,
+}
+
+/// The same waits for one device as histograms.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct WaitHistograms {
+    /// Write calls that had to wait.
+    pub throttle: WaitHistogram,
+    /// Calls that had to wait for a frame.
+    pub reclaim: WaitHistogram,
+    /// Calls that had to wait for bytes to be read.
+    pub read: WaitHistogram,
+    /// Syncs that had to wait.
+    pub sync: WaitHistogram,
+    /// Single pauses.
+    pub pause: WaitHistogram,
+    /// COMMITs.
+    pub commit: WaitHistogram,
 }
 
 /// A device's.
@@ -180,6 +197,19 @@ impl Waits {
         }
         if let Some(client) = client {
             present.waits_no_more(&client);
+        }
+    }
+
+    /// How long waits took, without who did. Takes no lock.
+    pub(crate) fn histograms(&self) -> WaitHistograms {
+        let all = |delay| self.delays.histogram(delay);
+        WaitHistograms {
+            throttle: all(Delay::Throttle),
+            reclaim: all(Delay::Reclaim),
+            read: all(Delay::Read),
+            sync: all(Delay::Sync),
+            pause: self.pause.histogram(),
+            commit: self.commit.histogram(),
         }
     }
 

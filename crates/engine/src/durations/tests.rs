@@ -72,3 +72,21 @@ fn no_quantile_is_longer_than_the_longest() {
     let told = durations.times();
     assert_eq!((told.p50_ns, told.p999_ns), (1 << 40, 1 << 40));
 }
+
+#[test]
+fn a_histogram_by_powers_of_two_is_exact_at_every_edge() {
+    let durations = Durations::default();
+    let mut expected = [0; 64];
+    for (power, times) in expected.iter_mut().enumerate() {
+        let first = 1u64 << power;
+        // The first and the last that belong there; the sum must not overflow.
+        let ends = if power < 50 { vec![first, first + (first - 1)] } else { vec![first] };
+        ends.iter().for_each(|ns| durations.note(*ns));
+        *times = ends.len() as u64;
+    }
+    durations.note(0);
+    expected[0] += 1;
+    let told = durations.histogram();
+    assert_eq!(told.by_power, expected);
+    assert_eq!((told.ns, told.by_power.iter().sum::<u64>()), (durations.times().ns, durations.times().count));
+}

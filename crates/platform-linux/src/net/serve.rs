@@ -83,6 +83,17 @@ pub struct ServeCounts {
     pub closed_unread: u64,
 }
 
+/// What is served to one address now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PeerCounts {
+    /// Connections now.
+    pub connections: usize,
+    /// Bytes received over these.
+    pub bytes_in: u64,
+    /// Bytes sent over these.
+    pub bytes_out: u64,
+}
+
 /// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
 pub fn peers_are_identified() -> Result<(), std::io::Error> {
     let nowhere = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
@@ -164,13 +175,25 @@ struct Standing {
     share: Share,
     /// It waits for its peer to finish a record or to take replies. Written by the connection alone.
     waits_for_peer: AtomicBool,
-    /// Bytes moved since they were last looked at, and how many looks in a row found too few.
-    moved: AtomicU64,
+    /// Where it connects from.
+    peer: IpAddr,
+    /// Bytes received and sent. Written by the connection alone.
+    received: AtomicU64,
+    sent: AtomicU64,
+    /// The sum of both when it was last looked at, and how many looks in a row found that too few had been added.
+    seen: AtomicU64,
     stalls: AtomicU8,
     /// It was told to keep no more buffer than it needs.
     shrinks: AtomicBool,
     /// Since when nothing is received from it for want of room; 0 while something is. Written by the connection alone.
     unread_since_ns: AtomicU64,
+}
+
+impl Standing {
+    fn moved_since_seen(&self) -> u64 {
+        let moved = self.received.load(Ordering::Relaxed) + self.sent.load(Ordering::Relaxed);
+        moved - self.seen.swap(moved, Ordering::Relaxed)
+    }
 }
 
 /// Why an idle connection is told to go.
@@ -257,6 +280,18 @@ impl ServeHandle {
             closed_stalled: service.closed_stalled.load(Ordering::Relaxed),
             closed_unread: service.closed_unread.load(Ordering::Relaxed),
         }
+    }
+
+    /// What is served to whom, for each address that has connections. Connections that are over are not in it.
+    pub fn peers(&self) -> BTreeMap<IpAddr, PeerCounts> {
+        let mut peers = BTreeMap::<IpAddr, PeerCounts>::new();
+        for entry in self.service.lock().connections.values() {
+            let peer = peers.entry(entry.standing.peer).or_default();
+            peer.connections += 1;
+            peer.bytes_in += entry.standing.received.load(Ordering::Relaxed);
+            peer.bytes_out += entry.standing.sent.load(Ordering::Relaxed);
+        }
+        peers
     }
 
     /// Accepts no more connections, and soon closes the listeners. Those that are, go on.
@@ -440,7 +475,7 @@ impl Service {
         let (mut stalled, mut large) = (Vec::new(), Vec::new());
         for (&number, entry) in &self.lock().connections {
             let standing = &entry.standing;
-            let moved = standing.moved.swap(0, Ordering::Relaxed);
+            let moved = standing.moved_since_seen();
             let more = standing.share.held() > UNIT_BYTES;
             let stalls = match more && standing.waits_for_peer.load(Ordering::SeqCst) && moved < PROGRESS_BYTES_MIN {
                 true => standing.stalls.load(Ordering::Relaxed).saturating_add(1),
@@ -485,7 +520,10 @@ impl Service {
             leaving: AtomicU8::new(0),
             share: Share::new(),
             waits_for_peer: AtomicBool::new(false),
-            moved: AtomicU64::new(0),
+            peer: peer.address.to_canonical(),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            seen: AtomicU64::new(0),
             stalls: AtomicU8::new(0),
             shrinks: AtomicBool::new(false),
             unread_since_ns: AtomicU64::new(0),
@@ -668,18 +706,19 @@ impl Place {
         self.standing.shrinks.load(Ordering::Relaxed) && self.standing.shrinks.swap(false, Ordering::SeqCst)
     }
 
-    fn set_active(&self, bytes: usize) {
-        self.standing.moved.fetch_add(bytes as u64, Ordering::Relaxed);
+    fn set_active(&self) {
         self.standing.active_ns.store(clock::monotonic().0, Ordering::Relaxed);
     }
 
     pub(super) fn count_in(&self, bytes: usize) {
-        self.set_active(bytes);
+        self.set_active();
+        self.standing.received.fetch_add(bytes as u64, Ordering::Relaxed);
         self.service.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     pub(super) fn count_out(&self, bytes: usize) {
-        self.set_active(bytes);
+        self.set_active();
+        self.standing.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         self.service.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::pin::Pin;
@@ -859,5 +859,24 @@ fn pages_of_a_host_file_go_out_where_they_are() {
         drop(stream);
         assert_eq!(platform.block_on(handle.finish(platform.now().after(600 * Nanos::SECOND))), 0);
         assert_eq!(engine.status().pinned_bytes, 0, "pages are still held");
+    }
+}
+
+#[test]
+fn what_is_served_is_told_by_address() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 5, "127.0.0.1:0");
+        let (mut first, mut second) = (rig.connect(), rig.connect());
+        let mut other = connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address);
+        exchange(&mut first, 1, &bytes(1, 1_000));
+        exchange(&mut second, 1, &bytes(2, 70_000));
+        exchange(&mut other, 1, &bytes(3, 10));
+        let of = |last| rig.handle.peers().get(&IpAddr::from([127, 0, 0, last])).copied().unwrap_or_default();
+        let told = |counts: PeerCounts| (counts.connections, counts.bytes_in, counts.bytes_out);
+        // A reply may be here before it is counted.
+        rig.until(|_| told(of(1)) == (2, 71_000 + 2 * 8, 71_000) && told(of(2)) == (1, 10 + 8, 10));
+        drop(other);
+        rig.until(|counts| counts.connections == 2);
+        assert_eq!((of(2), rig.handle.peers().len()), (PeerCounts::default(), 1));
     }
 }

@@ -24,6 +24,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
         rules: &RULES,
         control: Path::new("/run/afflux/a.sock"),
         control_is_named: false,
+        figures: None,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
         cache_bytes: 2 << 30,
         memory_bytes: 23 << 30,
@@ -45,6 +46,18 @@ fn one_directory_is_the_root() {
            watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n  \
            answers this user's and root's processes on this machine, all as this user\n"
     );
+}
+
+#[test]
+fn figures_have_an_address_that_can_be_asked() {
+    let exports = exports(&["usb"]);
+    let figures = |address: &str| Served { figures: address.parse().ok(), ..served(&exports, "127.0.0.1:2049") };
+    let text = figures("127.0.0.1:9464").text();
+    assert!(text.contains("  figures http://127.0.0.1:9464/metrics (for Prometheus)\n"), "{text}");
+    let text = figures("[::]:9464").text();
+    assert!(text.contains("http://[::1]:9464/metrics (for Prometheus, and whoever else reaches it)\n"), "{text}");
+    assert!(figures("[::]:9464").json().contains("\"metrics\":\"[::]:9464\""));
+    assert!(served(&exports, "127.0.0.1:2049").json().contains("\"metrics\":null"));
 }
 
 #[test]

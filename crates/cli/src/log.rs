@@ -1,0 +1,161 @@
+//! What the commands that stay running say of their own accord, with levels.
+//!
+//! Under systemd a line begins with its priority (`<4>`), which the journal takes off again: so it is told there whatever
+//! the unit says, with no library and no second connection to the journal. On a terminal, and where the reader has a
+//! clock of its own (a pipe), a line begins with the word for its level; in a file also with the time.
+//!
+//! Owns: the forms, which one fits standard error, the levels by name.
+//! Does not own: the messages; what a user has asked for, which is no log (`output`).
+//! Invariants: one event, one or more whole lines. As in `output`, nothing that strangers named controls a terminal, and
+//! what nobody reads is left unsaid.
+
+use std::env;
+use std::fmt::{self, Write as _};
+use std::io::{self, Write};
+
+use rustix::fs::{FileType, fstat};
+use tracing::field::{Field, Visit};
+use tracing::level_filters::LevelFilter;
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::failure::{Failure, Outcome};
+use crate::output;
+
+/// The levels, by the names that `--log` takes.
+const LEVELS: [(&str, LevelFilter); 6] = [
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
+
+/// Unless another is asked for.
+pub(crate) const DEFAULT: LevelFilter = LevelFilter::INFO;
+
+/// The level of that name; `origin` says where it was given.
+pub(crate) fn level(origin: &str, name: &str) -> Outcome<LevelFilter> {
+    let found = LEVELS.iter().find(|(known, _)| *known == name);
+    found.map(|(_, level)| *level).ok_or_else(|| {
+        let names = LEVELS.map(|(name, _)| name).join(", ");
+        Failure::wrong_use(format!("{origin}: '{name}' is no level; there are {names}"))
+    })
+}
+
+/// How lines look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Form {
+    /// With the journal's priorities.
+    Journal,
+    /// With the time.
+    File,
+    /// For who reads along.
+    Reader,
+}
+
+impl Form {
+    /// What fits standard error.
+    fn of_stderr() -> Self {
+        let Ok(stderr) = fstat(io::stderr()) else { return Self::Reader };
+        let kind = FileType::from_raw_mode(stderr.st_mode);
+        Self::of(env::var("JOURNAL_STREAM").ok().as_deref(), (stderr.st_dev, stderr.st_ino), kind)
+    }
+
+    /// `stream` is what systemd says of the journal's end: the numbers of its device and inode. A child that has its
+    /// output elsewhere inherits the variable.
+    fn of(stream: Option<&str>, (device, inode): (u64, u64), kind: FileType) -> Self {
+        match stream {
+            Some(stream) if stream == format!("{device}:{inode}") => Self::Journal,
+            _ if kind == FileType::RegularFile => Self::File,
+            _ => Self::Reader,
+        }
+    }
+
+    /// What stands before each line of an event.
+    fn begins(self, level: Level) -> String {
+        let (priority, word) = match level {
+            Level::ERROR => (3, "error"),
+            Level::WARN => (4, "warning"),
+            Level::INFO => (6, "note"),
+            Level::DEBUG => (7, "debug"),
+            Level::TRACE => (7, "trace"),
+        };
+        match self {
+            Self::Journal => format!("<{priority}>"),
+            Self::Reader => format!("{word}: "),
+            Self::File => {
+                let mut time = String::new();
+                // A clock that cannot be told is no reason to be silent.
+                let _ = SystemTime.format_time(&mut Writer::new(&mut time));
+                format!("{time} {word}: ")
+            }
+        }
+    }
+
+    fn lines(self, level: Level, text: &str) -> String {
+        let begins = self.begins(level);
+        output::harmless(text, &[]).lines().map(|line| format!("{begins}{line}\n")).collect()
+    }
+}
+
+/// From now on what has this level, or a graver one, goes to standard error.
+pub(crate) fn start(level: LevelFilter) {
+    let subscriber = tracing_subscriber::fmt().with_max_level(level).with_writer(Stderr::default);
+    // That somebody logs already is no harm.
+    let _ = tracing::subscriber::set_global_default(subscriber.event_format(Form::of_stderr()).finish());
+}
+
+/// Says why the command failed, which no level silences.
+pub(crate) fn failed(failure: &Failure) {
+    match Form::of_stderr() {
+        Form::Journal => output::remark(Form::Journal.lines(Level::ERROR, &failure.to_string()).trim_end()),
+        Form::File | Form::Reader => output::remark(format_args!("error: {failure}")),
+    }
+}
+
+/// Standard error, if anybody reads it.
+#[derive(Default)]
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let _ = io::stderr().lock().write_all(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<S, N> FormatEvent<S, N> for Form
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut message = Message::default();
+        event.record(&mut message);
+        writer.write_str(&self.lines(*event.metadata().level(), &message.0))
+    }
+}
+
+/// An event's text.
+#[derive(Default)]
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            let _ = write!(self.0, "{value:?}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+use super::*;
+
+#[test]
+fn the_journal_is_known_by_the_numbers_of_its_end() {
+    let socket = FileType::Socket;
+    assert_eq!(Form::of(Some("8:123"), (8, 123), socket), Form::Journal);
+    // Inherited by a child whose output goes elsewhere.
+    assert_eq!(Form::of(Some("8:123"), (8, 124), socket), Form::Reader);
+    assert_eq!(Form::of(Some("nonsense"), (8, 123), FileType::RegularFile), Form::File);
+    assert_eq!(Form::of(None, (8, 123), FileType::Fifo), Form::Reader);
+}
+
+#[test]
+fn every_line_has_its_level() {
+    let two = "one\ntwo";
+    assert_eq!(Form::Journal.lines(Level::WARN, two), "<4>one\n<4>two\n");
+    assert_eq!(Form::Journal.lines(Level::ERROR, "x"), "<3>x\n");
+    assert_eq!(Form::Reader.lines(Level::INFO, two), "note: one\nnote: two\n");
+    let line = Form::File.lines(Level::WARN, "x");
+    let (time, rest) = line.split_once(' ').unwrap();
+    assert!(time.starts_with("20") && time.ends_with('Z') && rest == "warning: x\n", "{line}");
+}
+
+#[test]
+fn no_name_makes_a_line_or_a_priority_of_its_own() {
+    assert_eq!(Form::Journal.lines(Level::INFO, "a\x1b[2J\r<0>b"), "<6>a\\u001b[2J\\r<0>b\n");
+}
+
+#[test]
+fn levels_go_by_name() {
+    assert_eq!(level("--log", "debug").unwrap(), LevelFilter::DEBUG);
+    let told = level("--log", "loud").unwrap_err().to_string();
+    assert!(told.contains("--log") && told.contains("'loud'") && told.contains("off, error, warn"), "{told}");
+}

@@ -1,0 +1,63 @@
+//! `afflux top`: what a running server does, all the time.
+//!
+//! Owns: which of the three ways it is shown: on a full screen, as plain lines, as JSON.
+//! Does not own: asking (`follow`), what the figures come to (`model`), the picture (`screen`), the terminal (`terminal`).
+//! Invariants: all three show the same rows. The server is asked for what `stat` and `trace` ask for, and nothing more.
+
+mod follow;
+mod keys;
+mod lines;
+mod model;
+mod rows;
+mod screen;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tests;
+
+use std::io::{IsTerminal, Write};
+
+use crate::args;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use follow::Following;
+use model::Model;
+
+/// What plain lines fill where nobody says how wide they may be.
+const COLUMNS: usize = 120;
+
+/// Most rows of each table in plain lines.
+const ROWS: usize = 20;
+
+pub(crate) fn run(args: &args::Top) -> Outcome {
+    let following = Following::start(args.target.control.as_deref())?;
+    if args.json {
+        return print(&following, args.once, |model| {
+            let line = serde_json::to_string(&model.rows()).map_err(|error| Failure::failed(error.to_string()))?;
+            Ok(format!("{line}\n"))
+        });
+    }
+    if args.once || !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        let columns = console::Term::stdout().size_checked().map_or(COLUMNS, |(_, columns)| columns.into());
+        return print(&following, args.once, |model| Ok(lines::text(&model.rows(), columns, ROWS)));
+    }
+    terminal::run(&following)
+}
+
+/// Prints what each second comes to, until nobody reads any more (`top | head`).
+fn print(following: &Following, once: bool, mut text: impl FnMut(&Model) -> Outcome<String>) -> Outcome {
+    let mut model = Model::default();
+    loop {
+        model.take(following.next()?);
+        // The first report is what rates are taken from.
+        if !model.has_rates() {
+            continue;
+        }
+        let text = text(&model)?;
+        let mut stdout = std::io::stdout().lock();
+        let printed = stdout.write_all(output::harmless(&text, &[]).as_bytes()).and_then(|()| stdout.flush());
+        if printed.is_err() || once {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Asking a running server, once a second, and taking its events meanwhile.
+//!
+//! Owns: two connections and their threads, the events that were not fetched yet.
+//! Does not own: what the answers come to (`model`).
+//! Invariants: whoever shows them never waits for the server: a report is there or is not. What is kept is bounded.
+
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use crate::control::client::Client;
+use crate::control::messages::{Reply, Report, Request, TraceEvent};
+use crate::failure::{Failure, Outcome};
+
+/// Between two reports.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Most events that are kept from one report to the next.
+const EVENTS_MAX: usize = 1 << 16;
+
+/// The events that rows are made of.
+const WANTED: [&str; 3] = ["pause_ends", "sync_ends", "submitted"];
+
+/// A moment.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) report: Report,
+    /// What has happened since the one before.
+    pub(super) events: Vec<TraceEvent>,
+    /// Events that are missing.
+    pub(super) lost: u64,
+}
+
+/// The answers as they come.
+pub(super) struct Following(Receiver<Outcome<Sample>>);
+
+#[derive(Default)]
+struct Kept {
+    events: Vec<TraceEvent>,
+    lost: u64,
+}
+
+impl Following {
+    /// Asks the server whose socket is `named`, or the one that runs.
+    pub(super) fn start(named: Option<&Path>) -> Outcome<Self> {
+        let (mut reports, mut events) = (Client::connect(named)?, Client::connect(named)?);
+        let only = WANTED.map(str::to_owned).to_vec();
+        events.ask(&Request::Trace { device: None, lasting_ns: None, only })?;
+        let kept = Arc::new(Mutex::new(Kept::default()));
+        let (told, samples) = mpsc::sync_channel(1);
+        let keeping = Arc::clone(&kept);
+        let failed = |error| Failure::failed(format!("cannot start a thread: {error}"));
+        // Ends with its connection, or the process: if the server goes away the reports say so.
+        let body = move || while take(&mut events, &keeping).is_ok() {};
+        thread::Builder::new().name("events".to_owned()).spawn(body).map_err(failed)?;
+        let body = move || while tell(&mut reports, &kept, &told) {};
+        thread::Builder::new().name("reports".to_owned()).spawn(body).map_err(failed)?;
+        Ok(Self(samples))
+    }
+
+    /// Waits for the next.
+    pub(super) fn next(&self) -> Outcome<Sample> {
+        self.0.recv().unwrap_or_else(|_| Err(gone()))
+    }
+
+    /// The next, if it comes within the time.
+    pub(super) fn next_within(&self, time: Duration) -> Outcome<Option<Sample>> {
+        match self.0.recv_timeout(time) {
+            Ok(sample) => sample.map(Some),
+            Err(RecvTimeoutError::Timeout) => Ok(None),
+            Err(RecvTimeoutError::Disconnected) => Err(gone()),
+        }
+    }
+}
+
+fn gone() -> Failure {
+    Failure::failed("the server is not asked any more")
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take(client: &mut Client, kept: &Mutex<Kept>) -> Outcome {
+    match client.reply()? {
+        Reply::Events { events, lost } => {
+            let mut kept = lock(kept);
+            let over = (kept.events.len() + events.len()).saturating_sub(EVENTS_MAX);
+            kept.lost += lost + over as u64;
+            let gone = over.min(kept.events.len());
+            kept.events.drain(..gone);
+            kept.events.extend(events);
+            Ok(())
+        }
+        other => Err(client.unexpected(&other)),
+    }
+}
+
+/// Asks once and waits; false once there is nobody to tell, or the server has failed to answer, which is told.
+fn tell(client: &mut Client, kept: &Mutex<Kept>, told: &SyncSender<Outcome<Sample>>) -> bool {
+    let report = client.ask(&Request::Stat).and_then(|()| match client.reply()? {
+        Reply::Report(report) => Ok(*report),
+        other => Err(client.unexpected(&other)),
+    });
+    let answered = report.is_ok();
+    let sample = report.map(|report| {
+        let Kept { events, lost } = std::mem::take(&mut *lock(kept));
+        Sample { report, events, lost }
+    });
+    let heard = told.send(sample).is_ok();
+    if answered && heard {
+        thread::sleep(EVERY);
+    }
+    answered && heard
+}

@@ -1,0 +1,49 @@
+//! What keys do.
+//!
+//! Owns: what somebody has chosen to see.
+//! Does not own: reading keys (`terminal`), showing what was chosen (`screen`).
+//! Invariants: a pure function of the key; what is typed is bounded.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::rows::Order;
+
+/// Most letters that rows are looked for by.
+const LETTERS_MAX: usize = 100;
+
+/// What somebody wants to see.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Choices {
+    pub(super) order: Order,
+    /// The picture stands.
+    pub(super) held: bool,
+    /// Rows have these letters.
+    pub(super) letters: String,
+    /// They are being typed; what they were before.
+    pub(super) typing: Option<String>,
+    pub(super) ends: bool,
+}
+
+impl Choices {
+    pub(super) fn key(&mut self, key: KeyEvent) {
+        if key.kind == KeyEventKind::Release {
+            return;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match (key.code, self.typing.is_some()) {
+            (KeyCode::Char('c' | 'd'), _) if control => self.ends = true,
+            (KeyCode::Enter, true) => self.typing = None,
+            (KeyCode::Esc, true) => self.letters = self.typing.take().unwrap_or_default(),
+            (KeyCode::Backspace, true) => {
+                self.letters.pop();
+            }
+            (KeyCode::Char(letter), true) if !control && self.letters.len() < LETTERS_MAX => self.letters.push(letter),
+            (KeyCode::Char('q'), false) => self.ends = true,
+            (KeyCode::Char('s'), false) => self.order = self.order.next(),
+            (KeyCode::Char('p' | ' '), false) => self.held = !self.held,
+            (KeyCode::Char('/'), false) => self.typing = Some(std::mem::take(&mut self.letters)),
+            (KeyCode::Esc, false) => self.letters.clear(),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! What reports and events come to.
+//!
+//! Owns: the last reports, what happened to each file between them, the last waits that ended.
+//! Does not own: asking (`follow`), order and letters (`rows`).
+//! Invariants: a rate is a difference over the server's own time between the reports. Everything that is kept is bounded,
+//! however many files and clients there are.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use super::follow::Sample;
+use super::rows::{CacheRow, ClientRow, DeviceRow, FileRow, Rows, WaitRow, Waited};
+use crate::control::messages::{DeviceGauges, FigureGauge, Happened, PeerGauges, Report, TraceEvent};
+use crate::serve::running::CLIENTS_IN_REPORT;
+
+/// Reports that clients' and files' rates are taken over.
+const SPAN: usize = 5;
+
+/// Seconds that curves show.
+const CURVE: usize = 120;
+
+/// Most files that are told apart from one report to the next.
+const FILES_MAX: usize = 4_096;
+
+/// Waits that have ended and are kept.
+const WAITS_KEPT: usize = 500;
+
+/// What happened to a file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    written_bytes: u64,
+    read_bytes: u64,
+    paused_ns: u64,
+    synced_ns: u64,
+}
+
+/// By device and path.
+type Tallies = BTreeMap<(String, String), Tally>;
+
+/// A device's curves.
+#[derive(Debug, Default)]
+struct Curves {
+    owed_per_mille: VecDeque<u64>,
+    written: VecDeque<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    /// The newest last, with what happened before it.
+    reports: VecDeque<(Report, Tallies)>,
+    curves: BTreeMap<String, Curves>,
+    /// When each ended, since the server was ready; the last first.
+    ended: VecDeque<(u64, WaitRow)>,
+    lost: u64,
+}
+
+impl Model {
+    pub(super) fn take(&mut self, sample: Sample) {
+        let Sample { report, events, lost } = sample;
+        if self.reports.back().is_some_and(|(before, _)| report.uptime_ns < before.uptime_ns) {
+            // Another server: nothing of the one before is true of it.
+            *self = Self::default();
+        }
+        self.lost += lost;
+        let mut tallies = Tallies::new();
+        for event in events {
+            self.happened(event, &mut tallies);
+        }
+        self.draw(&report);
+        self.reports.push_back((report, tallies));
+        // One more than the span: rates are differences.
+        if self.reports.len() > SPAN + 1 {
+            self.reports.pop_front();
+        }
+    }
+
+    fn happened(&mut self, event: TraceEvent, tallies: &mut Tallies) {
+        let TraceEvent { at_ns, device, file, client, what } = event;
+        let device = device.unwrap_or_default();
+        let mut tally = Tally::default();
+        let mut waited = None;
+        match &what {
+            Happened::Submitted { operation, bytes, .. } => match operation.as_str() {
+                "write" => tally.written_bytes = *bytes,
+                "read" => tally.read_bytes = *bytes,
+                _ => return,
+            },
+            Happened::PauseEnds { cause, ns, .. } => (tally.paused_ns, waited) = (*ns, Some((cause.clone(), *ns))),
+            Happened::SyncEnds { ns, .. } => (tally.synced_ns, waited) = (*ns, Some(("sync".to_owned(), *ns))),
+            _ => return,
+        }
+        if let Some((waits_for, ns)) = waited {
+            let (device, file) = (device.clone(), file.clone());
+            let row = WaitRow { ended_ns_ago: None, longest_ns: ns, times: 1, waits_for, device, client, file };
+            self.ended.push_front((at_ns, row));
+            self.ended.truncate(WAITS_KEPT);
+        }
+        let Some(file) = file else { return };
+        let key = (device, file);
+        if tallies.len() >= FILES_MAX && !tallies.contains_key(&key) {
+            return;
+        }
+        let sum = tallies.entry(key).or_default();
+        sum.written_bytes += tally.written_bytes;
+        sum.read_bytes += tally.read_bytes;
+        sum.paused_ns += tally.paused_ns;
+        sum.synced_ns += tally.synced_ns;
+    }
+
+    /// Adds a second to each device's curves.
+    fn draw(&mut self, report: &Report) {
+        let Some((before, _)) = self.reports.back() else { return };
+        let time = between(before, report);
+        self.curves.retain(|name, _| report.devices.iter().any(|device| device.name == *name));
+        for device in &report.devices {
+            let curves = self.curves.entry(device.name.clone()).or_default();
+            let (owed, full) = match (number(device, "owed_ns"), number(device, "budget_in_force_ns")) {
+                (Some(owed), Some(budget)) => (owed, budget),
+                _ => (device.dirty_bytes, device.dirty_limit_bytes),
+            };
+            let written = rate(device.written_bytes, of_device(before, device, |it| it.written_bytes), time);
+            for (curve, value) in [(&mut curves.owed_per_mille, share(owed, full)), (&mut curves.written, written)] {
+                curve.push_back(value);
+                if curve.len() > CURVE {
+                    curve.pop_front();
+                }
+            }
+        }
+    }
+
+    /// Whether there are two reports to take rates from.
+    pub(super) fn has_rates(&self) -> bool {
+        self.reports.len() > 1
+    }
+
+    pub(super) fn rows(&self) -> Rows {
+        let Some((now, _)) = self.reports.back() else { return Rows::default() };
+        let before = self.reports.iter().rev().nth(1).map_or(now, |(before, _)| before);
+        let calls = |report: &Report| {
+            let is_call = |name: &str| name.starts_with("nfs_") || name.starts_with("mount_");
+            report.nfs.calls.iter().filter(|(name, _)| is_call(name)).map(|(_, count)| count).sum::<u64>()
+        };
+        let mut rows = Rows {
+            listen: now.listen.clone(),
+            uptime_ns: now.uptime_ns,
+            policy: now.policy.clone(),
+            cache: cache(before, now),
+            connections: now.nfs.connections,
+            calls_per_s: rate(calls(now), calls(before), between(before, now)),
+            devices: now.devices.iter().map(|device| self.device(before, now, device)).collect(),
+            clients: self.clients(now),
+            files: self.files(now),
+            waits: self.waits(now),
+            lost_events: self.lost,
+        };
+        rows.sort(super::rows::Order::default());
+        rows
+    }
+
+    fn device(&self, before: &Report, now: &Report, device: &DeviceGauges) -> DeviceRow {
+        let time = between(before, now);
+        let rate_of = |value: fn(&DeviceGauges) -> u64| rate(value(device), of_device(before, device, value), time);
+        let curves = self.curves.get(&device.name);
+        let curve = |of: fn(&Curves) -> &VecDeque<u64>| curves.map(|it| of(it).iter().copied().collect());
+        DeviceRow {
+            name: device.name.clone(),
+            owed_ns: number(device, "owed_ns"),
+            budget_ns: number(device, "budget_in_force_ns"),
+            written_bytes_per_s: rate_of(|it| it.written_bytes),
+            read_bytes_per_s: rate_of(|it| it.read_bytes),
+            write_bandwidth_bytes_per_s: device.write_bandwidth_bytes_per_s,
+            dirty_bytes: device.dirty_bytes,
+            dirty_limit_bytes: device.dirty_limit_bytes,
+            in_flight_requests: device.in_flight_requests,
+            writers_waiting: device.writers_waiting,
+            stalled_ns: device.stalled_ns,
+            refuses: device.refuses,
+            files_failed: device.files_failed,
+            owed_per_mille: curve(|it| &it.owed_per_mille).unwrap_or_default(),
+            written: curve(|it| &it.written).unwrap_or_default(),
+        }
+    }
+
+    /// Those that have connections, and those that wait or have waited.
+    fn clients(&self, now: &Report) -> Vec<ClientRow> {
+        let Some((oldest, _)) = self.reports.front() else { return Vec::new() };
+        let time = between(oldest, now);
+        let mut clients = BTreeMap::<&str, ClientRow>::new();
+        for (name, peer) in &now.nfs.clients {
+            let row = clients.entry(name).or_default();
+            row.connections = peer.connections;
+            row.received_bytes_per_s = rate(self.moved(name, |peer| peer.received_bytes), 0, time);
+            row.sent_bytes_per_s = rate(self.moved(name, |peer| peer.sent_bytes), 0, time);
+        }
+        let earlier = waited(oldest);
+        // Where not all are told, one who is missing may have waited before.
+        let is_crowded = oldest.devices.iter().any(|device| device.clients.len() >= CLIENTS_IN_REPORT);
+        for (name, waited) in waited(now) {
+            let missing = if is_crowded { waited } else { Waited::default() };
+            let before = earlier.get(name).copied().unwrap_or(missing);
+            let moved = |of: fn(&Waited) -> u64| rate(of(&waited), of(&before), time);
+            let since = Waited {
+                throttle_ns_per_s: moved(|it| it.throttle_ns_per_s),
+                sync_ns_per_s: moved(|it| it.sync_ns_per_s),
+                read_ns_per_s: moved(|it| it.read_ns_per_s),
+                reclaim_ns_per_s: moved(|it| it.reclaim_ns_per_s),
+            };
+            if since.all() > 0 || clients.contains_key(name) {
+                clients.entry(name).or_default().waited = since;
+            }
+        }
+        for waiter in now.devices.iter().flat_map(|device| &device.waiting) {
+            if let Some(name) = &waiter.client {
+                clients.entry(name).or_default().waiting += waiter.calls;
+            }
+        }
+        clients.into_iter().map(|(name, row)| ClientRow { name: name.to_owned(), ..row }).collect()
+    }
+
+    /// What a client has moved in the span: its counts begin anew with new connections.
+    fn moved(&self, client: &str, value: impl Fn(&PeerGauges) -> u64) -> u64 {
+        let counts = |report: &Report| report.nfs.clients.get(client).map_or(0, &value);
+        let reports = self.reports.iter().map(|(report, _)| counts(report));
+        reports.clone().zip(reports.skip(1)).map(|(before, now)| now.checked_sub(before).unwrap_or(now)).sum()
+    }
+
+    /// Those that their device had something to do for, or that calls wait for or have waited for.
+    fn files(&self, now: &Report) -> Vec<FileRow> {
+        let Some((oldest, _)) = self.reports.front() else { return Vec::new() };
+        let time = between(oldest, now);
+        let mut sums = Tallies::new();
+        for ((device, file), tally) in self.reports.iter().skip(1).flat_map(|(_, tallies)| tallies) {
+            let sum = sums.entry((device.clone(), file.clone())).or_default();
+            sum.written_bytes += tally.written_bytes;
+            sum.read_bytes += tally.read_bytes;
+            sum.paused_ns += tally.paused_ns;
+            sum.synced_ns += tally.synced_ns;
+        }
+        let mut waiting = BTreeMap::<(String, String), u64>::new();
+        for device in &now.devices {
+            for waiter in &device.waiting {
+                let key = (device.name.clone(), waiter.file.clone());
+                sums.entry(key.clone()).or_default();
+                *waiting.entry(key).or_default() += waiter.calls;
+            }
+        }
+        let row = |(key, tally): ((String, String), Tally)| FileRow {
+            waiting: waiting.get(&key).copied().unwrap_or(0),
+            device: key.0,
+            name: key.1,
+            written_bytes_per_s: rate(tally.written_bytes, 0, time),
+            read_bytes_per_s: rate(tally.read_bytes, 0, time),
+            paused_ns_per_s: rate(tally.paused_ns, 0, time),
+            synced_ns_per_s: rate(tally.synced_ns, 0, time),
+        };
+        sums.into_iter().map(row).collect()
+    }
+
+    fn waits(&self, now: &Report) -> Vec<WaitRow> {
+        let mut rows = Vec::new();
+        for device in &now.devices {
+            rows.extend(device.waiting.iter().map(|waiter| WaitRow {
+                ended_ns_ago: None,
+                longest_ns: waiter.ns,
+                times: waiter.calls,
+                waits_for: waiter.waits_for.clone(),
+                device: device.name.clone(),
+                client: waiter.client.clone(),
+                file: Some(waiter.file.clone()),
+            }));
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.longest_ns));
+        let mut ended = Vec::<WaitRow>::new();
+        for (at_ns, row) in &self.ended {
+            if let Some(same) = ended.iter_mut().find(|same| same.is_as(row)) {
+                same.longest_ns = same.longest_ns.max(row.longest_ns);
+                same.times += 1;
+            } else {
+                let ended_ns_ago = Some(now.uptime_ns.saturating_sub(*at_ns));
+                ended.push(WaitRow { ended_ns_ago, ..row.clone() });
+            }
+        }
+        rows.extend(ended);
+        rows
+    }
+}
+
+/// The server's own time.
+fn between(before: &Report, now: &Report) -> Duration {
+    Duration::from_nanos(now.uptime_ns.saturating_sub(before.uptime_ns))
+}
+
+/// So much a second; what began anew meanwhile counts as nothing.
+fn rate(now: u64, before: u64, time: Duration) -> u64 {
+    let moved = u128::from(now.saturating_sub(before));
+    let per_second = (moved * 1_000_000_000).checked_div(time.as_nanos()).unwrap_or(0);
+    u64::try_from(per_second).unwrap_or(u64::MAX)
+}
+
+/// In thousandths.
+fn share(part: u64, whole: u64) -> u64 {
+    let thousandths = (u128::from(part) * 1_000).checked_div(u128::from(whole)).unwrap_or(0);
+    u64::try_from(thousandths).unwrap_or(u64::MAX)
+}
+
+/// What a report says of the same device; of one that is new what it is now.
+fn of_device(before: &Report, device: &DeviceGauges, value: impl Fn(&DeviceGauges) -> u64) -> u64 {
+    value(before.devices.iter().find(|other| other.name == device.name).unwrap_or(device))
+}
+
+fn number(device: &DeviceGauges, figure: &str) -> Option<u64> {
+    match device.in_force.get(figure)? {
+        Some(FigureGauge::Number(number)) => Some(*number),
+        _ => None,
+    }
+}
+
+fn cache(before: &Report, now: &Report) -> CacheRow {
+    let moved = |counter: &str| {
+        let value = |report: &Report| report.counters.get(counter).copied().unwrap_or(0);
+        value(now).saturating_sub(value(before))
+    };
+    CacheRow {
+        cache_bytes: now.cache.cache_bytes,
+        used_bytes: now.cache.cache_bytes.saturating_sub(now.cache.free_bytes),
+        dirty_bytes: now.cache.dirty_bytes,
+        hit_pages: moved("read_hit_pages"),
+        miss_pages: moved("read_miss_pages"),
+    }
+}
+
+/// What each client has waited for all devices since the start, whichever user it acted for.
+fn waited(report: &Report) -> BTreeMap<&str, Waited> {
+    let mut sums = BTreeMap::<&str, Waited>::new();
+    for delays in report.devices.iter().flat_map(|device| &device.clients) {
+        let Some(client) = &delays.client else { continue };
+        let sum = sums.entry(client).or_default();
+        sum.throttle_ns_per_s += delays.times.throttle.ns;
+        sum.sync_ns_per_s += delays.times.sync.ns;
+        sum.read_ns_per_s += delays.times.read.ns;
+        sum.reclaim_ns_per_s += delays.times.reclaim.ns;
+    }
+    sums
+}

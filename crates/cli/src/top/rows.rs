@@ -1,0 +1,186 @@
+//! What is shown, as values.
+//!
+//! Owns: the rows, their order, which of them have the letters that somebody looks for.
+//! Does not own: where the values come from (`model`), how they look (`table`, `screen`, `lines`).
+//! Invariants: plain values with the unit in the name, as JSON has them.
+
+use std::cmp::Reverse;
+
+use serde::Serialize;
+
+/// Everything at one moment.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Rows {
+    pub(super) listen: String,
+    pub(super) uptime_ns: u64,
+    pub(super) policy: String,
+    pub(super) cache: CacheRow,
+    pub(super) connections: u64,
+    pub(super) calls_per_s: u64,
+    pub(super) devices: Vec<DeviceRow>,
+    pub(super) clients: Vec<ClientRow>,
+    pub(super) files: Vec<FileRow>,
+    /// Waits that last, the longest first, and then those that have ended, the last first.
+    pub(super) waits: Vec<WaitRow>,
+    /// Events that were not taken in time since the beginning: what files do is more than is shown.
+    pub(super) lost_events: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct CacheRow {
+    pub(super) cache_bytes: u64,
+    pub(super) used_bytes: u64,
+    pub(super) dirty_bytes: u64,
+    /// Of pages that were read in the last second, those that were there.
+    pub(super) hit_pages: u64,
+    pub(super) miss_pages: u64,
+}
+
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct DeviceRow {
+    pub(super) name: String,
+    /// None under a policy that does not count in time.
+    pub(super) owed_ns: Option<u64>,
+    pub(super) budget_ns: Option<u64>,
+    pub(super) written_bytes_per_s: u64,
+    pub(super) read_bytes_per_s: u64,
+    /// What it could write; none until that is known.
+    pub(super) write_bandwidth_bytes_per_s: Option<u64>,
+    pub(super) dirty_bytes: u64,
+    pub(super) dirty_limit_bytes: u64,
+    pub(super) in_flight_requests: u32,
+    pub(super) writers_waiting: u32,
+    pub(super) stalled_ns: Option<u64>,
+    pub(super) refuses: bool,
+    pub(super) files_failed: u32,
+    /// The last two minutes, a second each: what it owed as a share of what it may, in thousandths; bytes of its limit
+    /// where there is no time.
+    #[serde(skip)]
+    pub(super) owed_per_mille: Vec<u64>,
+    /// Bytes written, in the same seconds.
+    #[serde(skip)]
+    pub(super) written: Vec<u64>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct ClientRow {
+    pub(super) name: String,
+    pub(super) connections: u64,
+    pub(super) received_bytes_per_s: u64,
+    pub(super) sent_bytes_per_s: u64,
+    pub(super) waited: Waited,
+    pub(super) waiting: u64,
+}
+
+/// What calls waited for, in nanoseconds of each second, all calls together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Waited {
+    pub(super) throttle_ns_per_s: u64,
+    pub(super) sync_ns_per_s: u64,
+    pub(super) read_ns_per_s: u64,
+    pub(super) reclaim_ns_per_s: u64,
+}
+
+impl Waited {
+    pub(super) fn all(&self) -> u64 {
+        self.throttle_ns_per_s + self.sync_ns_per_s + self.read_ns_per_s + self.reclaim_ns_per_s
+    }
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct FileRow {
+    pub(super) name: String,
+    pub(super) device: String,
+    pub(super) written_bytes_per_s: u64,
+    pub(super) read_bytes_per_s: u64,
+    pub(super) paused_ns_per_s: u64,
+    pub(super) synced_ns_per_s: u64,
+    /// Calls that wait now.
+    pub(super) waiting: u64,
+}
+
+/// Waits of the same client for the same file and cause.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct WaitRow {
+    /// How long ago the last of them ended; none while they last.
+    pub(super) ended_ns_ago: Option<u64>,
+    pub(super) longest_ns: u64,
+    /// How many of the last waits are of this kind; of those that last, how many calls.
+    pub(super) times: u64,
+    /// The cause of a pause, or `sync`.
+    pub(super) waits_for: String,
+    pub(super) device: String,
+    pub(super) client: Option<String>,
+    pub(super) file: Option<String>,
+}
+
+/// What clients and files are sorted by.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) enum Order {
+    #[default]
+    Writes,
+    Waits,
+    Name,
+}
+
+impl Order {
+    pub(super) fn next(self) -> Self {
+        match self {
+            Self::Writes => Self::Waits,
+            Self::Waits => Self::Name,
+            Self::Name => Self::Writes,
+        }
+    }
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Writes => "writes",
+            Self::Waits => "waits",
+            Self::Name => "name",
+        }
+    }
+}
+
+impl WaitRow {
+    /// Whether both are waits of the same client for the same.
+    pub(super) fn is_as(&self, other: &Self) -> bool {
+        let key = |row: &Self| (row.waits_for.clone(), row.device.clone(), row.client.clone(), row.file.clone());
+        key(self) == key(other)
+    }
+}
+
+impl Rows {
+    /// Sorted, those with the largest value first.
+    pub(super) fn sort(&mut self, order: Order) {
+        self.clients.sort_by(|one, other| one.name.cmp(&other.name));
+        self.files.sort_by(|one, other| one.name.cmp(&other.name));
+        match order {
+            Order::Name => {}
+            Order::Writes => {
+                self.clients.sort_by_key(|row| Reverse((row.received_bytes_per_s, row.sent_bytes_per_s)));
+                self.files.sort_by_key(|row| Reverse((row.written_bytes_per_s, row.read_bytes_per_s)));
+            }
+            Order::Waits => {
+                self.clients.sort_by_key(|row| Reverse((row.waiting, row.waited.all())));
+                self.files.sort_by_key(|row| Reverse((row.waiting, row.paused_ns_per_s + row.synced_ns_per_s)));
+            }
+        }
+    }
+
+    /// Only rows that have these letters in a name, whatever their case.
+    pub(super) fn keep(&mut self, letters: &str) {
+        if letters.is_empty() {
+            return;
+        }
+        let letters = letters.to_lowercase();
+        let has = |name: &str| name.to_lowercase().contains(&letters);
+        self.devices.retain(|row| has(&row.name));
+        self.clients.retain(|row| has(&row.name));
+        self.files.retain(|row| has(&row.name) || has(&row.device));
+        self.waits.retain(|row| {
+            has(&row.device)
+                || has(&row.waits_for)
+                || [&row.client, &row.file].into_iter().flatten().any(|name| has(name))
+        });
+    }
+}

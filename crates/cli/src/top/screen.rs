@@ -1,0 +1,99 @@
+//! The picture on a full screen.
+//!
+//! Owns: which table has which lines, what stands out, the last line with the keys.
+//! Does not own: the tables (`table`), what was chosen (`keys`).
+//! Invariants: any size has a picture, down to none at all. Devices come first: of a small screen they have all.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+use super::keys::Choices;
+use super::rows::Rows;
+use super::table::{self, Table};
+use crate::output::shown;
+
+/// The least that a table has: its title and a row.
+const TABLE_MIN: usize = 2;
+
+const TITLE: Style = Style::new().add_modifier(Modifier::REVERSED);
+const STRONG: Style = Style::new().add_modifier(Modifier::BOLD);
+
+pub(super) fn draw(frame: &mut Frame<'_>, rows: &Rows, choices: &Choices) {
+    let area = frame.area();
+    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let mut lines = vec![Line::styled(table::summary(rows, width), STRONG)];
+    // With two lines or fewer the keys are left out.
+    let below = height.saturating_sub(if height > 2 { 2 } else { 1 });
+    let tables = [
+        table::devices(rows, width),
+        table::clients(rows, width),
+        table::files(rows, width),
+        table::waits(rows, width),
+    ];
+    let rooms = rooms(below, &tables.each_ref().map(|table| table.lines.len() + 1));
+    for (table, room) in tables.into_iter().zip(rooms).filter(|(_, room)| *room > 0) {
+        let Table { title, lines: rows } = table.within(room - 1);
+        lines.push(Line::styled(format!("{title:width$}"), TITLE));
+        let filled = rows.len();
+        lines.extend(rows.into_iter().map(Line::raw));
+        lines.extend((filled + 1..room).map(|_| Line::default()));
+    }
+    lines.truncate(height.saturating_sub(usize::from(height > 2)));
+    for (at, line) in lines.into_iter().enumerate() {
+        put(frame, area, at, line);
+    }
+    if height > 2 {
+        put(frame, area, height - 1, last_line(rows, choices));
+    }
+}
+
+/// A line of the picture; what does not fit is cut.
+fn put(frame: &mut Frame<'_>, area: Rect, at: usize, line: Line<'_>) {
+    let Ok(row) = u16::try_from(at) else { return };
+    if row < area.height {
+        frame.buffer_mut().set_line(area.x, area.y + row, &line, area.width);
+    }
+}
+
+/// How many lines each table gets of `height`, if it wants so many: the first all, the others equal parts of what is
+/// left, and what one does not want the next have.
+fn rooms(height: usize, wanted: &[usize; 4]) -> [usize; 4] {
+    let mut rooms = [0; 4];
+    let mut left = height;
+    rooms[0] = wanted[0].max(TABLE_MIN).min(left);
+    left -= rooms[0];
+    for (at, room) in rooms.iter_mut().enumerate().skip(1) {
+        let after = 4 - at;
+        let part = if left / after >= TABLE_MIN { left / after } else { left };
+        if part < TABLE_MIN {
+            break;
+        }
+        *room = if at == 3 { left } else { wanted[at].max(TABLE_MIN).min(part) };
+        left -= *room;
+    }
+    rooms
+}
+
+fn last_line(rows: &Rows, choices: &Choices) -> Line<'static> {
+    if choices.typing.is_some() {
+        return Line::from(vec![Span::styled(format!("/{}", shown(&choices.letters)), STRONG), Span::raw("_")]);
+    }
+    let mut parts = Vec::new();
+    if choices.held {
+        parts.push(Span::styled("held  ", TITLE));
+    }
+    if !choices.letters.is_empty() {
+        parts.push(Span::styled(format!("/{}  ", shown(&choices.letters)), STRONG));
+    }
+    parts.push(Span::raw(format!("q quit  s sort ({})  p hold  / filter", choices.order.name())));
+    if rows.lost_events > 0 {
+        let lost = crate::units::count(rows.lost_events);
+        parts.push(Span::raw(format!("  {lost} events missed: files did more")));
+    }
+    Line::from(parts)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+use std::collections::BTreeMap;
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::follow::Sample;
+use super::keys::Choices;
+use super::model::Model;
+use super::rows::{Order, Rows, WaitRow};
+use super::{lines, table};
+use crate::control::messages::{
+    DelayGauges, DelayTimeGauges, FigureGauge, Happened, PeerGauges, Report, TimeGauges, TraceEvent, WaiterGauges,
+};
+use crate::stat::tests::report;
+
+const S: u64 = 1_000_000_000;
+
+fn event(at_ns: u64, file: &str, what: Happened) -> TraceEvent {
+    let (device, client) = (Some("sda1".to_owned()), Some("192.0.2.7".to_owned()));
+    TraceEvent { at_ns, device, file: Some(file.to_owned()), client, what }
+}
+
+fn written(at_ns: u64, file: &str, bytes: u64) -> TraceEvent {
+    event(at_ns, file, Happened::Submitted { operation: "write".into(), offset: 0, bytes })
+}
+
+fn pause(at_ns: u64, file: &str, ns: u64) -> TraceEvent {
+    event(at_ns, file, Happened::PauseEnds { wait: 1, cause: "budget".into(), ns })
+}
+
+fn throttled(client: &str, uid: u32, ns: u64) -> DelayGauges {
+    let throttle = TimeGauges { count: 1, ns, ..TimeGauges::default() };
+    let times = DelayTimeGauges { throttle, ..DelayTimeGauges::default() };
+    DelayGauges { client: Some(client.into()), uid: Some(uid), times, ..DelayGauges::default() }
+}
+
+/// A server at a second of its life, with one client that sends it 10 MB each and waits for half of it.
+fn at(second: u64) -> Report {
+    let mut now = report(second * S);
+    let device = &mut now.devices[0];
+    device.written_bytes = second * 5_000_000;
+    device.read_bytes = second * 1_000;
+    device.in_force = BTreeMap::from([
+        ("owed_ns".to_owned(), Some(FigureGauge::Number(S / 4))),
+        ("budget_in_force_ns".to_owned(), Some(FigureGauge::Number(S))),
+    ]);
+    device.clients = vec![throttled("192.0.2.7", 1, second * S / 4), throttled("192.0.2.7", 2, second * S / 4)];
+    let peer = PeerGauges { connections: 2, received_bytes: second * 10_000_000, sent_bytes: second * 3 };
+    now.nfs.clients = BTreeMap::from([("192.0.2.7".to_owned(), peer)]);
+    now.nfs.calls = BTreeMap::from([("nfs_write".to_owned(), second * 20), ("nfserr_io".to_owned(), second)]);
+    now
+}
+
+fn sample(second: u64, events: Vec<TraceEvent>) -> Sample {
+    Sample { report: at(second), events, lost: 0 }
+}
+
+fn after(seconds: u64) -> Model {
+    let mut model = Model::default();
+    for second in 1..=seconds {
+        let events = vec![
+            written(second * S, "/mnt/big", 4_000_000),
+            written(second * S, "/mnt/small", 1_000_000),
+            pause(second * S - S / 2, "/mnt/small", S / 10),
+        ];
+        model.take(sample(second, events));
+    }
+    model
+}
+
+#[test]
+fn rates_are_what_a_second_of_the_server_brings() {
+    for seconds in [2, 3, 6, 20, 300] {
+        let model = after(seconds);
+        let rows = model.rows();
+        let device = &rows.devices[0];
+        assert_eq!((device.written_bytes_per_s, device.read_bytes_per_s), (5_000_000, 1_000), "{seconds}");
+        assert_eq!((device.owed_ns, device.budget_ns), (Some(S / 4), Some(S)));
+        assert_eq!(device.owed_per_mille, vec![250; (seconds as usize - 1).min(120)]);
+        assert_eq!(rows.calls_per_s, 20);
+        let [client] = &rows.clients[..] else { panic!("{rows:?}") };
+        assert_eq!((client.name.as_str(), client.connections), ("192.0.2.7", 2));
+        assert_eq!((client.received_bytes_per_s, client.sent_bytes_per_s), (10_000_000, 3));
+        assert_eq!(client.waited.throttle_ns_per_s, S / 2, "of both its users");
+        let [big, small] = &rows.files[..] else { panic!("{rows:?}") };
+        assert_eq!((big.name.as_str(), big.written_bytes_per_s), ("/mnt/big", 4_000_000), "{seconds}");
+        assert_eq!((small.written_bytes_per_s, small.paused_ns_per_s), (1_000_000, S / 10));
+    }
+}
+
+#[test]
+fn what_is_over_is_forgotten_and_what_is_kept_is_bounded() {
+    let mut model = after(300);
+    for second in 301..=306 {
+        model.take(sample(second, Vec::new()));
+    }
+    assert!(model.rows().files.is_empty());
+    let many = (0..100_000).map(|file| pause(307 * S, &format!("/mnt/{file}"), 1)).collect();
+    model.take(sample(307, many));
+    let rows = model.rows();
+    assert_eq!((rows.files.len(), rows.waits.len()), (4_096, 500));
+}
+
+#[test]
+fn waits_that_last_come_before_those_that_ended_and_the_last_of_these_first() {
+    let mut model = after(2);
+    let mut report = at(3);
+    let waiter =
+        |file: &str, ns| WaiterGauges { file: file.into(), client: None, waits_for: "sync".into(), calls: 2, ns };
+    report.devices[0].waiting = vec![waiter("/mnt/short", 5), waiter("/mnt/long", 7 * S)];
+    model.take(Sample { report, events: vec![pause(2 * S + S / 2, "/mnt/last", 9)], lost: 3 });
+    let rows = model.rows();
+    let files: Vec<_> = rows.waits.iter().map(|row| row.file.as_deref().unwrap()).collect();
+    assert_eq!(files, ["/mnt/long", "/mnt/short", "/mnt/last", "/mnt/small"]);
+    let ago: Vec<_> = rows.waits.iter().map(|row| (row.ended_ns_ago, row.times, row.longest_ns)).collect();
+    let small = (Some(3 * S / 2), 2, S / 10);
+    assert_eq!(ago, [(None, 2, 7 * S), (None, 2, 5), (Some(S / 2), 1, 9), small], "alike ones are one row");
+    assert_eq!(rows.lost_events, 3);
+    assert_eq!(rows.files.iter().find(|row| row.name == "/mnt/long").unwrap().waiting, 2);
+}
+
+#[test]
+fn a_client_that_connects_anew_has_not_sent_less() {
+    let mut model = after(5);
+    let mut report = at(6);
+    // Its connections are new, and 7 MB came over them.
+    report.nfs.clients.get_mut("192.0.2.7").unwrap().received_bytes = 7_000_000;
+    model.take(Sample { report, events: Vec::new(), lost: 0 });
+    assert_eq!(model.rows().clients[0].received_bytes_per_s, (4 * 10_000_000 + 7_000_000) / 5);
+}
+
+#[test]
+fn a_server_that_was_started_again_begins_anew() {
+    let mut model = after(9);
+    model.take(sample(1, Vec::new()));
+    assert!(!model.has_rates() && model.rows().waits.is_empty());
+}
+
+#[test]
+fn order_and_letters_choose_rows() {
+    let mut rows = after(6).rows();
+    let names = |rows: &Rows| rows.files.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
+    rows.sort(Order::Waits);
+    assert_eq!(names(&rows), ["/mnt/small", "/mnt/big"]);
+    rows.sort(Order::Name);
+    assert_eq!(names(&rows), ["/mnt/big", "/mnt/small"]);
+    rows.keep("SMALL");
+    assert_eq!(names(&rows), ["/mnt/small"]);
+    assert!(rows.devices.is_empty() && rows.clients.is_empty() && !rows.waits.is_empty());
+}
+
+fn press(choices: &mut Choices, keys: &str) {
+    for letter in keys.chars() {
+        let code = match letter {
+            '\n' => KeyCode::Enter,
+            '\x1b' => KeyCode::Esc,
+            '\x08' => KeyCode::Backspace,
+            letter => KeyCode::Char(letter),
+        };
+        choices.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+}
+
+#[test]
+fn keys_choose_and_letters_that_are_typed_are_no_keys() {
+    let mut choices = Choices::default();
+    press(&mut choices, "s");
+    assert_eq!(choices.order, Order::Waits);
+    press(&mut choices, "ss p");
+    assert_eq!((choices.order, choices.held), (Order::Writes, false));
+    press(&mut choices, "p/sqx\x08p");
+    assert_eq!((choices.letters.as_str(), choices.held, choices.ends), ("sqp", true, false));
+    press(&mut choices, "\n");
+    assert_eq!((choices.letters.as_str(), choices.typing.is_some()), ("sqp", false));
+    // Begun anew and taken back.
+    press(&mut choices, "/else\x1b");
+    assert_eq!(choices.letters, "sqp");
+    press(&mut choices, "\x1b");
+    assert_eq!(choices.letters, "");
+    press(&mut choices, &format!("/{}", "x".repeat(1_000)));
+    assert_eq!(choices.letters.len(), 100);
+    choices.key(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL));
+    assert!(choices.ends);
+    let mut choices = Choices::default();
+    press(&mut choices, "q");
+    assert!(choices.ends);
+}
+
+/// Rows with names that are long, wide, or try to control the terminal.
+pub(super) fn awkward() -> Rows {
+    let mut rows = after(150).rows();
+    for name in ["/mnt/".repeat(80), "漢字".repeat(40), "a\x1b[2J\nb".to_owned(), String::new()] {
+        let mut file = rows.files[0].clone();
+        file.name.clone_from(&name);
+        rows.files.push(file);
+        let mut device = rows.devices[0].clone();
+        (device.name, device.stalled_ns, device.files_failed) = (name.clone(), Some(u64::MAX), u32::MAX);
+        (device.owed_ns, device.budget_ns, device.written_bytes_per_s) = (Some(u64::MAX), None, u64::MAX);
+        rows.devices.push(device);
+        let mut client = rows.clients[0].clone();
+        (client.name, client.received_bytes_per_s) = (name.clone(), u64::MAX);
+        rows.clients.push(client);
+        rows.waits.push(WaitRow {
+            longest_ns: u64::MAX,
+            waits_for: name.clone(),
+            file: Some(name),
+            ..rows.waits[0].clone()
+        });
+    }
+    rows
+}
+
+#[test]
+fn no_line_is_wider_than_it_may_be_and_none_controls_the_terminal() {
+    let rows = awkward();
+    for width in 1..=300 {
+        for table in [table::devices, table::clients, table::files, table::waits] {
+            let table::Table { title, lines } = table(&rows, width);
+            for line in lines.iter().chain([&title]) {
+                let taken = ratatui::text::Span::raw(line).width();
+                assert!(taken <= width, "{taken} of {width}: {line}");
+                assert!(!line.contains(|letter: char| letter.is_control()), "{line:?}");
+            }
+        }
+        assert!(ratatui::text::Span::raw(table::summary(&rows, width)).width() <= width);
+    }
+}
+
+#[test]
+fn the_narrower_the_fewer_columns_and_never_another_order() {
+    let rows = after(10).rows();
+    let line = |width| table::devices(&rows, width).lines[0].clone();
+    assert_eq!(line(20), "sda1          250 ms");
+    assert_eq!(line(40), "sda1            250 ms  5.00 MB/s      -");
+    assert_eq!(line(57), "sda1        250 ms    1.00 s  5.00 MB/s  1.00 kB/s      -");
+    assert!(line(200).contains("▂▂▂▂▂▂▂▂▂") && line(200).contains("1.00 kB/s"), "{}", line(200));
+    let file = |width| table::files(&rows, width).lines[0].clone();
+    assert_eq!(file(8), "/mnt/big");
+    assert_eq!(file(5), "…/big", "{}", file(5));
+}
+
+#[test]
+fn plain_lines_have_all_tables_and_no_escapes() {
+    let text = lines::text(&after(6).rows(), 120, 20);
+    for begins in ["127.0.0.1:2049   20 calls/s", "sda1  ", "192.0.2.7  ", "/mnt/big  ", "  100 ms  budget"] {
+        assert!(text.lines().any(|line| line.starts_with(begins)), "{begins:?} in {text}");
+    }
+    assert!(!text.contains('\x1b') && text.lines().all(|line| line.trim_end() == line));
+    let text = lines::text(&awkward(), 120, 3);
+    assert!(text.contains("+4 more\n"), "{text}");
+}
+
+#[test]
+fn rows_as_json_have_units_in_their_names() {
+    let value = serde_json::to_value(after(6).rows()).unwrap();
+    assert_eq!(value["devices"][0]["owed_ns"], 250_000_000);
+    assert_eq!(value["files"][0]["written_bytes_per_s"], 4_000_000);
+    assert_eq!(value["waits"][0]["waits_for"], "budget");
+}

@@ -1,0 +1,399 @@
+//! Watching a running server: figures for Prometheus, `afflux top` as lines and on a terminal, logs with levels.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, afflux, eventually, run, text};
+
+/// Less than a client has in flight, so that its writes wait.
+const SMALL: &[&str] = &["--policy", "equal-parts", "--cache", "64MiB", "--set", "dirty_bytes=256KiB"];
+
+/// Has a client write a file until a write has waited, and commit.
+fn write_until_throttled(server: &Server) {
+    let mut client = Client::mount(server);
+    let root = client.root();
+    let file = client.create(&root, "throttled");
+    let bytes = Bytes::new(3).vec(8 << 20);
+    eventually("a write waits", || {
+        client.write_at(&file, 0, &bytes);
+        server.stat()["devices"][0]["waits"]["throttle"]["count"].as_u64().unwrap() > 0
+    });
+    client.commit(&file);
+}
+
+/// What a server gives for the path.
+fn get(address: &str, path: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// Samples by name and labels, as strictly as Prometheus reads them.
+fn samples(body: &str) -> BTreeMap<String, f64> {
+    let (mut kinds, mut found, mut described) = (BTreeMap::new(), BTreeMap::new(), String::new());
+    for line in body.lines() {
+        if let Some(help) = line.strip_prefix("# HELP ") {
+            described = help.split(' ').next().unwrap().to_owned();
+            continue;
+        }
+        if let Some(kind) = line.strip_prefix("# TYPE ") {
+            let (name, kind) = kind.split_once(' ').unwrap();
+            assert!(name == described && kinds.insert(name.to_owned(), kind.to_owned()).is_none(), "{line}");
+            continue;
+        }
+        let (series, value) = line.rsplit_once(' ').unwrap();
+        let name = series.split('{').next().unwrap();
+        let parts: &[&str] = if kinds[&described] == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+        assert!(parts.iter().any(|part| name == format!("{described}{part}")), "{line} is below {described}");
+        assert!(found.insert(series.to_owned(), value.parse().unwrap()).is_none(), "{line} is there twice");
+    }
+    found
+}
+
+#[test]
+fn figures_for_prometheus_are_those_of_stat() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[SMALL, &["--metrics", "127.0.0.1:0"]].concat());
+    let address = server.ready["metrics"].as_str().unwrap().to_owned();
+    write_until_throttled(&server);
+    let answer = get(&address, "/metrics");
+    let stat = server.stat();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 ") && head.contains("text/plain; version=0.0.4"), "{head}");
+    let found = samples(body);
+    let device = &stat["devices"][0];
+    let name = device["name"].as_str().unwrap();
+    for (kind, family) in [
+        ("throttle", "throttle_wait"),
+        ("pause", "pause"),
+        ("sync", "sync_wait"),
+        ("commit", "commit"),
+        ("read", "read_wait"),
+    ] {
+        let count = device["waits"][kind]["count"].as_f64().unwrap();
+        let part = |part: &str| found[&format!("afflux_device_{family}_seconds_{part}{{device=\"{name}\"}}")];
+        assert_eq!(part("count"), count, "{kind}");
+        let seconds = device["waits"][kind]["ns"].as_f64().unwrap() / 1e9;
+        assert!((part("sum") - seconds).abs() < 1e-6, "{kind}");
+        let bucket =
+            |le: &str| found[&format!("afflux_device_{family}_seconds_bucket{{le=\"{le}\",device=\"{name}\"}}")];
+        assert_eq!(bucket("+Inf"), count, "{kind}");
+        assert!(bucket("0.001048576") <= bucket("1.073741824") && bucket("1.073741824") <= count, "{kind}");
+    }
+    let paused = &device["pauses"][0];
+    let labels = format!("{{device=\"{name}\",cause=\"{}\"}}", paused["cause"].as_str().unwrap());
+    assert_eq!(found[&format!("afflux_device_pauses_by_cause_total{labels}")], paused["count"].as_f64().unwrap());
+    let commits = stat["nfs"]["calls"]["nfs_commit"].as_f64().unwrap();
+    assert_eq!(found["afflux_nfs_calls_total{procedure=\"nfs_commit\"}"], commits);
+    assert_eq!(found["afflux_nr_dirtied_pages_total"], stat["counters"]["nr_dirtied"].as_f64().unwrap());
+    assert_eq!(found["afflux_cache_size_bytes"], f64::from(64 << 20));
+    assert!(found["process_resident_memory_bytes"] > 1e6 && found["process_cpu_seconds_total"] > 0.0);
+    assert!(get(&address, "/").contains("/metrics") && get(&address, "/x").starts_with("HTTP/1.1 404 "));
+    checked_by_promtool(body);
+    server.stop();
+}
+
+/// Prometheus' own parser has nothing to say against it.
+fn checked_by_promtool(body: &str) {
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut checking = match command.spawn() {
+        Ok(checking) => checking,
+        Err(error) => return eprintln!("skipped: promtool (Debian's prometheus): {error}"),
+    };
+    checking.stdin.take().unwrap().write_all(body.as_bytes()).unwrap();
+    let output = checking.wait_with_output().unwrap();
+    assert!(output.status.success() && text(&output).is_empty(), "{}", text(&output));
+}
+
+#[test]
+fn a_governor_gives_figures_of_its_disks() {
+    let tree = crate::govern::Tree::new();
+    let mut child =
+        tree.command(&["--metrics", "127.0.0.1:0"]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+    let mut said = String::new();
+    let mut stderr = child.stderr.take().unwrap();
+    while !said.contains("/metrics\n") {
+        let mut byte = [0];
+        stderr.read_exact(&mut byte).unwrap();
+        said.push(char::from(byte[0]));
+    }
+    let address = said.split_once("http://").unwrap().1.trim_end_matches("/metrics\n").to_owned();
+    let answer = || get(&address, "/metrics").split_once("\r\n\r\n").unwrap().1.to_owned();
+    eventually("the disk is told", || answer().contains("afflux_govern_limit_bytes{"));
+    let body = answer();
+    let found = samples(&body);
+    assert_eq!(found["afflux_govern_budget_seconds{device=\"sdb\",model=\"Stick\"}"], 1.0);
+    assert!(found["afflux_govern_events_total{event=\"limited\"}"] >= 1.0);
+    checked_by_promtool(&body);
+    kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn an_address_that_cannot_be_listened_on_is_told_before_anything_is_served() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let serve = |metrics: &str| {
+        let data = data.to_str().unwrap();
+        run(scratch.path(), &["serve", data, "--listen", "127.0.0.1:0", "--cache", "64MiB", "--metrics", metrics])
+    };
+    let output = serve(&address);
+    let said = text(&output);
+    let holder = format!("error: --metrics: {address} is in use by another program (");
+    assert!(output.status.code() == Some(1) && said.starts_with(&holder), "{said}");
+    assert!(said.contains(&format!("process {}", std::process::id())) && output.stdout.is_empty(), "{said}");
+    for (nonsense, code, word) in [
+        ("9464", 2, "such as 127.0.0.1:9464"),
+        ("127.0.0.1:70000", 2, "0 to 65535"),
+        ("192.0.2.1:9464", 1, "is no address of this machine"),
+    ] {
+        let output = serve(nonsense);
+        let said = text(&output);
+        assert!(output.status.code() == Some(code) && said.contains("--metrics") && said.contains(word), "{said}");
+    }
+    let tree = crate::govern::Tree::new();
+    let output = tree.output(&["--metrics", &address]);
+    assert!(output.status.code() == Some(1) && text(&output).contains("is in use"), "{}", text(&output));
+    assert!(tree.is_untouched());
+}
+
+#[test]
+fn top_tells_devices_clients_and_files_as_lines_and_as_json() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], SMALL);
+    let told = |arguments: &[&str]| {
+        let writing = Writing::start(&server);
+        let output = server.ask(&[&["top", "--once"], arguments].concat());
+        writing.stop();
+        assert!(output.status.success(), "{}", text(&output));
+        text(&output)
+    };
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    let lines = told(&[]);
+    for begins in ["device ", "client ", "file ", " longest", &name, "127.0.0.1 "] {
+        assert!(lines.lines().any(|line| line.starts_with(begins)), "{begins:?} in {lines}");
+    }
+    assert!(lines.contains("/written") && !lines.contains('\x1b'), "{lines}");
+    let rows: Value = serde_json::from_str(&told(&["--json"])).unwrap();
+    assert!(rows["devices"][0]["written_bytes_per_s"].as_u64().unwrap() > 0, "{rows}");
+    let client = &rows["clients"][0];
+    assert_eq!(client["name"], "127.0.0.1");
+    assert!(client["received_bytes_per_s"].as_u64().unwrap() > 0, "{rows}");
+    assert!(client["waited"]["throttle_ns_per_s"].as_u64().unwrap() > 0, "{rows}");
+    let files: BTreeSet<&str> =
+        rows["files"].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap()).collect();
+    assert_eq!(files, [data.join("written").to_str().unwrap()].into(), "{rows}");
+    let wait = &rows["waits"][0];
+    assert!(wait["longest_ns"].as_u64().unwrap() > 0 && wait["device"] == name.as_str(), "{rows}");
+    server.stop();
+}
+
+/// A client that writes until it is told to stop.
+struct Writing {
+    ends: Arc<std::sync::atomic::AtomicBool>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Writing {
+    fn start(server: &Server) -> Self {
+        let mut client = Client::mount(server);
+        let root = client.root();
+        let ends = Arc::<std::sync::atomic::AtomicBool>::default();
+        let told = Arc::clone(&ends);
+        let file = client.create(&root, "written");
+        let thread = std::thread::spawn(move || {
+            let bytes = Bytes::new(5).vec(1 << 20);
+            while !told.load(std::sync::atomic::Ordering::SeqCst) {
+                client.write_at(&file, 0, &bytes);
+            }
+        });
+        Self { ends, thread }
+    }
+
+    fn stop(self) {
+        self.ends.store(true, std::sync::atomic::Ordering::SeqCst);
+        self.thread.join().unwrap();
+    }
+}
+
+/// `afflux top` on a terminal of its own.
+struct OnTerminal {
+    script: Child,
+    keys: ChildStdin,
+    shown: Arc<Mutex<String>>,
+    terminal: PathBuf,
+    process: PathBuf,
+}
+
+impl OnTerminal {
+    fn start(server: &Server, scratch: &Path, columns: u32, rows: u32) -> Option<Self> {
+        let (terminal, process) = (scratch.join("terminal"), scratch.join("process"));
+        let _ = fs::remove_file(&process);
+        let program = env!("CARGO_BIN_EXE_afflux");
+        let inside = format!(
+            "stty cols {columns} rows {rows}; tty > {}; echo $$ > {}; exec {program} top --control {}",
+            terminal.display(),
+            process.display(),
+            server.control.display()
+        );
+        let mut command = afflux(scratch);
+        let environment: Vec<_> =
+            command.get_envs().map(|(name, value)| (name.to_owned(), value.map(ToOwned::to_owned))).collect();
+        command = Command::new("script");
+        for (name, value) in environment {
+            value.map(|value| command.env(name, value));
+        }
+        command.args(["-q", "-e", "-f", "-c", &inside, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
+        let mut script = match command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() {
+            Ok(script) => script,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                eprintln!("skipped: script (Debian's bsdutils): {error}");
+                return None;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let (keys, mut output) = (script.stdin.take().unwrap(), script.stdout.take().unwrap());
+        let shown = Arc::<Mutex<String>>::default();
+        let keeping = Arc::clone(&shown);
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                keeping.lock().unwrap().push_str(&String::from_utf8_lossy(&bytes[..count]));
+            }
+        });
+        Some(Self { script, keys, shown, terminal, process })
+    }
+
+    /// Waits for words on the screen that came since the last call.
+    fn shows(&self, words: &str) {
+        eventually(words, || {
+            let mut shown = self.shown.lock().unwrap();
+            let Some(at) = shown.find(words) else { return false };
+            shown.drain(..at + words.len());
+            true
+        });
+    }
+
+    fn press(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
+        self.keys.flush().unwrap();
+    }
+
+    /// Every cell is drawn again at another size.
+    fn resize(&self, columns: u32, rows: u32) {
+        let terminal = fs::read_to_string(&self.terminal).unwrap();
+        let size = [columns.to_string(), rows.to_string()];
+        let stty = Command::new("stty").args(["-F", terminal.trim(), "cols", &size[0], "rows", &size[1]]).status();
+        assert!(stty.unwrap().success());
+    }
+
+    fn ends(mut self) {
+        self.shows("\x1b[?1049l");
+        assert_eq!(self.script.wait().unwrap().code(), Some(0));
+    }
+}
+
+#[test]
+fn top_has_a_screen_that_follows_keys_and_sizes_and_gives_the_terminal_back() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], SMALL);
+    let writing = Writing::start(&server);
+    let Some(mut top) = OnTerminal::start(&server, scratch.path(), 100, 24) else { return writing.stop() };
+    top.shows("\x1b[?1049h");
+    top.shows("/written");
+    // Some rows are there, so that it is known which.
+    top.press("s");
+    top.resize(20, 5);
+    top.shows("q quit  s sort (wait");
+    top.resize(1, 1);
+    top.resize(110, 30);
+    top.shows("q quit  s sort (waits)  p hold  / filter");
+    top.press("/nothing has this\r");
+    top.resize(100, 24);
+    top.shows("/nothing has this");
+    top.press("\x1b");
+    top.press("p");
+    top.resize(110, 30);
+    top.shows("held");
+    top.press("q");
+    top.ends();
+    // A signal gives the terminal back, too.
+    let top = OnTerminal::start(&server, scratch.path(), 20, 5).unwrap();
+    top.shows("device");
+    let process = fs::read_to_string(&top.process).unwrap();
+    kill_process(Pid::from_raw(process.trim().parse().unwrap()).unwrap(), Signal::TERM).unwrap();
+    top.ends();
+    writing.stop();
+    server.stop();
+}
+
+#[test]
+fn top_ends_when_its_server_does_and_says_why() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let output = run(scratch.path(), &["top", "--once"]);
+    assert!(output.status.code() == Some(1) && text(&output).contains("serve"), "{}", text(&output));
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let Some(top) = OnTerminal::start(&server, scratch.path(), 80, 24) else { return };
+    top.shows("device");
+    server.kill();
+    top.shows("\x1b[?1049l");
+    top.shows("error: the server on ");
+    let OnTerminal { mut script, .. } = top;
+    assert_eq!(script.wait().unwrap().code(), Some(1));
+}
+
+/// What a server says on standard error, which is a file, of a knob that is set.
+fn logged(journal: bool, arguments: &[&str]) -> String {
+    let scratch = Scratch::new();
+    let (data, control) = (scratch.directory("data"), scratch.path().join("control.sock"));
+    let path = scratch.path().join("log");
+    let log = File::create(&path).unwrap();
+    let mut command = afflux(scratch.path());
+    command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--cache", "64MiB", "--control"]);
+    command.arg(&control).args(arguments);
+    if journal {
+        let numbers = log.metadata().unwrap();
+        command.env("JOURNAL_STREAM", format!("{}:{}", numbers.dev(), numbers.ino()));
+    } else {
+        command.env_remove("JOURNAL_STREAM");
+    }
+    command.stderr(log);
+    let server = Server::spawn_logging(command, control, scratch.path());
+    assert!(server.ask(&["set", "dirty_ratio=20"]).status.success());
+    server.stop();
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn what_is_logged_has_a_level_a_time_in_a_file_and_a_priority_in_the_journal() {
+    const SAID: &str = "dirty_ratio is now 20 percent for all devices\n";
+    let log = logged(false, &[]);
+    let line = log.split_inclusive('\n').find(|line| line.ends_with(SAID)).unwrap();
+    assert!(line.starts_with("20") && line.ends_with(&format!("Z note: {SAID}")), "{log}");
+    let log = logged(true, &[]);
+    assert!(log.contains(&format!("<6>{SAID}")), "{log}");
+    for level in ["warn", "off"] {
+        assert!(!logged(false, &["--log", level]).contains("dirty_ratio"), "{level}");
+    }
+    assert!(logged(false, &["--log", "debug"]).contains(" debug: "));
+}

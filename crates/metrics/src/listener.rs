@@ -1,0 +1,227 @@
+//! Answering who connects.
+//!
+//! Everybody who reaches the address may connect, send what and as slowly as it likes, and read nothing: one thread
+//! polls a bounded number of connections, each of which has a bounded time. Where there are too many, the one that has
+//! been open longest goes: a scraper asks at once and is answered at once, so that is never one.
+//!
+//! Owns: the socket, the thread, the connections, the last text.
+//! Does not own: what is asked and answered (`request`), the figures.
+//! Invariants: at most [`Bounds::connections`] connections, none for longer than [`Bounds::lasting`]; of each no more is
+//! kept than a head and an answer. Without connections the thread sleeps.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use crate::request::{Asked, HEAD_BYTES_MAX, answer, asked};
+
+/// Before the host is asked again that had no descriptor for a connection.
+const SHORTAGE_PAUSE: Duration = Duration::from_millis(100);
+
+/// Most that is read of what nobody asked for.
+const UNASKED_BYTES_MAX: usize = 256 << 10;
+
+/// What strangers may take.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    connections: usize,
+    /// From its first byte to the last of its answer.
+    lasting: Duration,
+    /// For so long figures are not made anew.
+    reuse: Duration,
+}
+
+const BOUNDS: Bounds = Bounds { connections: 16, lasting: Duration::from_secs(10), reuse: Duration::from_millis(250) };
+
+/// A socket that listens, and answers once it is started.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+}
+
+impl Listener {
+    /// Listens at the address; port 0 takes a free one. Nobody is answered yet.
+    ///
+    /// # Errors
+    /// When the host refuses: the port is in use, say.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = TcpListener::bind(address)?;
+        socket.set_nonblocking(true)?;
+        Ok(Self { socket })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// When the host does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Answers on a thread of its own for as long as the process runs. `figures` makes the text; it is called by that
+    /// thread, a few times a second at most.
+    ///
+    /// # Errors
+    /// When there is no thread for it.
+    pub fn start(self, figures: impl Fn() -> String + Send + 'static) -> io::Result<()> {
+        self.start_within(BOUNDS, figures)
+    }
+
+    fn start_within(self, bounds: Bounds, figures: impl Fn() -> String + Send + 'static) -> io::Result<()> {
+        let body = move || Service { socket: self.socket, bounds, figures, last: None, connections: Vec::new() }.run();
+        thread::Builder::new().name("metrics".to_owned()).spawn(body).map(drop)
+    }
+}
+
+struct Service<F> {
+    socket: TcpListener,
+    bounds: Bounds,
+    figures: F,
+    /// The figures, and when they were made.
+    last: Option<(Instant, String)>,
+    /// The one that has been open longest first.
+    connections: Vec<Connection>,
+}
+
+impl<F: Fn() -> String> Service<F> {
+    fn run(mut self) {
+        loop {
+            // What fails here fails again: nothing to poll with is no reason to take a CPU.
+            if self.wait().is_err() {
+                thread::sleep(SHORTAGE_PAUSE);
+            }
+            self.accept();
+            self.serve();
+        }
+    }
+
+    /// Until there is something to do, or a connection's time is over.
+    fn wait(&self) -> io::Result<()> {
+        let listener = PollFd::new(&self.socket, PollFlags::IN);
+        let connections = self.connections.iter().map(|it| PollFd::new(&it.stream, it.waits_for()));
+        let mut all: Vec<PollFd<'_>> = [listener].into_iter().chain(connections).collect();
+        let oldest = self.connections.first();
+        let left = oldest.map(|oldest| self.bounds.lasting.saturating_sub(oldest.since.elapsed()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut all, left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn accept(&mut self) {
+        // No more at a time than there is room for.
+        for _ in 0..self.bounds.connections {
+            match self.socket.accept() {
+                Ok((stream, _)) => {
+                    if stream.set_nonblocking(true).is_err() {
+                        continue;
+                    }
+                    if self.connections.len() >= self.bounds.connections {
+                        self.connections.remove(0);
+                    }
+                    self.connections.push(Connection::new(stream));
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return,
+                // One that has gone again, or a host without descriptors.
+                Err(_) => return thread::sleep(SHORTAGE_PAUSE),
+            }
+        }
+    }
+
+    fn serve(&mut self) {
+        let Self { bounds, figures, last, connections, .. } = self;
+        let mut made = || {
+            let now = Instant::now();
+            if let Some((at, text)) = &*last
+                && now.duration_since(*at) < bounds.reuse
+            {
+                return text.clone();
+            }
+            last.insert((now, figures())).1.clone()
+        };
+        connections.retain_mut(|it| it.since.elapsed() < bounds.lasting && it.goes_on(&mut made).is_ok());
+    }
+}
+
+struct Connection {
+    stream: TcpStream,
+    since: Instant,
+    head: Vec<u8>,
+    /// What is still to be sent; none while the request is incomplete.
+    answer: Option<Vec<u8>>,
+    sent: usize,
+    /// What came after the request.
+    unasked: usize,
+}
+
+/// A connection is over.
+struct Over;
+
+impl Connection {
+    fn new(stream: TcpStream) -> Self {
+        Self { stream, since: Instant::now(), head: Vec::new(), answer: None, sent: 0, unasked: 0 }
+    }
+
+    fn waits_for(&self) -> PollFlags {
+        match &self.answer {
+            Some(answer) if self.sent < answer.len() => PollFlags::OUT,
+            _ => PollFlags::IN,
+        }
+    }
+
+    /// Does what can be done without waiting.
+    fn goes_on(&mut self, figures: &mut impl FnMut() -> String) -> Result<(), Over> {
+        while self.answer.is_none() {
+            let mut bytes = [0; 2048];
+            let room = bytes.len().min(HEAD_BYTES_MAX - self.head.len());
+            match self.received(&mut bytes[..room])? {
+                0 => return Ok(()),
+                count => self.head.extend_from_slice(&bytes[..count]),
+            }
+            let asked = asked(&self.head);
+            if asked != Asked::More {
+                self.answer = Some(answer(asked, &mut *figures));
+                self.head = Vec::new();
+            }
+        }
+        self.send()
+    }
+
+    /// How many bytes came; none if there are none now.
+    fn received(&mut self, into: &mut [u8]) -> Result<usize, Over> {
+        match self.stream.read(into) {
+            Ok(0) => Err(Over),
+            Ok(count) => Ok(count),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Ok(0),
+            Err(_) => Err(Over),
+        }
+    }
+
+    /// Sends, and then reads what else comes until the peer closes: to close before would be a reset, and could take
+    /// the answer with it.
+    fn send(&mut self) -> Result<(), Over> {
+        let Some(answer) = &mut self.answer else { return Ok(()) };
+        while self.sent < answer.len() {
+            match self.stream.write(&answer[self.sent..]) {
+                Ok(0) => return Err(Over),
+                Ok(count) => self.sent += count,
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => return Ok(()),
+                Err(_) => return Err(Over),
+            }
+            if self.sent == answer.len() {
+                (*answer, self.sent) = (Vec::new(), 0);
+                self.stream.shutdown(Shutdown::Write).map_err(|_| Over)?;
+            }
+        }
+        self.unasked += self.received(&mut [0; 2048])?;
+        if self.unasked > UNASKED_BYTES_MAX { Err(Over) } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests;
