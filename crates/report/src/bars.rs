@@ -102,7 +102,7 @@ impl Bars {
         let inside = width.total() - left - values - 14.0;
 
         let mut sheet = Sheet::new(width);
-        let axis = Axis::new(self.label.clone(), self.quantity);
+        let axis = Axis::new(self.label.clone(), self.quantity).whole_if(self.figures().map(|bar| bar.value));
         let largest = self.figures().map(Bar::end).fold(0.0, f64::max);
         let wanted = if width == Width::Wide { 6 } else { 3 };
         let scale = axis.scale((0.0, largest), wanted);

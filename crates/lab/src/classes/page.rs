@@ -75,8 +75,22 @@ impl<'a> Page<'a> {
         if let Some(first) = findings.tables.first_mut() {
             self.left_out.iter().for_each(|what| first.note(what.as_str()));
         }
+        findings.answer = self.answer();
         findings.says = self.says();
         findings
+    }
+
+    /// The engine beside the kernel's ways in each place, by the first load that was run.
+    fn answer(&self) -> String {
+        let of = |place: &Place| {
+            let loads = || self.plan.loads.iter().filter(|load| **load != Load::Competing);
+            let load = loads().find(|load| self.runs((*place, **load)).next().is_some())?;
+            let rate = |runs: &Runs| format!("{} {:.0}", self.name(runs), runs.of(Ran::mb_per_s)[0]);
+            let rates: Vec<String> = self.runs((*place, *load)).map(rate).collect();
+            Some(format!("{}, {}, MB/s until durable: {}.", capital(place.name()), load.about(), rates.join(", ")))
+        };
+        let answers: Vec<String> = self.plan.places.iter().filter_map(of).collect();
+        if answers.is_empty() { "Nothing could be run: see below.".to_owned() } else { answers.join(" ") }
     }
 
     fn runs(&self, at: (Place, Load)) -> impl Iterator<Item = &Runs> {
@@ -91,18 +105,21 @@ impl<'a> Page<'a> {
         let right = Align::Right;
         let competing = at.1 == Load::Competing;
         let own: &[(&str, Align)] = match competing {
-            true => {
-                &[("first MB/s", right), ("second MB/s", right), ("first p99.9 ms", right), ("second p99.9 ms", right)]
-            }
+            true => &[
+                ("first, MB/s", right),
+                ("second, MB/s", right),
+                ("first p99.9, ms", right),
+                ("second p99.9, ms", right),
+            ],
             false => &[
                 ("to buffered", right),
-                ("accepted MB/s", right),
-                ("p50 ms", right),
-                ("p99.9 ms", right),
-                ("longest ms", right),
+                ("accepted, MB/s", right),
+                ("p50, ms", right),
+                ("p99.9, ms", right),
+                ("longest, ms", right),
             ],
         };
-        let columns = [&[("", Align::Left), ("MB/s", right)], own, &[("dirty MB, most", right)]].concat();
+        let columns = [&[("", Align::Left), ("MB/s", right)], own, &[("dirty at most, MB", right)]].concat();
         let repeats = self.plan.repeats;
         let caption = format!("{}: {}; medians of {repeats} (least to most)", capital(at.0.name()), at.1.about());
         let mut table = Table::new(&caption, &columns);

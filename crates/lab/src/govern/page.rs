@@ -100,8 +100,29 @@ impl<'a> Page<'a> {
             findings.figures.extend(self.plot(&full, source, Race::FullSpeed, false).map(Into::into));
             findings.figures.extend(self.plot(&slower, source, Race::Slower, true).map(Into::into));
         }
+        findings.answer = self.answer(&rate);
         findings.says = self.says(&rate);
         findings
+    }
+
+    /// What a sync after a stream takes, with and without; by measurement where there is one.
+    fn answer(&self, rate: &str) -> String {
+        let of = |source, subject: Subject| {
+            let sync = self.value(source, Race::FullSpeed, subject, "sync_s")?;
+            let speed = self.value(source, Race::FullSpeed, subject, "end_to_end_mb_per_s")?;
+            Some(format!("{} {sync:.2} s at {speed:.1} MB/s", subject.name()))
+        };
+        for source in [Source::Measured, Source::Simulated] {
+            let each: Vec<String> = Subject::ALL.into_iter().filter_map(|subject| of(source, subject)).collect();
+            if !each.is_empty() {
+                return format!(
+                    "After a writer at full speed to a disk of {rate} an fsync takes, {}: {}.",
+                    said(source),
+                    each.join("; ")
+                );
+            }
+        }
+        "The race at full speed was not run: see the tables.".to_owned()
     }
 
     /// Median, least and most.

@@ -60,16 +60,43 @@ fn beside(ours: f64, published: Option<f64>) -> String {
 
 pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
-    findings.tables.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.tables.push(commit_waits(plan, cells));
+    findings.details.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.figures.push(rates_bars(plan, cells).into());
     // What they are about are columns that a list of other thresholds does not have.
     findings
         .figures
         .extend([Threshold::OFF, SECOND].iter().any(|it| plan.columns.contains(it)).then(|| dirty_plot(cells).into()));
     findings.figures.extend(plan.columns.contains(&SECOND).then(|| starts_plot(cells).into()));
+    findings.answer = answer(cells);
     findings.says = says(plan, cells);
     findings
+}
+
+/// Whether it is worth anything.
+fn answer(cells: &[Cell]) -> String {
+    let of = |variant, threshold| mean(cells, variant, threshold, rate);
+    let own = of("afflux", Threshold::OFF)
+        .map(|own| format!(" The flush budget of this project, with nothing set, copies at {own:.2} MB/s."))
+        .unwrap_or_default();
+    let gain = ["linux-3.6", BY_COMPLETIONS].map(|variant| Some((of(variant, Threshold::OFF)?, of(variant, SECOND)?)));
+    let [Some((off, second)), by_completions] = gain else {
+        return format!("The run has no copies with a threshold of 100 cs and without one to compare.{own}");
+    };
+    let percent = |(off, second): (f64, f64)| format!("{:+.1} %", (second / off - 1.0) * 100.0);
+    let learned = by_completions.map(|pair| {
+        format!(
+            ", and at {:.2} MB/s ({}) where it learns the disk's speed at each write that ends",
+            pair.1,
+            percent(pair)
+        )
+    });
+    format!(
+        "A server told to begin writing at a second's worth of its disk (100 cs) takes a copy at {second:.2} MB/s, {} \
+         against {off:.2} without{}.{own}",
+        percent((off, second)),
+        learned.unwrap_or_default(),
+    )
 }
 
 fn means(plan: &Plan, cells: &[Cell]) -> Table {
