@@ -25,7 +25,11 @@ const WORDS_MAX: usize = 28;
 const TITLE_WORDS: f64 = 12.0;
 
 /// Tables wider than this, in pixels, are too wide for a window below a width, by the class of the line that says so.
-const HINTS: [(f64, &str); 3] = [(1160.0, "below-1400"), (780.0, "below-1200"), (360.0, "below-800")];
+const HINTS: [(f64, &str); 3] = [(1160.0, "below-1400"), (780.0, "below-1200"), (560.0, "below-800")];
+
+/// The same on a telephone, where the first column is at most so wide.
+const NARROW_HINT: (f64, &str) = (360.0, "below-600");
+const NARROW_FIRST: f64 = 136.0;
 
 /// Where the texts of a column stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -149,10 +153,10 @@ impl Table {
             html.push_str("</tr>\n");
         }
         html.push_str("</tbody>\n</table>\n</div>\n");
-        let width: f64 = columns.iter().map(|at| self.width(*at)).sum();
-        if let Some((_, class)) = HINTS.iter().find(|(wider_than, _)| width > *wider_than) {
-            let _ =
-                writeln!(html, "<p class=\"hint {class}\">More columns to the right: scroll the table sideways.</p>");
+        let classes = self.hints(&columns);
+        if !classes.is_empty() {
+            let hint = "More columns to the right: scroll the table sideways.";
+            let _ = writeln!(html, "<p class=\"hint {}\">{hint}</p>", classes.join(" "));
         }
         for note in &self.notes {
             let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(note));
@@ -226,6 +230,16 @@ impl Table {
         let cells = if self.is_words(at) { cells.min(letters) } else { cells };
         let title = text_width(self.title(at), FONT).min(TITLE_WORDS * 0.6 * FONT);
         cells.max(title) + GAP
+    }
+
+    /// In which windows not all columns are seen at once.
+    fn hints(&self, columns: &[usize]) -> Vec<&'static str> {
+        let widths: Vec<f64> = columns.iter().map(|at| self.width(*at)).collect();
+        let width: f64 = widths.iter().sum();
+        let narrow = width - widths.first().map_or(0.0, |first| (first - NARROW_FIRST).max(0.0));
+        let wide = HINTS.iter().find(|(wider_than, _)| width > *wider_than);
+        let narrow = Some(&NARROW_HINT).filter(|(wider_than, _)| narrow > *wider_than);
+        wide.into_iter().chain(narrow).map(|(_, class)| *class).collect()
     }
 
     /// Of a column: alignment, width in letters, and whether room is kept for an asterisk.

@@ -13,11 +13,11 @@ use workloads::simulation::{JobOutcome, OperationOutcome, Outcome as Figures};
 use super::{Run, text};
 use crate::units;
 
-/// One run's, or each policy's.
+/// One run's, or each policy's on a line.
 pub(super) fn answer(runs: &[Run]) -> String {
     match runs {
         [run] => capital(&of_run(&run.figures)),
-        _ => runs.iter().map(|run| format!("{}: {}", run.policy, of_run(&run.figures))).collect::<Vec<_>>().join(" "),
+        _ => runs.iter().map(|run| format!("{}: {}", run.policy, of_run(&run.figures))).collect::<Vec<_>>().join("\n"),
     }
 }
 

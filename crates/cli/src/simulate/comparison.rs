@@ -29,9 +29,7 @@ type Row = (&'static str, fn(&OperationOutcome) -> String);
 /// All of it, each line with its end.
 pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     let mut all = format!("{}\n", terminal.paint(Paint::Strong, &headline(runs)));
-    for run in runs {
-        let _ = writeln!(all, "{}: {}", run.policy, answer(std::slice::from_ref(run)));
-    }
+    let _ = writeln!(all, "{}", answer(runs));
     let _ = write!(all, "\n{}", table(runs).text(terminal));
     for run in runs {
         let wrong = text::errors(&run.figures.jobs) + &text::ending(&run.figures);

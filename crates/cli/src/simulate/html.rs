@@ -50,7 +50,7 @@ pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
         }
         _ => {
             page.table(&comparison::table(runs));
-            comparison::callers(runs).lines().for_each(|line| page.paragraph(line));
+            comparison::callers(runs).lines().for_each(|line| page.paragraph(&format!("{line}.")));
             for run in runs {
                 let had = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
                 if !had.is_empty() {
@@ -226,7 +226,7 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
         };
         let offset = Axis::new("Offset on the disk", Quantity::Data).near_data();
         let mut plot = Plot::new(title("Where the disk worked"), shared.time(), offset)
-            .note("Level bands are sequential work, clouds are seeks.");
+            .note("A line is work in sequence, a cloud is seeks.");
         for (name, shape, points) in [("writes", Shape::Dots, of(true)), ("reads", Shape::Ticks, of(false))] {
             if !points.is_empty() {
                 plot = plot.with(Series::new(name, shape, points));

@@ -63,8 +63,11 @@ fn a_table_that_a_telephone_cannot_show_whole_says_so() {
         table.html()
     };
     assert!(!of(3).contains("class=\"hint"));
-    assert!(of(5).contains("class=\"hint below-800\""));
-    assert!(of(9).contains("class=\"hint below-1200\""));
+    assert!(of(5).contains("class=\"hint below-600\""));
+    let mut names = Table::new("", &[("a name", Align::Left), ("figure", Align::Right)]);
+    names.row(["a very long name that a telephone breaks into lines, as it is the first column", "1"]);
+    assert!(!names.html().contains("below-600"), "{}", names.html());
+    assert!(of(9).contains("class=\"hint below-1200 below-600\""));
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn it_says_when_all_was_accepted_and_on_disk_and_who_waited() {
     assert_eq!(
         answer(&two()),
         format!(
-            "afflux: {said} linux-6.1: 1.00 GB accepted after 1 min 24 s, on disk after 1 min 28 s; an fsync of backup \
+            "afflux: {said}\nlinux-6.1: 1.00 GB accepted after 1 min 24 s, on disk after 1 min 28 s; an fsync of backup \
              waited 1.44 s at worst; 1 call failed."
         )
     );
