@@ -76,10 +76,9 @@ fn run_one(args: &LabRun) -> Outcome {
     }
     if let Some(directory) = &args.html {
         let path = directory.join(format!("{}.html", experiment.name()));
-        write_page(
-            &path,
-            &page::html(experiment, findings, watcher.rows.as_deref().unwrap_or_default(), &command_line::own()),
-        )?;
+        let rows = watcher.rows.as_deref().unwrap_or_default();
+        let asked = page::Asked { command: &command_line::own(), quick: request.quick };
+        write_page(&path, &page::html(experiment, findings, rows, &asked))?;
         if !args.json {
             output::say(format_args!("Page: {}", path.display()));
         }

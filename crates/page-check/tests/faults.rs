@@ -79,7 +79,7 @@ fn each_fault_is_found() {
         ("cut", wide(&broad, HINT), "1400 px, light: table \"t\": column \"two hundred\" is cut"),
         ("cut, printed", wide(&broad, HINT), "printed: table \"t\": column \"one hundred\" is cut"),
         ("does not stay", wide(&STAYS.replace("sticky", "static"), HINT), "the first column does not stay"),
-        ("no hint", wide(STAYS, ""), "400 px, light: table \"t\": column \"three hundred\" is cut and nothing says so"),
+        ("no hint", wide(STAYS, ""), "400 px, light: table \"t\": column \"two hundred\" is cut and nothing says so"),
         ("hint not shown", wide(&format!("{STAYS} .hint{{display:none}}"), HINT), "and nothing says so"),
         ("no room", wide(&format!("{STAYS} th:first-child{{min-width:300px}}"), HINT), "leaves no room for it"),
         ("caption", "<table><tr><th scope='col'>a</th></tr></table>".to_owned(), "no caption"),

@@ -181,7 +181,7 @@ impl Axis {
 
     /// As an axis along which things are looked up, not compared by their length: begins where they do.
     pub(crate) fn across(self) -> Self {
-        Self { from_data: self.from_data.or(Some(0.15)), ..self }
+        Self { from_data: Some(0.15), ..self }
     }
 
     /// With ticks at whole numbers alone, if these are counts and all whole.
@@ -206,6 +206,10 @@ impl Axis {
 
     pub(crate) fn is_log(&self) -> bool {
         self.log
+    }
+
+    pub(crate) fn has_range(&self) -> bool {
+        self.range.is_some()
     }
 
     /// Whether a value has a place of its own on the axis.

@@ -18,6 +18,9 @@ use crate::markup::{coordinate, text_width};
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
 
+/// A reference so many times above all else would leave nothing else to be seen.
+const FAR: f64 = 4.0;
+
 /// Up to so many points each has its marker; a longer line has this many, spread over it.
 const MARKERS_MAX: usize = 12;
 
@@ -99,11 +102,26 @@ impl Plot {
     pub(crate) fn sentence(&self) -> String {
         let groups = over::groups(&self.in_frame());
         let names = |group: &Vec<usize>| {
-            let names: Vec<&str> = group.iter().map(|at| self.series[*at].name.as_str()).collect();
+            let names = group.iter().filter_map(|at| self.drawn().nth(*at)).map(|series| series.name.as_str());
+            let names: Vec<&str> = names.collect();
             format!("{} lie on each other.", names.join(" and "))
         };
+        let far = self.series.iter().filter(|series| self.is_far(series)).map(|series| {
+            let (low, _) = extent(series.points.iter().map(|point| point.1));
+            format!("Above the plot: {}, {}.", series.name, self.y.quantity.text(low))
+        });
         let note = (!self.note.is_empty()).then(|| self.note.clone());
-        note.into_iter().chain(groups.iter().map(names)).collect::<Vec<_>>().join(" ")
+        note.into_iter().chain(groups.iter().map(names)).chain(far).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a series is a reference far above all that is not: it is told, not drawn.
+    fn is_far(&self, series: &Series) -> bool {
+        if series.shape != Shape::Reference || self.y.is_log() || self.y.has_range() {
+            return false;
+        }
+        let others = self.series.iter().filter(|other| other.shape != Shape::Reference);
+        let highest = extent(others.flat_map(|other| &other.points).map(|point| point.1).filter(|y| y.is_finite())).1;
+        highest > 0.0 && extent(series.points.iter().map(|point| point.1)).0 > FAR * highest
     }
 
     /// Scales of both axes.
@@ -121,7 +139,7 @@ impl Plot {
         let place = |&(x, y): &(f64, f64)| Some((across.place(x)?, up.place(y)?));
         let is_line = |series: &&Series| matches!(series.shape, Shape::Line | Shape::Steps);
         let of = |series: &Series| Some(series).filter(is_line).map(|it| it.points.iter().filter_map(place).collect());
-        self.series.iter().map(|series| of(series).unwrap_or_default()).collect()
+        self.drawn().map(|series| of(series).unwrap_or_default()).collect()
     }
 
     /// The drawing; `id` is unique in the document.
@@ -160,7 +178,7 @@ impl Plot {
     /// What a reader who does not see the drawing is told.
     fn description(&self) -> String {
         let mut text = format!("{} over {}.", self.y.label, self.x.label);
-        for series in &self.series {
+        for series in self.drawn() {
             let finite = || series.points.iter().map(|point| point.1).filter(|y| y.is_finite());
             if finite().next().is_none() {
                 text.push_str(&format!(" {}: no data.", series.name));
@@ -176,7 +194,7 @@ impl Plot {
 
     /// One series that the axis names already needs no legend.
     fn entries<'a>(&'a self) -> Vec<Entry<'a>> {
-        if self.series.len() < 2 {
+        if self.drawn().count() < 2 {
             return Vec::new();
         }
         let entry = |(series, order): (&'a Series, usize)| {
@@ -193,15 +211,19 @@ impl Plot {
 
     /// Each series and the number of its style; references have a style of their own and use none up.
     fn ordered(&self) -> impl Iterator<Item = (&Series, usize)> {
-        self.series.iter().scan(0, |next, series| {
+        self.drawn().scan(0, |next, series| {
             let order = *next;
             *next += usize::from(series.shape != Shape::Reference);
             Some((series, order))
         })
     }
 
+    fn drawn(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| !self.is_far(series))
+    }
+
     fn finite(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let points = self.series.iter().flat_map(|series| series.points.iter().copied());
+        let points = self.drawn().flat_map(|series| series.points.iter().copied());
         points.filter(|(x, y)| x.is_finite() && y.is_finite())
     }
 }

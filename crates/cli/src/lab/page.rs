@@ -17,14 +17,27 @@ const ROWS_BYTES_MAX: usize = 256 << 10;
 /// Where words are explained.
 const WORDS: &str = "Words on this page";
 
-pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row], command: &str) -> String {
+/// What a reader of a quick run's page has to know first.
+const QUICK: &str =
+    "This was a quick run: less of everything, for a look. Figures to go by need a run without --quick.";
+
+/// How it was asked for.
+pub(super) struct Asked<'a> {
+    pub(super) command: &'a str,
+    pub(super) quick: bool,
+}
+
+pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row], asked: &Asked<'_>) -> String {
     let mut page = Page::new(experiment.about(), origin(rows));
     if !findings.answer.is_empty() {
         page.answer(&findings.answer);
     }
-    page.paragraph(experiment.thread());
+    if asked.quick {
+        page.paragraph(QUICK);
+    }
+    page.paragraph(&sentence(experiment.thread()));
     page.paragraph(&sentence(experiment.fitted()));
-    page.listing(command);
+    page.listing(asked.command);
     page.pointer("What names and units mean stands below:", WORDS);
     for figure in findings.figures {
         page.figure(figure);
@@ -34,7 +47,7 @@ pub(super) fn html(experiment: &dyn Experiment, findings: Findings, rows: &[Row]
     }
     findings.tables.iter().for_each(|table| page.table(table));
     page.section("What this shows, and what it does not");
-    findings.says.iter().for_each(|sentence| page.paragraph(sentence));
+    findings.says.iter().for_each(|sentence| page.paragraph(&sentence.replace('`', "")));
     page.section(WORDS);
     page.words(report::entries(experiment.words()));
     page.section("In more detail");

@@ -187,7 +187,7 @@ pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
         let same = (patched / base - 1.0).abs() < 0.01;
         answer.push_str(&format!(
             " Storing 600 MiB goes at {base:.0} MiB/s before and {patched:.0} after it{published}{}.",
-            if same { ": the gain is not from the reads" } else { "" }
+            if same { ": the law alone does not give the published gain" } else { "" }
         ));
     }
     if let Some(untested) = speed("s0-august", true) {

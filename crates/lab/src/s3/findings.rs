@@ -46,7 +46,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
 
 pub(super) fn add_measured(findings: &mut Findings, measured: &Measured) {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("allocstall", Align::Right),
         ("demand_alloc_fail", Align::Right),
         ("nr_alloc_fail", Align::Right),
@@ -154,7 +154,7 @@ fn printed(runs: &[u64]) -> String {
 
 fn stalls(cells: &[Cell]) -> Table {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("allocstall", Align::Right),
         ("published", Align::Right),
         ("nr_alloc_fail", Align::Right),
@@ -182,7 +182,7 @@ fn stalls(cells: &[Cell]) -> Table {
 
 fn delays(cells: &[Cell]) -> Table {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("reclaims a reader", Align::Right),
         ("in all, ms", Align::Right),
         ("avg, ms", Align::Right),
@@ -219,7 +219,7 @@ fn delays(cells: &[Cell]) -> Table {
 /// Rows as `getdelays` prints them: of the reader in the middle, and of the published tasks.
 fn getdelays(cells: &[Cell]) -> Table {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("CPU count", Align::Right),
         ("real, ms", Align::Right),
         ("delay, ms", Align::Right),
@@ -274,7 +274,7 @@ fn counters(cells: &[Cell]) -> Vec<Table> {
 }
 
 fn counters_of(kernels: &[&Cell]) -> Table {
-    let mut columns = vec![("", Align::Left)];
+    let mut columns = vec![("form", Align::Left)];
     for cell in kernels {
         columns.push((cell.variant, Align::Right));
         columns.push(("published", Align::Right));

@@ -101,7 +101,7 @@ fn answer(cells: &[Cell]) -> String {
 
 fn means(plan: &Plan, cells: &[Cell]) -> Table {
     let distance = if plan.is_published { ", and how far from the published mean" } else { "" };
-    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "", Align::Left);
+    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "server", Align::Left);
     let of = |threshold: &Threshold| published_mean(plan, *threshold);
     if plan.is_published {
         let row = plan.columns.iter().map(|column| of(column).map_or(String::new(), |mean| format!("{mean:.3}")));
@@ -113,6 +113,7 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
         });
         table.row(std::iter::once(variant.name.to_owned()).chain(row));
     }
+    table.note("300 cs: the server begins to write when it has as much dirty as its disk writes in 3 s. Off: without that knob.");
     if !plan.is_published {
         table.note("Not what the seed measured, so its figures do not stand beside these.");
     }
@@ -138,7 +139,7 @@ fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
 }
 
 fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
-    let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "", Align::Left);
+    let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "server", Align::Left);
     for variant in VARIANTS {
         let row = plan.columns.iter().map(|&threshold| {
             mean(cells, variant.name, threshold, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
@@ -152,7 +153,8 @@ fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
     let published = plan.is_published.then_some("published");
     let series = published.into_iter().chain(VARIANTS.iter().map(|variant| variant.name));
     let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
-        "Mean of the records. The smaller the threshold, the less is left to be written when the client commits.",
+        "Mean of the records. The smaller the threshold (300 cs: 3 s of the disk's time), the less is left to be written when \
+         the client commits.",
     );
     plan.columns.iter().fold(bars, |bars, &threshold| {
         let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));

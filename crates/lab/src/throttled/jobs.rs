@@ -100,11 +100,9 @@ impl Apart {
                 100.0 * self.sync
             );
         }
-        let first = self.simulated.first().map(String::as_str).unwrap_or_default();
         format!(
-            "Nothing was measured, so nothing is compared: {} runs were simulated, the first, {first}. With --measured the same \
-             jobs go to a real disk.",
-            self.simulated.len()
+            "Nothing was measured, so nothing is compared: that takes --measured. Simulated: {}.",
+            self.simulated.join(", ")
         )
     }
 }
@@ -160,7 +158,11 @@ fn table(measured: bool) -> Table {
 fn lines(table: &mut Table, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
     let line = |side: &str, figures: &Figures| -> Vec<Cell> {
         let syncs = if figures.syncs == 0 { String::new() } else { figures.syncs.to_string() };
-        let ms = |value: f64| if figures.syncs == 0 { String::new() } else { format!("{value:.1}") };
+        let ms = |value: f64| match figures.syncs {
+            0 => String::new(),
+            _ if value >= 999.5 => report::units::count(value.round() as u64),
+            _ => format!("{value:.1}"),
+        };
         vec![
             group.name.clone().into(),
             format!("{}/s", rate.text).into(),

@@ -143,15 +143,15 @@ impl<'a> Page<'a> {
 
     /// What a sync after a stream takes, and what a writer waits meanwhile.
     fn answer(&self) -> String {
-        let of = |subject: &&Subject, metric: &str, unit: &str| {
-            let line = LINES.iter().find(|line| line.race == Race::FullSpeed && line.metric == metric)?;
-            let [median, ..] = median_and_range(self.values(line, subject))?;
-            Some(format!("{} {} {unit}", subject.name(), line.number(median)))
+        let each = |metric: &str, unit_s: f64| {
+            let line = LINES.iter().find(|line| line.race == Race::FullSpeed && line.metric == metric);
+            let of = |subject: &&Subject| {
+                let [median, ..] = median_and_range(self.values(line?, subject))?;
+                Some(format!("{} {}", subject.name(), units::latency((median * unit_s * 1e9).round() as u64)))
+            };
+            self.subjects().iter().filter_map(of).collect::<Vec<_>>().join("; ")
         };
-        let each = |metric: &str, unit: &str| {
-            self.subjects().iter().filter_map(|subject| of(subject, metric, unit)).collect::<Vec<_>>().join(", ")
-        };
-        let (syncs, waits) = (each("sync_s", "s"), each("write_p999_ms", "ms"));
+        let (syncs, waits) = (each("sync_s", 1.0), each("write_p999_ms", 1e-3));
         if syncs.is_empty() {
             return "The race at full speed was not run: see the table.".to_owned();
         }

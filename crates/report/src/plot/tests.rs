@@ -166,3 +166,17 @@ fn what_is_counted_has_whole_ticks_and_an_axis_begins_where_its_data_do() {
     assert!(svg.contains(">400</text>") && !svg.contains(">0</text>") && !svg.contains(">200</text>"), "{svg}");
     assert!(svg.contains(">0.2</text>"), "what is no whole number has its parts: {svg}");
 }
+
+#[test]
+fn a_limit_far_above_everything_is_told_and_not_drawn() {
+    let of = |limit: f64| {
+        plot([Series::new("limit", Shape::Reference, vec![(0.0, limit)]), Series::new("dirty", Shape::Line, ramp(4))])
+    };
+    let far = of(100e6);
+    assert_eq!(far.sentence(), "Above the plot: limit, 100 MB/s.");
+    let svg = far.svg(Width::Wide, "f");
+    assert!(!svg.contains("class=\"reference\"") && svg.contains(">3</text>") && !svg.contains(">100</text>"), "{svg}");
+    let near = of(9e6);
+    assert_eq!(near.sentence(), "");
+    assert!(near.svg(Width::Wide, "f").contains("class=\"reference\""));
+}

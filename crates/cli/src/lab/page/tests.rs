@@ -4,7 +4,11 @@ use std::{env, fs};
 use lab::{Findings, LabError, OptionInfo, Request, Watch};
 use report::{Align, Axis, Fields, Plot, Quantity, Row, Series, Shape, Source, Table};
 
-use super::{ROWS_BYTES_MAX, html};
+use super::{Asked, QUICK, ROWS_BYTES_MAX};
+
+fn html(experiment: &dyn lab::Experiment, findings: Findings, rows: &[Row], command: &str) -> String {
+    super::html(experiment, findings, rows, &Asked { command, quick: false })
+}
 
 struct Nothing;
 
@@ -62,7 +66,7 @@ fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
     let page = html(&Nothing, findings(), &[row(Source::Simulated, 3)], "afflux lab run nothing");
     let order = [
         "It is 1 MB/s.",
-        "Thread: none",
+        "Thread: none.",
         "Fitted: nothing; predicted: nothing.",
         "<pre tabindex=\"0\">afflux lab run nothing</pre>",
         "<figure>",
@@ -78,6 +82,14 @@ fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
     let places: Vec<usize> =
         order.iter().map(|part| body + page[body..].find(part).unwrap_or_else(|| panic!("{part}"))).collect();
     assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn a_quick_run_says_so_before_its_figures() {
+    let asked = |quick| Asked { command: "afflux", quick };
+    let page = super::html(&Nothing, findings(), &[], &asked(true));
+    assert!(page.find(QUICK).unwrap() < page.find("<figure>").unwrap());
+    assert!(!super::html(&Nothing, findings(), &[], &asked(false)).contains(QUICK));
 }
 
 #[test]
