@@ -5,11 +5,12 @@
 //! Invariants: every parameter is shown under the name by which `--device` changes it; of a disk that
 //! was named, with its source.
 
+mod speeds;
 #[cfg(test)]
 mod tests;
 
-use report::terminal::{Paint, Terminal};
-use report::{Align, Table};
+use report::terminal::Terminal;
+use report::{Align, Table, units};
 use serde_json::{Value, json};
 use simulator::catalogue::{self, Model, Parameter, Unit};
 
@@ -17,9 +18,7 @@ use crate::args;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::simulate::disks;
-
-/// Columns that a list of parameters is broken at.
-const LINE_WIDTH: usize = 96;
+use speeds::Speeds;
 
 pub(crate) fn run(args: &args::Devices) -> Outcome {
     let models = chosen(&args.names)?;
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &args::Devices) -> Outcome {
     }
     let terminal = Terminal::of_stdout();
     if args.names.is_empty() {
-        output::say(overview(&models, terminal).trim_end());
+        output::say(overview(&models, terminal)?.trim_end());
     } else {
         let details: Vec<String> = models.iter().map(|model| detail(model, terminal)).collect();
         output::say(details.join("\n").trim_end());
@@ -48,40 +47,57 @@ fn chosen(names: &[String]) -> Outcome<Vec<Model>> {
     names.iter().map(|name| disks::model(name)).collect()
 }
 
-/// Each with what it is, and with the numbers that its file sets.
-fn overview(models: &[&Model], terminal: Terminal) -> String {
-    let mut text = String::new();
+/// What each does by itself, and what it is.
+fn overview(models: &[&Model], terminal: Terminal) -> Outcome<String> {
+    let columns = [
+        ("device", Align::Left),
+        ("sequential read", Align::Right),
+        ("write, MB/s", Align::Right),
+        ("random read", Align::Right),
+        ("write, IOPS", Align::Right),
+        ("cache", Align::Right),
+        ("flush", Align::Right),
+        ("", Align::Left),
+    ];
+    let mut table = Table::new("", &columns);
     for model in models {
-        text.push_str(&format!("{}  {}\n", terminal.paint(Paint::Strong, &model.name), model.about));
-        for line in wrapped(&numbers(model)) {
-            text.push_str(&format!("  {}\n", terminal.paint(Paint::Faint, &line)));
-        }
+        let speeds = Speeds::of(model)?;
+        let megabytes = |bytes: u64| match bytes {
+            few if few < 9_950_000 => format!("{:.1}", few as f64 / 1e6),
+            many => units::count((many + 500_000) / 1_000_000),
+        };
+        table.row([
+            model.name.clone(),
+            megabytes(speeds.bytes.0),
+            megabytes(speeds.bytes.1),
+            units::count(speeds.random.0),
+            units::count(speeds.random.1),
+            cache(model),
+            flush(model),
+            model.about.clone(),
+        ]);
     }
-    text + "\nafflux devices NAME shows where each number is from.\n"
+    table.note("In sequence, and 4 KiB at random with up to 32 on the way, by the model itself: writes until they are durable.");
+    table.note("Cache: of the device, lost with the power where it says so. Flush: what emptying it takes at least.");
+    table.note("afflux devices NAME shows each number and where it is from.");
+    Ok(table.text(terminal))
 }
 
-fn numbers(model: &Model) -> Vec<String> {
-    let set = model.parameters.iter().filter(|parameter| parameter.source != "default");
-    let mut numbers: Vec<String> = set.map(|it| format!("{} {}", it.key.name, shown(it))).collect();
-    if !model.zones.is_empty() {
-        numbers.push(format!("zones {}", zones(model)));
-    }
-    numbers
+/// A number of a model, where its kind has it.
+fn number(model: &Model, name: &str) -> Option<u64> {
+    model.parameters.iter().find(|parameter| parameter.key.name == name).map(|parameter| parameter.value)
 }
 
-/// In lines, broken between numbers.
-fn wrapped(numbers: &[String]) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for number in numbers {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + number.chars().count() + 2 <= LINE_WIDTH => {
-                line.push_str(", ");
-                line.push_str(number);
-            }
-            _ => lines.push(number.clone()),
-        }
-    }
-    lines
+fn cache(model: &Model) -> String {
+    let bytes = number(model, "write_cache_bytes").or(number(model, "memory_bytes")).filter(|bytes| *bytes > 0);
+    let Some(bytes) = bytes else { return "none".to_owned() };
+    // What turns is lost with the power; a flash drive may have a capacitor.
+    let volatile = number(model, "volatile").is_none_or(|volatile| volatile != 0);
+    format!("{}{}", units::memory(bytes), if volatile { ", volatile" } else { "" })
+}
+
+fn flush(model: &Model) -> String {
+    number(model, "flush_ns").filter(|ns| *ns > 0).map_or_else(|| "none".to_owned(), units::latency)
 }
 
 /// Every number of one, with what it means and where it is from.

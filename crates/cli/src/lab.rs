@@ -1,10 +1,11 @@
 //! `afflux lab`: the experiments.
 //!
-//! Owns: reading what was asked for, showing rows, tables and pages.
-//! Does not own: the experiments (the crate `lab`), how figures look (`report`).
+//! Owns: reading what was asked for, showing rows and tables.
+//! Does not own: the experiments (the crate `lab`), how figures look (`report`), the order of a page (`page`).
 //! Invariants: standard output has rows alone with `--json`, and tables alone without; what goes on
 //! meanwhile is said on standard error, on a terminal only but for remarks.
 
+mod page;
 #[cfg(test)]
 mod tests;
 
@@ -12,11 +13,12 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 
 use lab::{Experiment, Findings, LabError, Request, Watch};
+use report::Row;
 use report::terminal::Terminal;
-use report::{Page, Row};
 use serde_json::json;
 
 use crate::args::{Lab, LabList, LabRun, LabWhat};
+use crate::command_line;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
@@ -61,7 +63,8 @@ fn run_one(args: &LabRun) -> Outcome {
         std::fs::create_dir_all(directory)
             .map_err(|error| Failure::failed(format!("{} cannot be made: {error}", directory.display())))?;
     }
-    let mut watcher = Watcher { json: args.json, terminal: stderr().is_terminal(), shown: false };
+    let rows = args.html.is_some().then(Vec::new);
+    let mut watcher = Watcher { json: args.json, terminal: stderr().is_terminal(), shown: false, rows };
     let ended = experiment.run(&request, &mut watcher);
     watcher.clear();
     let findings = ended.map_err(|error| match error {
@@ -73,7 +76,9 @@ fn run_one(args: &LabRun) -> Outcome {
     }
     if let Some(directory) = &args.html {
         let path = directory.join(format!("{}.html", experiment.name()));
-        write_page(&path, experiment, findings)?;
+        let rows = watcher.rows.as_deref().unwrap_or_default();
+        let asked = page::Asked { command: &command_line::own(), quick: request.quick };
+        write_page(&path, &page::html(experiment, findings, rows, &asked))?;
         if !args.json {
             output::say(format_args!("Page: {}", path.display()));
         }
@@ -150,6 +155,8 @@ struct Watcher {
     json: bool,
     terminal: bool,
     shown: bool,
+    /// All of them, for a page.
+    rows: Option<Vec<Row>>,
 }
 
 impl Watcher {
@@ -162,6 +169,9 @@ impl Watcher {
 
 impl Watch for Watcher {
     fn row(&mut self, row: &Row) {
+        if let Some(rows) = &mut self.rows {
+            rows.push(row.clone());
+        }
         if self.json {
             self.clear();
             output::say(row);
@@ -183,26 +193,14 @@ impl Watch for Watcher {
 }
 
 fn text(experiment: &dyn Experiment, findings: &Findings, terminal: Terminal) -> String {
+    let answer = (!findings.answer.is_empty()).then(|| format!("{}\n", findings.answer));
     let fitted = format!("{}\n", experiment.fitted());
-    let tables = findings.tables.iter().map(|table| table.text(terminal));
+    let tables = findings.tables.iter().chain(&findings.details).map(|table| table.text(terminal));
     let says = findings.says.iter().map(|sentence| format!("{sentence}\n"));
-    std::iter::once(fitted).chain(tables).chain(says).collect::<Vec<_>>().join("\n")
+    answer.into_iter().chain([fitted]).chain(tables).chain(says).collect::<Vec<_>>().join("\n")
 }
 
-fn write_page(path: &Path, experiment: &dyn Experiment, findings: Findings) -> Outcome {
-    let mut page = Page::new(experiment.about(), &format!("afflux lab run {}", experiment.name()));
-    page.paragraph(experiment.fitted());
-    for figure in findings.figures {
-        page.figure(figure);
-    }
-    for table in &findings.tables {
-        page.table(table);
-    }
-    page.section("What this shows, and what it does not");
-    for sentence in &findings.says {
-        page.paragraph(sentence);
-    }
-    let foot = format!("afflux {}", env!("CARGO_PKG_VERSION"));
-    std::fs::write(path, page.html(&foot))
+fn write_page(path: &Path, html: &str) -> Outcome {
+    std::fs::write(path, html)
         .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
 }

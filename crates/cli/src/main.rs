@@ -8,6 +8,7 @@
 mod args;
 mod cache_size;
 mod calibrate;
+mod command_line;
 mod configuration;
 mod control;
 mod delays;

@@ -7,6 +7,7 @@
 //! Invariants: everything that can be refused is refused before the run; what is shown says that it
 //! was simulated. A run that is cut shows what there is, and the command fails.
 
+mod answer;
 mod built_in;
 mod check;
 mod comparison;
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 use workloads::simulation::{OWN_POLICY, Outcome as Figures, Simulation, SimulationError};
 
 use crate::args;
+use crate::command_line;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 use crate::units;
@@ -38,6 +40,14 @@ pub(crate) use description::time;
 use destination::Destinations;
 use interruption::Interruption;
 use progress::RunDisplay;
+
+/// How runs were asked for, for their page.
+#[derive(Default)]
+struct Asked {
+    command: String,
+    /// Job files, and what they include: names and texts.
+    files: Vec<(String, String)>,
+}
 
 /// A run that ended.
 struct Run {
@@ -82,7 +92,8 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
         destinations.events(&run.figures.trace_lines)?;
         logs::write(&run.figures.logs)?;
     }
-    destinations.page(|| html::page(&runs))?;
+    let asked = Asked { command: command_line::own(), files: described.files };
+    destinations.page(|| html::page(&runs, &asked))?;
     if !args.json && !fio_names {
         let text = match &runs[..] {
             [run] => text::summary(run, destinations.terminal()),

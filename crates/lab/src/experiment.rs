@@ -51,8 +51,12 @@ pub trait Watch {
 /// What an experiment found, arranged for a reader.
 #[derive(Debug, Default)]
 pub struct Findings {
+    /// The answer to what the experiment asks, in a sentence with its figures.
+    pub answer: String,
     /// The published table and ours side by side, and others.
     pub tables: Vec<Table>,
+    /// Tables that few look at: on the page they are folded.
+    pub details: Vec<Table>,
     /// Plots, for the page.
     pub figures: Vec<Figure>,
     /// What this shows and what it does not: a sentence or a few each.
@@ -104,6 +108,10 @@ pub trait Experiment: Sync {
     fn about(&self) -> &'static str;
     /// What of the run without options was fitted to what was published, and what is predicted, in one line.
     fn fitted(&self) -> &'static str;
+    /// The thread that it repeats: title, who, list, date. Or where its question is from if it is from no thread.
+    fn thread(&self) -> &'static str;
+    /// What a reader of its page cannot know: words, names and units, as Markdown, a heading with a paragraph each.
+    fn words(&self) -> &'static str;
     /// Its options.
     fn options(&self) -> &'static [OptionInfo];
     /// Whether it can be run on hardware.

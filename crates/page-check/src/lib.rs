@@ -22,7 +22,7 @@ use browser::{Browser, BrowserError};
 const LOOK: &str = include_str!("look.js");
 
 /// Widths in CSS pixels: a telephone, a desk.
-const WIDTHS: [u32; 2] = [400, 1200];
+const WIDTHS: [u32; 2] = [400, 1400];
 
 /// Why a page could not be looked at.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +82,11 @@ impl Checker {
             keep(directory, &page, "print.pdf", &print)?;
         }
         self.browser.print_media()?;
+        if let Some(directory) = pictures {
+            let whole = json!({"captureBeyondViewport": true});
+            let picture = self.browser.bytes("Page.captureScreenshot", &whole)?;
+            keep(directory, &page, "print.png", &picture)?;
+        }
         faults.extend(self.looked()?.into_iter().map(|fault| format!("printed: {fault}")));
         faults.extend(self.browser.complaints(&address));
         Ok(faults)

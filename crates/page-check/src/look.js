@@ -32,6 +32,44 @@
     if (drawings !== 1) faults.push(`${named(figure)} shows ${drawings} drawings`);
   }
 
+  // The plots come before the tables, but for what is folded.
+  const first = document.querySelector("figure");
+  for (const table of first ? document.querySelectorAll("table") : []) {
+    const before = first.compareDocumentPosition(table) & Node.DOCUMENT_POSITION_PRECEDING;
+    if (before && !table.closest("details")) faults.push(`table "${table.caption?.textContent}" is before the first plot`);
+  }
+
+  // Tables: no empty column; all columns seen where there is room, and where there is none, the first one stays, figures
+  // have room beside it, and a line says that there are more. What is folded is looked at unfolded.
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  folded.forEach((details) => { details.open = true; });
+  const paper_is = matchMedia("print").matches;
+  for (const table of document.querySelectorAll("table")) {
+    const name = `table "${table.caption?.textContent.trim()}"`;
+    const head = [...(table.tHead?.rows[0]?.cells ?? [])];
+    const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
+    head.forEach((title, at) => {
+      if (rows.length > 0 && rows.every((row) => !row.cells[at]?.textContent.trim())) {
+        faults.push(`${name}: column ${at + 1}, "${title.textContent}", is empty`);
+      }
+    });
+    if (!shown(table)) continue;
+    const box = table.parentElement.getBoundingClientRect();
+    const cut = head.filter((title) => title.getBoundingClientRect().right > box.right + 1);
+    if (cut.length === 0) continue;
+    const cut_is = `${name}: column "${cut[0].textContent}" is cut`;
+    if (innerWidth >= 1400 || paper_is) {
+      faults.push(cut_is);
+      continue;
+    }
+    if (getComputedStyle(table.parentElement).overflowX !== "auto") faults.push(`${cut_is} and cannot be scrolled to`);
+    if (getComputedStyle(head[0]).position !== "sticky") faults.push(`${cut_is} and the first column does not stay`);
+    if (head[0].getBoundingClientRect().width > box.width * 0.6) faults.push(`${cut_is} and the first leaves no room for it`);
+    const hint = table.parentElement.nextElementSibling;
+    if (!hint?.classList.contains("hint") || !shown(hint)) faults.push(`${cut_is} and nothing says so`);
+  }
+  folded.forEach((details) => { details.open = false; });
+
   // Nothing wider than the window, but for what scrolls by itself.
   if (document.documentElement.scrollWidth > innerWidth) {
     faults.push(`it is ${document.documentElement.scrollWidth} px wide in a window of ${innerWidth}`);
@@ -85,7 +123,7 @@
     seen.add(colour + least);
     if (contrast(colour) < least) faults.push(`${what}: contrast of ${colour} is only ${contrast(colour).toFixed(2)}`);
   };
-  for (const element of document.querySelectorAll("h1,h2,p,td,th,dt,dd,caption,figcaption,figcaption span,footer,.origin")) {
+  for (const element of document.querySelectorAll("h1,h2,p,pre,summary,td,th,dt,dd,caption,figcaption,figcaption span,footer,.origin")) {
     if (shown(element)) demand(getComputedStyle(element).color, 4.5, element.tagName);
   }
   for (const text of document.querySelectorAll("svg text")) demand(getComputedStyle(text).fill, 4.5, "text in a drawing");

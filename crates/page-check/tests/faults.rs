@@ -18,10 +18,26 @@ fn drawing(inside: &str) -> String {
     )
 }
 
+/// A table in its place to scroll, with these columns' titles and cells, before and after it what is given.
+fn table(style: &str, titles: &[&str], cells: &[&str], after: &str) -> String {
+    let of = |tag: &str, texts: &[&str]| texts.iter().map(|text| format!("<{tag}>{text}</td>")).collect::<String>();
+    let (titles, cells) = (of("th scope='col'", titles), of("td", cells));
+    format!(
+        "<style>{style}</style><div class='scroll' style='overflow-x:auto'><table><caption>t</caption>\
+         <thead><tr>{titles}</tr></thead><tbody><tr>{cells}</tr></tbody></table></div>{after}"
+    )
+}
+
+/// A first column that stays, and columns that a telephone has no room for.
+const STAYS: &str = "@media screen{th,td{white-space:nowrap;padding:0 40px}} \
+    th:first-child{position:sticky;left:0;padding:0}";
+const HINT: &str = "<p class='hint'>more</p>";
+const FIVE: [&str; 5] = ["a", "one hundred", "two hundred", "three hundred", "four hundred"];
+
 fn faults(checker: &mut Checker, name: &str, inside: &str) -> Vec<String> {
     let directory = env::temp_dir().join(format!("afflux-page-faults-{}", std::process::id()));
     fs::create_dir_all(&directory).unwrap();
-    let page = directory.join(format!("{name}.html"));
+    let page = directory.join(format!("{}.html", name.replace(' ', "-")));
     fs::write(&page, PAGE.replace("{}", inside)).unwrap();
     let faults = checker.check(&page, None).unwrap();
     fs::remove_file(page).unwrap();
@@ -36,6 +52,12 @@ fn each_fault_is_found() {
     }
     let mut checker = Checker::start().unwrap();
     assert_eq!(faults(&mut checker, "none", &drawing("<text x='5' y='50'>fine</text>")), Vec::<String>::new());
+    let wide = |style: &str, after: &str| table(style, &FIVE, &FIVE, after);
+    let fine = drawing("") + &wide(STAYS, HINT);
+    assert_eq!(faults(&mut checker, "table", &fine), Vec::<String>::new());
+    let folded = format!("<details><summary>s</summary>{}</details>{}", table("", &["a"], &["1"], ""), drawing(""));
+    assert_eq!(faults(&mut checker, "folded", &folded), Vec::<String>::new());
+    let broad = format!("{STAYS} td{{min-width:400px}}");
     let over = "<text x='5' y='50'>first</text><text x='12' y='52'>second</text>";
     for (name, inside, wanted) in [
         ("console", "<script>console.log('hello')</script>".to_owned(), "console: "),
@@ -47,6 +69,19 @@ fn each_fault_is_found() {
         ("faint", "<p style='color:#bbb'>faint</p>".to_owned(), "contrast of"),
         ("wide", "<p style='width:1500px'>wide</p>".to_owned(), "px wide in a window"),
         ("heading", "<h3>third</h3>".to_owned(), "skips a level"),
+        ("table first", table("", &["a"], &["1"], "") + &drawing(""), "table \"t\" is before the first plot"),
+        ("empty column", table("", &["a", "b"], &["1", " "], ""), "column 2, \"b\", is empty"),
+        (
+            "empty column, folded",
+            format!("<details>{}</details>", table("", &["a"], &[""], "")),
+            "column 1, \"a\", is empty",
+        ),
+        ("cut", wide(&broad, HINT), "1400 px, light: table \"t\": column \"two hundred\" is cut"),
+        ("cut, printed", wide(&broad, HINT), "printed: table \"t\": column \"one hundred\" is cut"),
+        ("does not stay", wide(&STAYS.replace("sticky", "static"), HINT), "the first column does not stay"),
+        ("no hint", wide(STAYS, ""), "400 px, light: table \"t\": column \"two hundred\" is cut and nothing says so"),
+        ("hint not shown", wide(&format!("{STAYS} .hint{{display:none}}"), HINT), "and nothing says so"),
+        ("no room", wide(&format!("{STAYS} th:first-child{{min-width:300px}}"), HINT), "leaves no room for it"),
         ("caption", "<table><tr><th scope='col'>a</th></tr></table>".to_owned(), "no caption"),
         (
             "untitled",

@@ -127,10 +127,6 @@ impl Quantity {
             Self::Plain(unit) => format!("{} {unit}", plain(value)),
         }
     }
-
-    pub(crate) fn steps(self) -> Steps {
-        if self == Self::Memory { Steps::Binary } else { Steps::Decimal }
-    }
 }
 
 /// Three digits.
@@ -151,7 +147,9 @@ pub struct Axis {
     pub(crate) label: String,
     pub(crate) quantity: Quantity,
     log: bool,
-    from_data: bool,
+    /// It begins at the smallest value if that is more than this share of the largest.
+    from_data: Option<f64>,
+    whole: bool,
     range: Option<(f64, f64)>,
 }
 
@@ -166,7 +164,7 @@ impl Axis {
     /// A linear axis from zero (or less, where values are) to the largest value.
     #[must_use]
     pub fn new(label: impl Into<String>, quantity: Quantity) -> Self {
-        Self { label: label.into(), quantity, log: false, from_data: false, range: None }
+        Self { label: label.into(), quantity, log: false, from_data: None, whole: false, range: None }
     }
 
     /// On a logarithmic scale. Values that have no logarithm are shown at its low end.
@@ -178,7 +176,26 @@ impl Axis {
     /// Begins at the smallest value, not at zero, if most of the axis would be empty otherwise.
     #[must_use]
     pub fn near_data(self) -> Self {
-        Self { from_data: true, ..self }
+        Self { from_data: Some(0.5), ..self }
+    }
+
+    /// As an axis along which things are looked up, not compared by their length: begins where they do.
+    pub(crate) fn across(self) -> Self {
+        Self { from_data: Some(0.15), ..self }
+    }
+
+    /// With ticks at whole numbers alone, if these are counts and all whole.
+    pub(crate) fn whole_if(self, mut values: impl Iterator<Item = f64>) -> Self {
+        let whole = self.quantity == Quantity::Count && values.all(|value| value.fract() == 0.0);
+        Self { whole, ..self }
+    }
+
+    fn steps(&self) -> Steps {
+        match self.quantity {
+            Quantity::Memory => Steps::Binary,
+            _ if self.whole => Steps::Whole,
+            _ => Steps::Decimal,
+        }
     }
 
     /// From `low` to `high` whatever the values, so that plots above each other line up.
@@ -189,6 +206,10 @@ impl Axis {
 
     pub(crate) fn is_log(&self) -> bool {
         self.log
+    }
+
+    pub(crate) fn has_range(&self) -> bool {
+        self.range.is_some()
     }
 
     /// Whether a value has a place of its own on the axis.
@@ -205,10 +226,11 @@ impl Axis {
         if let Some((low, high)) = self.range {
             return Scale::linear(low, high);
         }
-        let floor = if self.from_data && low > 0.5 * high { low } else { low.min(0.0) };
+        let begins = self.from_data.is_some_and(|share| low > share * high);
+        let floor = if begins { low } else { low.min(0.0) };
         // Rounded in the unit that is shown, or memory would end at odd numbers.
         let each = self.quantity.unit(high.abs().max(low.abs())).each;
-        let rounded = Scale::linear(floor / each, high / each).rounded_up(self.quantity.steps(), ticks_wanted);
+        let rounded = Scale::linear(floor / each, high / each).rounded_up(self.steps(), ticks_wanted);
         rounded.times(each)
     }
 
@@ -221,7 +243,7 @@ impl Axis {
         }
         let unit = self.quantity.unit(scale.size());
         let shown = scale.clone().times(1.0 / unit.each);
-        let (values, step) = shown.ticks(self.quantity.steps(), wanted);
+        let (values, step) = shown.ticks(self.steps(), wanted);
         let decimals = if step > 0.0 { (-step.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
         let tick = |value: f64| {
             // No minus before what is zero but for rounding.

@@ -102,7 +102,7 @@ impl Bars {
         let inside = width.total() - left - values - 14.0;
 
         let mut sheet = Sheet::new(width);
-        let axis = Axis::new(self.label.clone(), self.quantity);
+        let axis = Axis::new(self.label.clone(), self.quantity).whole_if(self.figures().map(|bar| bar.value));
         let largest = self.figures().map(Bar::end).fold(0.0, f64::max);
         let wanted = if width == Width::Wide { 6 } else { 3 };
         let scale = axis.scale((0.0, largest), wanted);
@@ -120,7 +120,7 @@ impl Bars {
         for (at, (name, bars)) in self.groups.iter().enumerate() {
             let y = top + at as f64 * each + GROUP_GAP / 2.0;
             let middle = y + (each - GROUP_GAP) / 2.0;
-            sheet.text(left - 8.0, middle + font * 0.35, Anchor::End, "name", &cut(name, font, left - 12.0));
+            sheet.text(left - 8.0, middle + font * 0.35, Anchor::End, "name", &cut(name, font, left - 11.5));
             for (order, bar) in bars.iter().enumerate() {
                 let Some(bar) = bar else { continue };
                 let place = |value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
@@ -147,7 +147,7 @@ impl Bars {
         let end = place(bar.value);
         sheet.rectangle(&format!("bar {}", style(order).class), (left, y + 1.0), (end - left, BAR - 2.0));
         let middle = y + BAR / 2.0;
-        if let Some((low, high)) = bar.interval {
+        if let Some((low, high)) = bar.interval.filter(|(low, high)| low < high) {
             let [low, high, from] = [place(low), place(high), middle - 3.5].map(coordinate);
             let across = coordinate(middle);
             let outline = format!("M{low} {across}H{high}M{low} {from}v7M{high} {from}v7");

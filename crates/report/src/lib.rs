@@ -11,6 +11,7 @@
 
 mod axis;
 mod bars;
+mod entries;
 mod legend;
 mod markup;
 mod page;
@@ -24,6 +25,7 @@ pub mod units;
 
 pub use axis::{Axis, Quantity};
 pub use bars::{Bar, Bars};
+pub use entries::entries;
 pub use page::{Figure, Page};
 pub use plot::{Plot, Series, Shape};
 pub use row::{Fields, Row, Source};

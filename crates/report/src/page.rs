@@ -1,9 +1,10 @@
 //! Pages: one HTML document that needs nothing else.
 //!
-//! Owns: the document, its style sheet, the order of headings, figures with their captions.
-//! Does not own: drawings (`plot`, `bars`), tables (`table`), the words.
+//! Owns: the document, its style sheet, the order of headings, figures with their captions, what is folded.
+//! Does not own: drawings (`plot`, `bars`), tables (`table`), the words, what comes first.
 //! Invariants: nothing is loaded, not even by mistake: the document forbids it to itself. Headings
-//! descend by one; every figure has a caption, every table too; ids are unique.
+//! descend by one; every figure has a caption, every table too; ids are unique. Without a script: what is
+//! folded unfolds by itself.
 
 #[cfg(test)]
 mod tests;
@@ -56,14 +57,47 @@ impl Page {
         Self { title, body, figures: 0 }
     }
 
-    /// A heading below the page's own.
+    /// A heading below the page's own; a title is there once.
     pub fn section(&mut self, title: &str) {
-        let _ = writeln!(self.body, "<h2>{}</h2>", escape(title));
+        let _ = writeln!(self.body, "<h2 id=\"{}\">{}</h2>", anchor(title), escape(title));
+    }
+
+    /// A line that leads to a section.
+    pub fn pointer(&mut self, text: &str, section: &str) {
+        let (text, anchor, section) = (escape(text), anchor(section), escape(section));
+        let _ = writeln!(self.body, "<p class=\"note\">{text} <a href=\"#{anchor}\">{section}</a></p>");
     }
 
     /// A paragraph of plain text.
     pub fn paragraph(&mut self, text: &str) {
         let _ = writeln!(self.body, "<p>{}</p>", escape(text));
+    }
+
+    /// The answer: the first thing that is read, set off from the rest.
+    pub fn answer(&mut self, sentence: &str) {
+        let _ = writeln!(self.body, "<p class=\"answer\">{}</p>", escape(sentence));
+    }
+
+    /// Text as it is typed or printed, line by line: a command, a job file.
+    pub fn listing(&mut self, text: &str) {
+        let _ = writeln!(self.body, "<pre tabindex=\"0\">{}</pre>", escape(text.trim_end()));
+    }
+
+    /// What few want to see, below a line that says what it is and opens it.
+    pub fn folded(&mut self, line: &str, inside: impl FnOnce(&mut Self)) {
+        let _ = writeln!(self.body, "<details>\n<summary>{}</summary>", escape(line));
+        inside(self);
+        self.body.push_str("</details>\n");
+    }
+
+    /// Words and what they mean here, one below the other.
+    pub fn words<N: AsRef<str>, M: AsRef<str>>(&mut self, words: impl IntoIterator<Item = (N, M)>) {
+        self.body.push_str("<dl class=\"words\">\n");
+        for (word, meaning) in words {
+            let (word, meaning) = (escape(word.as_ref()), escape(meaning.as_ref()));
+            let _ = writeln!(self.body, "<div><dt>{word}</dt><dd>{meaning}</dd></div>");
+        }
+        self.body.push_str("</dl>\n");
     }
 
     /// Names and values, one a line.
@@ -86,9 +120,9 @@ impl Page {
         self.figures += 1;
         let (title, note) = match &figure {
             Figure::Plot(plot) => (plot.title(), plot.sentence()),
-            Figure::Bars(bars) => (bars.title(), bars.sentence()),
+            Figure::Bars(bars) => (bars.title(), bars.sentence().to_owned()),
         };
-        let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", escape(note)) };
+        let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", escape(&note)) };
         let _ = writeln!(self.body, "<figure>\n<figcaption><b>{}</b>{note}</figcaption>", escape(title));
         for width in Width::BOTH {
             let id = format!("figure-{}-{}", self.figures, width.class());
@@ -116,4 +150,10 @@ impl Page {
             escape(foot)
         )
     }
+}
+
+/// What a section is called in an address.
+fn anchor(title: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    format!("section-{}", title.chars().map(letter).collect::<String>())
 }

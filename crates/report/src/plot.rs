@@ -1,11 +1,12 @@
 //! Plots of one quantity over another: lines, steps, clouds of points.
 //!
 //! Owns: the frame with its axes, drawing series, leaving out what no eye could see.
-//! Does not own: units (`axis`), places (`scale`), the surface (`sheet`).
+//! Does not own: units (`axis`), places (`scale`), the surface (`sheet`), which lines lie on each other (`over`).
 //! Invariants: nothing is drawn outside the frame. A value that is not finite is a gap. A line keeps
 //! the smallest and the largest value of each column of pixels; a cloud keeps a point for each half
-//! pixel that has one.
+//! pixel that has one. Of lines that lie on each other all can be seen, and a sentence says which they are.
 
+mod over;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,9 @@ use crate::legend::{self, Entry, Sample};
 use crate::markup::{coordinate, text_width};
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
+
+/// A reference so many times above all else would leave nothing else to be seen.
+const FAR: f64 = 4.0;
 
 /// Up to so many points each has its marker; a longer line has this many, spread over it.
 const MARKERS_MAX: usize = 12;
@@ -94,8 +98,48 @@ impl Plot {
         &self.title
     }
 
-    pub(crate) fn sentence(&self) -> &str {
-        &self.note
+    /// The note, and which lines lie on each other.
+    pub(crate) fn sentence(&self) -> String {
+        let groups = over::groups(&self.in_frame());
+        let names = |group: &Vec<usize>| {
+            let names = group.iter().filter_map(|at| self.drawn().nth(*at)).map(|series| series.name.as_str());
+            let names: Vec<&str> = names.collect();
+            format!("{} lie on each other.", names.join(" and "))
+        };
+        let far = self.series.iter().filter(|series| self.is_far(series)).map(|series| {
+            let (low, _) = extent(series.points.iter().map(|point| point.1));
+            format!("Above the plot: {}, {}.", series.name, self.y.quantity.text(low))
+        });
+        let note = (!self.note.is_empty()).then(|| self.note.clone());
+        note.into_iter().chain(groups.iter().map(names)).chain(far).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether a series is a reference far above all that is not: it is told, not drawn.
+    fn is_far(&self, series: &Series) -> bool {
+        if series.shape != Shape::Reference || self.y.is_log() || self.y.has_range() {
+            return false;
+        }
+        let others = self.series.iter().filter(|other| other.shape != Shape::Reference);
+        let highest = extent(others.flat_map(|other| &other.points).map(|point| point.1).filter(|y| y.is_finite())).1;
+        highest > 0.0 && extent(series.points.iter().map(|point| point.1)).0 > FAR * highest
+    }
+
+    /// Scales of both axes.
+    fn scales(&self, wanted: (usize, usize)) -> (Axis, Scale, Axis, Scale) {
+        let x = self.x.clone().across().whole_if(self.finite().map(|(x, _)| x));
+        let y = self.y.clone().whole_if(self.finite().map(|(_, y)| y));
+        let across = x.scale(extent(self.finite().map(|(x, _)| x).filter(|it| x.has(*it))), wanted.0);
+        let up = y.scale(extent(self.finite().map(|(_, y)| y).filter(|it| y.has(*it))), wanted.1);
+        (x, across, y, up)
+    }
+
+    /// The lines, in shares of the frame; nothing of what is no line.
+    fn in_frame(&self) -> Vec<Vec<(f64, f64)>> {
+        let (_, across, _, up) = self.scales((10, 5));
+        let place = |&(x, y): &(f64, f64)| Some((across.place(x)?, up.place(y)?));
+        let is_line = |series: &&Series| matches!(series.shape, Shape::Line | Shape::Steps);
+        let of = |series: &Series| Some(series).filter(is_line).map(|it| it.points.iter().filter_map(place).collect());
+        self.drawn().map(|series| of(series).unwrap_or_default()).collect()
     }
 
     /// The drawing; `id` is unique in the document.
@@ -107,11 +151,10 @@ impl Plot {
         };
         // Decades may stand closer: they say more than steps between them would.
         let wanted = (wanted.0, if self.y.is_log() { 8 } else { wanted.1 });
-        let x = self.x.scale(extent(self.finite().map(|(x, _)| x).filter(|x| self.x.has(*x))), wanted.0);
-        let y = self.y.scale(extent(self.finite().map(|(_, y)| y).filter(|y| self.y.has(*y))), wanted.1);
-        let (y_ticks, y_text) = self.y.ticks(&y, wanted.1);
+        let (x_axis, x, y_axis, y) = self.scales(wanted);
+        let (y_ticks, y_text) = y_axis.ticks(&y, wanted.1);
         let inside = width.total() - width.left() - width.right();
-        let (x_ticks, x_text) = fitting(&self.x, &x, wanted.0, inside, width.font());
+        let (x_ticks, x_text) = fitting(&x_axis, &x, wanted.0, inside, width.font());
 
         sheet.text(2.0, 14.0, Anchor::Start, "label", &y_text);
         let top = legend::draw(&mut sheet, width, 20.0, &self.entries()) + 8.0;
@@ -123,8 +166,11 @@ impl Plot {
             let (x, y) = (frame.left + frame.width / 2.0, frame.top + frame.height / 2.0);
             sheet.text(x, y, Anchor::Middle, "label", "no data");
         }
-        for (series, order) in self.ordered() {
-            draw_series(&mut sheet, &frame, series, (&x, &y), order);
+        let groups = over::groups(&self.in_frame());
+        for (at, (series, order)) in self.ordered().enumerate() {
+            // All but the last of those that lie on each other are broad, so that they can be seen below it.
+            let under = groups.iter().any(|group| group.contains(&at) && group.last() != Some(&at));
+            draw_series(&mut sheet, &frame, series, (&x, &y), (order, under));
         }
         sheet.finish(id, &self.title, &self.description(), bottom + 6.0)
     }
@@ -132,7 +178,7 @@ impl Plot {
     /// What a reader who does not see the drawing is told.
     fn description(&self) -> String {
         let mut text = format!("{} over {}.", self.y.label, self.x.label);
-        for series in &self.series {
+        for series in self.drawn() {
             let finite = || series.points.iter().map(|point| point.1).filter(|y| y.is_finite());
             if finite().next().is_none() {
                 text.push_str(&format!(" {}: no data.", series.name));
@@ -148,7 +194,7 @@ impl Plot {
 
     /// One series that the axis names already needs no legend.
     fn entries<'a>(&'a self) -> Vec<Entry<'a>> {
-        if self.series.len() < 2 {
+        if self.drawn().count() < 2 {
             return Vec::new();
         }
         let entry = |(series, order): (&'a Series, usize)| {
@@ -165,15 +211,19 @@ impl Plot {
 
     /// Each series and the number of its style; references have a style of their own and use none up.
     fn ordered(&self) -> impl Iterator<Item = (&Series, usize)> {
-        self.series.iter().scan(0, |next, series| {
+        self.drawn().scan(0, |next, series| {
             let order = *next;
             *next += usize::from(series.shape != Shape::Reference);
             Some((series, order))
         })
     }
 
+    fn drawn(&self) -> impl Iterator<Item = &Series> {
+        self.series.iter().filter(|series| !self.is_far(series))
+    }
+
     fn finite(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
-        let points = self.series.iter().flat_map(|series| series.points.iter().copied());
+        let points = self.drawn().flat_map(|series| series.points.iter().copied());
         points.filter(|(x, y)| x.is_finite() && y.is_finite())
     }
 }
@@ -224,7 +274,13 @@ fn draw_axes(sheet: &mut Sheet, frame: &Frame, x_ticks: &[Tick], y_ticks: &[Tick
     sheet.path(&Look { class: "axis", dash: "" }, &(frame_line + &notches));
 }
 
-fn draw_series(sheet: &mut Sheet, frame: &Frame, series: &Series, (x, y): (&Scale, &Scale), order: usize) {
+fn draw_series(
+    sheet: &mut Sheet,
+    frame: &Frame,
+    series: &Series,
+    (x, y): (&Scale, &Scale),
+    (order, under): (usize, bool),
+) {
     let place = |&(at, value): &(f64, f64)| {
         let (across, up) = (x.place(at)?, y.place(value)?);
         Some((frame.left + across * frame.width, frame.top + frame.height * (1.0 - up)))
@@ -243,7 +299,8 @@ fn draw_series(sheet: &mut Sheet, frame: &Frame, series: &Series, (x, y): (&Scal
         Shape::Line | Shape::Steps => {
             let places = thinned(places);
             let outline = joined(&places, series.shape == Shape::Steps, None);
-            sheet.path(&Look { class: &format!("line {}", style.class), dash: style.dash }, &outline);
+            let under = if under { " under" } else { "" };
+            sheet.path(&Look { class: &format!("line {}{under}", style.class), dash: style.dash }, &outline);
             let outline: String = marked(&places, order).map(|(x, y)| style.marker.outline(x, y)).collect();
             sheet.path(&Look { class: &format!("mark {}", style.class), dash: "" }, &outline);
         }

@@ -25,6 +25,8 @@ pub(crate) enum Steps {
     Decimal,
     /// 1, 2, 4, 8, ...: for memory.
     Binary,
+    /// Decimal, and at least 1: of what there is no half.
+    Whole,
 }
 
 impl Scale {
@@ -120,5 +122,6 @@ fn step(range: f64, steps: Steps, wanted: usize) -> f64 {
     }
     let power = 10f64.powf(rough.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * 0.999_999);
-    factor.unwrap_or(10.0) * power
+    let step = factor.unwrap_or(10.0) * power;
+    if steps == Steps::Whole { step.max(1.0) } else { step }
 }

@@ -1,16 +1,35 @@
 //! Tables, for terminals and for pages.
 //!
-//! Owns: columns and their alignment, rows, a caption, notes.
+//! Owns: columns and their alignment, rows, a caption, notes; how wide it is on a page.
 //! Does not own: numbers as text (`units`); the page around it (`page`).
-//! Invariants: columns line up; a cell that is absent is empty; nothing is cut.
+//! Invariants: columns line up; a cell that is absent is empty; nothing is cut. A column without a text in any row is
+//! left out. On a page that is too narrow the first column stays where it is while the others are scrolled, and a line
+//! says that there are more.
 
 #[cfg(test)]
 mod tests;
 
 use std::fmt::Write as _;
 
-use crate::markup::escape;
+use crate::markup::{escape, text_width};
 use crate::terminal::{Paint, Terminal};
+
+/// Height of a table's text on a page, in pixels, and the room between its columns.
+const FONT: f64 = 14.0;
+const GAP: f64 = 15.0;
+
+/// A text of more letters than this may be broken into lines on a page, of about so many.
+const WORDS_MAX: usize = 28;
+
+/// A column's title is broken into lines of about so many letters.
+const TITLE_WORDS: f64 = 12.0;
+
+/// Tables wider than this, in pixels, are too wide for a window below a width, by the class of the line that says so.
+const HINTS: [(f64, &str); 3] = [(1160.0, "below-1400"), (780.0, "below-1200"), (560.0, "below-800")];
+
+/// The same on a telephone, where the first column is at most so wide.
+const NARROW_HINT: (f64, &str) = (360.0, "below-600");
+const NARROW_FIRST: f64 = 136.0;
 
 /// Where the texts of a column stand.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +68,7 @@ pub struct Table {
     columns: Vec<(String, Align)>,
     rows: Vec<Vec<Cell>>,
     notes: Vec<String>,
+    names: usize,
 }
 
 impl Table {
@@ -56,7 +76,14 @@ impl Table {
     #[must_use]
     pub fn new(caption: impl Into<String>, columns: &[(&str, Align)]) -> Self {
         let columns = columns.iter().map(|&(title, align)| (title.to_owned(), align)).collect();
-        Self { caption: caption.into(), columns, rows: Vec::new(), notes: Vec::new() }
+        Self { caption: caption.into(), columns, rows: Vec::new(), notes: Vec::new(), names: 1 }
+    }
+
+    /// So many columns together name a row; a name that is empty is that of the row above. On a page they are one column,
+    /// with all names in each row, so that the one that stays says which row it is.
+    #[must_use]
+    pub fn named_by(self, columns: usize) -> Self {
+        Self { names: columns.max(1), ..self }
     }
 
     /// Adds a row. Cells beyond the last column are a mistake of the caller and shown without title.
@@ -67,6 +94,12 @@ impl Table {
     /// Adds a sentence below the table.
     pub fn note(&mut self, note: impl Into<String>) {
         self.notes.push(note.into());
+    }
+
+    /// What stands above it.
+    #[must_use]
+    pub fn caption(&self) -> &str {
+        &self.caption
     }
 
     /// Whether it has no rows.
@@ -82,13 +115,15 @@ impl Table {
         if !self.caption.is_empty() {
             let _ = writeln!(text, "{}", terminal.paint(Paint::Strong, &self.caption));
         }
-        let layout = self.layout();
-        let titles: Vec<Cell> = self.columns.iter().map(|(title, _)| title.as_str().into()).collect();
+        let columns = self.shown();
+        let layout: Vec<_> = columns.iter().map(|at| self.layout(*at)).collect();
+        let titles: Vec<Cell> = columns.iter().map(|at| self.title(*at).into()).collect();
         if titles.iter().any(|title| !title.text.is_empty()) {
             let _ = writeln!(text, "{}", terminal.paint(Paint::Faint, &line(&layout, &titles)));
         }
         for row in &self.rows {
-            let _ = writeln!(text, "{}", line(&layout, row));
+            let cells: Vec<Cell> = columns.iter().map(|at| row.get(*at).cloned().unwrap_or_default()).collect();
+            let _ = writeln!(text, "{}", line(&layout, &cells));
         }
         for note in &self.notes {
             let _ = writeln!(text, "  {note}");
@@ -97,47 +132,120 @@ impl Table {
     }
 
     pub(crate) fn html(&self) -> String {
+        if self.names > 1 {
+            return self.with_names_joined().html();
+        }
+        let columns = self.shown();
         let mut html = String::from("<div class=\"scroll\" tabindex=\"0\">\n<table>\n");
-        let _ = writeln!(html, "<caption>{}</caption>", escape(&self.caption));
+        let _ = writeln!(html, "<caption><span>{}</span></caption>", escape(&self.caption));
         html.push_str("<thead><tr>");
-        for (title, align) in &self.columns {
-            let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(*align), escape(title));
+        for &at in &columns {
+            let _ = write!(html, "<th scope=\"col\"{}>{}</th>", self.class(at), escape(self.title(at)));
         }
         html.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
             html.push_str("<tr>");
-            for at in 0..row.len().max(self.columns.len()) {
+            for &at in &columns {
                 let cell = row.get(at).cloned().unwrap_or_default();
-                let align = self.columns.get(at).map_or(Align::Left, |column| column.1);
                 let mark = if cell.flagged { "<b>*</b>" } else { "" };
-                let _ = write!(html, "<td{}>{}{mark}</td>", class(align), escape(&cell.text));
+                let _ = write!(html, "<td{}>{}{mark}</td>", self.class(at), escape(&cell.text));
             }
             html.push_str("</tr>\n");
         }
         html.push_str("</tbody>\n</table>\n</div>\n");
+        let classes = self.hints(&columns);
+        if !classes.is_empty() {
+            let hint = "More columns to the right: scroll the table sideways.";
+            let _ = writeln!(html, "<p class=\"hint {}\">{hint}</p>", classes.join(" "));
+        }
         for note in &self.notes {
             let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(note));
         }
         html
     }
 
-    /// For each column: alignment, width, and whether room is kept for an asterisk.
-    fn layout(&self) -> Vec<(Align, usize, bool)> {
-        let count = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.columns.len());
-        let column = |at: usize| {
-            let (title, align) = self.columns.get(at).map_or(("", Align::Left), |(title, align)| (title, *align));
-            let cells = || self.rows.iter().filter_map(|row| row.get(at));
-            let widest = cells().map(|cell| shown_width(&cell.text)).max().unwrap_or(0);
-            (align, widest.max(shown_width(title)), cells().any(|cell| cell.flagged))
+    /// The same with the columns that name a row in one.
+    fn with_names_joined(&self) -> Self {
+        let joined = |texts: &[&str]| {
+            let texts: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty()).collect();
+            texts.join(", ")
         };
-        (0..count).map(column).collect()
+        let (names, figures) = self.columns.split_at(self.names.min(self.columns.len()));
+        let title = joined(&names.iter().map(|(title, _)| title.as_str()).collect::<Vec<_>>());
+        let columns = std::iter::once((title, Align::Left)).chain(figures.iter().cloned()).collect();
+        let mut above = vec![Cell::default(); self.names];
+        let mut rows = Vec::new();
+        for row in &self.rows {
+            let mut is_above = true;
+            for (at, name) in above.iter_mut().enumerate() {
+                let own = row.get(at).cloned().unwrap_or_default();
+                is_above &= own.text.is_empty();
+                if !is_above {
+                    *name = own;
+                }
+            }
+            let texts: Vec<&str> = above.iter().map(|name| name.text.as_str()).collect();
+            let flagged = above.iter().any(|name| name.flagged);
+            let name = Cell { text: joined(&texts), flagged };
+            rows.push(std::iter::once(name).chain(row.iter().skip(self.names).cloned()).collect());
+        }
+        Self { caption: self.caption.clone(), columns, rows, notes: self.notes.clone(), names: 1 }
     }
-}
 
-fn class(align: Align) -> &'static str {
-    match align {
-        Align::Left => "",
-        Align::Right => " class=\"number\"",
+    /// The columns that have a text in some row; all of them where there is no row.
+    fn shown(&self) -> Vec<usize> {
+        let count = self.rows.iter().map(Vec::len).max().unwrap_or(0).max(self.columns.len());
+        (0..count).filter(|at| self.rows.is_empty() || self.cells(*at).any(|cell| !cell.text.is_empty())).collect()
+    }
+
+    fn cells(&self, at: usize) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().filter_map(move |row| row.get(at))
+    }
+
+    fn title(&self, at: usize) -> &str {
+        self.columns.get(at).map_or("", |column| &column.0)
+    }
+
+    fn align(&self, at: usize) -> Align {
+        self.columns.get(at).map_or(Align::Left, |column| column.1)
+    }
+
+    /// Whether a column is of sentences rather than of names.
+    fn is_words(&self, at: usize) -> bool {
+        self.align(at) == Align::Left && self.cells(at).any(|cell| cell.text.chars().count() > WORDS_MAX)
+    }
+
+    fn class(&self, at: usize) -> &'static str {
+        match self.align(at) {
+            Align::Right => " class=\"number\"",
+            Align::Left if self.is_words(at) => " class=\"words\"",
+            Align::Left => "",
+        }
+    }
+
+    /// About how wide a column is on a page, in pixels.
+    fn width(&self, at: usize) -> f64 {
+        let letters = WORDS_MAX as f64 * 0.6 * FONT;
+        let cells = self.cells(at).map(|cell| text_width(&cell.text, FONT)).fold(0.0, f64::max);
+        let cells = if self.is_words(at) { cells.min(letters) } else { cells };
+        let title = text_width(self.title(at), FONT).min(TITLE_WORDS * 0.6 * FONT);
+        cells.max(title) + GAP
+    }
+
+    /// In which windows not all columns are seen at once.
+    fn hints(&self, columns: &[usize]) -> Vec<&'static str> {
+        let widths: Vec<f64> = columns.iter().map(|at| self.width(*at)).collect();
+        let width: f64 = widths.iter().sum();
+        let narrow = width - widths.first().map_or(0.0, |first| (first - NARROW_FIRST).max(0.0));
+        let wide = HINTS.iter().find(|(wider_than, _)| width > *wider_than);
+        let narrow = Some(&NARROW_HINT).filter(|(wider_than, _)| narrow > *wider_than);
+        wide.into_iter().chain(narrow).map(|(_, class)| *class).collect()
+    }
+
+    /// Of a column: alignment, width in letters, and whether room is kept for an asterisk.
+    fn layout(&self, at: usize) -> (Align, usize, bool) {
+        let widest = self.cells(at).map(|cell| shown_width(&cell.text)).max().unwrap_or(0);
+        (self.align(at), widest.max(shown_width(self.title(at))), self.cells(at).any(|cell| cell.flagged))
     }
 }
 

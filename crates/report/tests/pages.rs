@@ -29,15 +29,17 @@ fn a_reader_finds_no_fault_with_a_page() {
 
 fn everything() -> String {
     let mut page = Page::new("Everything that a page can have, and <b>names</b> that are rather long", "simulated");
+    page.answer("What came out in a sentence with its figures: accepted after 65 s, on disk after 87 s.");
     page.paragraph("Text that says what this is about, in a sentence or two.");
+    page.listing(
+        "afflux simulate 'my job.fio' --device=usb2-disk --policy=linux-6.1 --policy=afflux --set=budget_ms=2500",
+    );
     page.facts([
         ("seed", "18446744073709551615".to_owned()),
         ("trace", "0123456789abcdef".to_owned()),
         ("device", "five-sata-disks-in-a-stripe-as-in-2009".to_owned()),
         ("virtual time", "63.2 s".to_owned()),
     ]);
-    page.section("Tables");
-    page.table(&wide_table());
     page.section("Plots");
     let long = "a series whose name is so long that no telephone in the world could ever show it whole";
     for (count, points) in [(6, 2_000), (2, 5), (1, 1), (1, 0)] {
@@ -51,9 +53,24 @@ fn everything() -> String {
         }
         page.figure(plot);
     }
+    let same =
+        Plot::new("Lines on each other", Axis::new("Time", Quantity::Time), Axis::new("Dirty", Quantity::Memory));
+    page.figure(
+        ["linux-3.6", "linux-3.6-kept", "another"].into_iter().fold(same, |plot, name| {
+            plot.with(Series::new(name, Shape::Line, wave(usize::from(name == "another"), 300)))
+        }),
+    );
     page.figure(offsets());
     page.figure(latencies());
     page.figure(bars());
+    page.section("Tables");
+    page.table(&wide_table());
+    page.table(&words_table());
+    page.words([("seed", "the number from which all that is random in a run is made")]);
+    page.folded("All of it", |page| {
+        page.table(&wide_table());
+        page.listing("[backup]\nrw=write\nsize=1g");
+    });
     page.html("seed 18446744073709551615, trace 0123456789abcdef")
 }
 
@@ -73,6 +90,14 @@ fn wide_table() -> Table {
         table.row(cells);
     }
     table.note("* differs by more than the published spread");
+    table
+}
+
+fn words_table() -> Table {
+    let columns = ["what was asked", "what was found", "MB/s"].map(|title| (title, Align::Left));
+    let mut table = Table::new("Sentences, which are broken into lines", &columns);
+    let long = "A sentence that is far too long for a line of a table, so that it is broken into several of them.";
+    table.row([long, long, "1"]);
     table
 }
 

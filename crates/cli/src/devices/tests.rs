@@ -1,17 +1,21 @@
 use report::terminal::Terminal;
 use simulator::catalogue;
 
-use super::{LINE_WIDTH, chosen, detail, object, overview};
+use super::{chosen, detail, object, overview};
 
 #[test]
-fn every_disk_is_listed_with_its_numbers_in_short_lines() {
+fn every_disk_is_a_line_with_its_speeds_its_cache_and_its_flush() {
     let all = catalogue::builtin().unwrap();
-    let text = overview(&all.iter().collect::<Vec<_>>(), Terminal::PLAIN);
+    let text = overview(&all.iter().collect::<Vec<_>>(), Terminal::PLAIN).unwrap();
     for model in &all {
-        assert!(text.contains(&format!("{}  {}\n", model.name, model.about)), "{}", model.name);
+        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{} ", model.name))).unwrap();
+        assert!(line.ends_with(&model.about), "{line}");
     }
-    for line in text.lines().filter(|line| line.starts_with("  ")) {
-        assert!(line.chars().count() <= LINE_WIDTH + 2, "{line}");
+    for title in ["sequential read", "write, MB/s", "random read", "write, IOPS", "cache", "flush"] {
+        assert!(text.lines().next().unwrap().contains(title), "{title}: {text}");
+    }
+    for figures in ["32.0 MiB, volatile", "16.0 MiB, volatile", "100 µs"] {
+        assert!(text.contains(figures), "{figures}: {text}");
     }
 }
 

@@ -14,6 +14,7 @@ use report::terminal::{Paint, Terminal};
 use report::{Align, Table};
 use workloads::simulation::{JobOutcome, OperationOutcome, Outcome as Figures};
 
+use super::answer::answer;
 use super::{Run, text};
 use crate::units;
 
@@ -28,6 +29,7 @@ type Row = (&'static str, fn(&OperationOutcome) -> String);
 /// All of it, each line with its end.
 pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     let mut all = format!("{}\n", terminal.paint(Paint::Strong, &headline(runs)));
+    let _ = writeln!(all, "{}", answer(runs));
     let _ = write!(all, "\n{}", table(runs).text(terminal));
     for run in runs {
         let wrong = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
@@ -67,7 +69,7 @@ pub(super) fn identity(runs: &[Run]) -> String {
 pub(super) fn table(runs: &[Run]) -> Table {
     let mut columns = vec![("", Align::Left), ("", Align::Left), ("", Align::Left)];
     columns.extend(runs.iter().map(|run| (run.policy.as_str(), Align::Right)));
-    let mut table = Table::new("Side by side", &columns);
+    let mut table = Table::new("Side by side", &columns).named_by(3);
     let mut row = |names: [String; 3], figure: Figure<'_>| {
         let cells = runs.iter().map(|run| figure(&run.figures));
         table.row(names.into_iter().chain(cells));

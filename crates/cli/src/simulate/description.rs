@@ -39,6 +39,8 @@ pub(super) struct Described {
     /// One for each policy, in the order asked for.
     pub(super) simulations: Vec<Simulation>,
     pub(super) warnings: Vec<String>,
+    /// The job files and what they include, each once: names and texts.
+    pub(super) files: Vec<(String, String)>,
 }
 
 pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
@@ -64,11 +66,11 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     }
     let mut warnings = Vec::new();
     let likeness = if args.approximate { Likeness::Near } else { Likeness::Same };
-    let (mut built_in, mut jobs) = (Vec::new(), Vec::new());
+    let (mut built_in, mut jobs, mut host) = (Vec::new(), Vec::new(), Host::default());
     for name in &args.jobs {
         match built_in::parse(name) {
             Some(workload) => built_in.push(workload?),
-            None => add_jobs(name, likeness, &mut jobs, &mut warnings)?,
+            None => add_jobs(name, likeness, &mut host, &mut jobs, &mut warnings)?,
         }
     }
     for path in &args.trace_in {
@@ -91,13 +93,20 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     }
     let traces = args.trace_in.iter().map(|path| path.display().to_string());
     let jobs: Vec<String> = args.jobs.iter().cloned().chain(traces).collect();
-    Ok(Described { jobs: jobs.join(", "), simulations, warnings })
+    Ok(Described { jobs: jobs.join(", "), simulations, warnings, files: host.files })
 }
 
 /// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.
-fn add_jobs(name: &str, likeness: Likeness, jobs: &mut Vec<Job>, warnings: &mut Vec<String>) -> Outcome {
+fn add_jobs(
+    name: &str,
+    likeness: Likeness,
+    host: &mut Host,
+    jobs: &mut Vec<Job>,
+    warnings: &mut Vec<String>,
+) -> Outcome {
     let text = text_of(Path::new(name))?;
-    let file = fio::parse_as(name, &text, &mut Host, likeness);
+    host.keep(name, &text);
+    let file = fio::parse_as(name, &text, host, likeness);
     let mut file = file.map_err(|error| Failure::wrong_use(error.to_string()))?;
     if let (false, Some(first)) = (jobs.is_empty(), file.jobs.first_mut()) {
         first.stonewall = true;
@@ -152,7 +161,19 @@ pub(super) fn text_of(path: &Path) -> Outcome<String> {
 }
 
 /// The host's files and environment, for what job files ask for.
-struct Host;
+#[derive(Default)]
+struct Host {
+    /// What was read.
+    files: Vec<(String, String)>,
+}
+
+impl Host {
+    fn keep(&mut self, name: &str, text: &str) {
+        if !self.files.iter().any(|(known, _)| known == name) {
+            self.files.push((name.to_owned(), text.to_owned()));
+        }
+    }
+}
 
 impl Surroundings for Host {
     /// As fio looks for it: from where the command runs, then beside the file that includes it.
@@ -161,7 +182,9 @@ impl Surroundings for Host {
         let beside = Path::new(including).with_file_name(path);
         let found = if here.exists() || !beside.exists() { here } else { beside };
         let text = text_of(&found).map_err(|failure| failure.to_string())?;
-        Ok((text, found.display().to_string()))
+        let name = found.display().to_string();
+        self.keep(&name, &text);
+        Ok((text, name))
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

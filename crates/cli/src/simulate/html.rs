@@ -1,90 +1,93 @@
 //! A run as a page with plots, or several with plots in the same axes.
 //!
-//! Owns: which plots there are, what each shows and says.
-//! Does not own: drawing and the document (`report`); the tables, which are those of `text`.
-//! Invariants: all plots over time share their axis, so that they can be read from top to bottom.
+//! Owns: which plots there are, what each shows and says; what comes in which order.
+//! Does not own: drawing and the document (`report`); the tables, which are those of `text`; the sentence at the top
+//! (`answer`); what words mean (`words.md`).
+//! Invariants: all plots over time share their axis, so that they can be read from top to bottom. The answer is first,
+//! plots stand before tables, the longest lists are last and folded.
 
 #[cfg(test)]
 mod tests;
 
 use std::time::Duration;
 
-use report::{Axis, Page, Plot, Quantity, Series, Shape};
+use report::{Align, Axis, Page, Plot, Quantity, Series, Shape, Table, entries};
 use workloads::simulation::{DeviceOutcome, DeviceSample, Outcome as Figures};
 
+use super::answer::answer;
 use super::curves::{self, Curve, seconds};
-use super::{Run, comparison, text};
+use super::{Asked, Run, comparison, text};
 use crate::units;
 
 /// How far the axis of throughput goes beyond what the disk did.
 const TIMES_THE_DISK: f64 = 2.5;
 
+/// What words, names and units mean.
+const WORDS: &str = include_str!("html/words.md");
+const WORDS_TITLE: &str = "Words on this page";
+
+/// A job file of more lines is folded.
+const FILE_LINES_MAX: usize = 80;
+
 /// One run at length, or several side by side.
-pub(super) fn page(runs: &[Run]) -> String {
+pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
+    let Some(first) = runs.first() else { return String::new() };
+    let mut page = Page::new(format!("{} on {}", first.jobs, text::disks(&first.figures)), "simulated");
+    page.answer(&answer(runs));
+    let headline = if runs.len() == 1 { text::headline(first) } else { comparison::headline(runs) };
+    page.paragraph(&format!("{headline}."));
+    page.listing(&asked.command);
+    page.pointer("What names and units mean stands below:", WORDS_TITLE);
+    plots_of(&mut page, runs);
+    page.section("Tables");
     match runs {
-        [run] => page_of_one(run),
-        _ => page_of_several(runs),
-    }
-}
-
-const UNITS: &str =
-    "Times are virtual, data and rates decimal (MB = 1,000,000 bytes), memory binary (MiB = 1,048,576 bytes).";
-
-fn page_of_one(run: &Run) -> String {
-    let figures = &run.figures;
-    let mut page = Page::new(format!("{} on {}", run.jobs, text::disks(figures)), "simulated");
-    page.paragraph(&format!("{}.", text::headline(run)));
-    page.paragraph(UNITS);
-    let mut facts = text::facts(figures);
-    facts.push(("seed".to_owned(), figures.seed.to_string()));
-    facts.push(("trace".to_owned(), format!("{:016x}", figures.trace_hash)));
-    page.facts(facts);
-    page.section("Jobs");
-    page.table(&text::jobs(figures));
-    wrongs(&mut page, figures);
-    page.table(&text::latencies(figures));
-    if let Some(plot) = latencies(figures, "") {
-        page.figure(plot);
-    }
-    page.section("Disks");
-    page.table(&text::devices(figures));
-    for device in &figures.devices {
-        page.section(&format!("{} over time", text::title(device)));
-        for plot in plots(device, &Shared::of(std::slice::from_ref(run)), "") {
-            page.figure(plot);
+        [run] => {
+            let tables = [text::jobs(&run.figures), text::latencies(&run.figures), text::devices(&run.figures)];
+            tables.iter().filter(|table| !table.is_empty()).for_each(|table| page.table(table));
+            wrongs(&mut page, &run.figures);
+            page.section("Waiting and risk");
+            page.facts(text::facts(&run.figures));
+        }
+        _ => {
+            page.table(&comparison::table(runs));
+            comparison::callers(runs).lines().for_each(|line| page.paragraph(&format!("{line}.")));
+            for run in runs {
+                let had = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
+                if !had.is_empty() {
+                    page.section(&format!("{}: what went wrong", run.policy));
+                    wrongs(&mut page, &run.figures);
+                }
+            }
         }
     }
-    page.html(&format!("afflux simulate on {}; {}", text::machine(run), text::identity(figures)))
+    files(&mut page, asked);
+    page.section(WORDS_TITLE);
+    page.words(entries(WORDS));
+    page.section("In more detail");
+    for run in runs {
+        let whose = if runs.len() == 1 { String::new() } else { format!(", {}", run.policy) };
+        let delays = text::delays(&run.figures);
+        if !delays.is_empty() {
+            page.folded(&format!("What each waited for{whose}"), |page| page.table(&delays));
+        }
+        page.folded(&format!("All counters of the engine that moved{whose}"), |page| page.table(&counters(run)));
+    }
+    let (on, identity) = match runs {
+        [run] => (text::machine(run), text::identity(&run.figures)),
+        _ => (text::hardware(&first.figures), comparison::identity(runs)),
+    };
+    page.html(&format!("afflux {}, simulate on {on}; {identity}", env!("CARGO_PKG_VERSION")))
 }
 
 /// Small multiples: of each quantity a plot for each policy, one below the other, on the same axes.
-fn page_of_several(runs: &[Run]) -> String {
-    let Some(first) = runs.first() else { return String::new() };
-    let mut page = Page::new(format!("{} on {}", first.jobs, text::disks(&first.figures)), "simulated");
-    page.paragraph(&format!("{}.", comparison::headline(runs)));
-    page.paragraph(&format!("{UNITS} Plots of the same quantity have the same axes."));
-    page.table(&comparison::table(runs));
-    comparison::callers(runs).lines().for_each(|line| page.paragraph(line));
-    for run in runs {
-        let had = text::errors(&run.figures.jobs) + &text::ending(&run.figures);
-        if !had.is_empty() {
-            page.section(&format!("{}: what went wrong", run.policy));
-            wrongs(&mut page, &run.figures);
-        }
-    }
-    page.section("Latency");
-    for run in runs {
-        if let Some(plot) = latencies(&run.figures, &run.policy) {
-            page.figure(plot);
-        }
-    }
+fn plots_of(page: &mut Page, runs: &[Run]) {
+    let named = |run: &Run| if runs.len() == 1 { String::new() } else { run.policy.clone() };
     let shared = Shared::of(runs);
-    for (at, device) in first.figures.devices.iter().enumerate() {
+    let devices = runs.first().map_or(&[][..], |run| &run.figures.devices);
+    for (at, device) in devices.iter().enumerate() {
         page.section(&format!("{} over time", text::title(device)));
-        let mut each: Vec<_> = runs
-            .iter()
-            .filter_map(|run| Some(plots(run.figures.devices.get(at)?, &shared, &run.policy).into_iter()))
-            .collect();
+        let of = |run| Some(plots(run_device(run, at)?, &shared, &named(run)).into_iter());
+        let mut each: Vec<_> = runs.iter().filter_map(of).collect();
         loop {
             let row: Vec<Plot> = each.iter_mut().filter_map(Iterator::next).collect();
             if row.is_empty() {
@@ -93,7 +96,38 @@ fn page_of_several(runs: &[Run]) -> String {
             row.into_iter().for_each(|plot| page.figure(plot));
         }
     }
-    page.html(&format!("afflux simulate on {}; {}", text::hardware(&first.figures), comparison::identity(runs)))
+    let latencies: Vec<Plot> = runs.iter().filter_map(|run| latencies(&run.figures, &named(run))).collect();
+    if !latencies.is_empty() {
+        page.section("How long calls took");
+        latencies.into_iter().for_each(|plot| page.figure(plot));
+    }
+}
+
+fn run_device(run: &Run, at: usize) -> Option<&DeviceOutcome> {
+    run.figures.devices.get(at)
+}
+
+/// The job files, as they were read.
+fn files(page: &mut Page, asked: &Asked) {
+    if !asked.files.is_empty() {
+        page.section(if asked.files.len() == 1 { "The job file" } else { "The job files" });
+    }
+    for (name, text) in &asked.files {
+        let lines = text.lines().count();
+        if lines > FILE_LINES_MAX {
+            page.folded(&format!("{name}, {lines} lines"), |page| page.listing(text));
+        } else {
+            page.paragraph(&format!("{name}:"));
+            page.listing(text);
+        }
+    }
+}
+
+fn counters(run: &Run) -> Table {
+    let mut table = Table::new("Counters of the engine", &[("counter", Align::Left), ("count", Align::Right)]);
+    let moved = run.figures.engine.counters.iter().filter(|(_, count)| *count > 0);
+    moved.for_each(|(name, count)| table.row([(*name).to_owned(), units::count(*count)]));
+    table
 }
 
 /// What failed and what was lost, a paragraph a line.
@@ -192,7 +226,7 @@ fn plots(device: &DeviceOutcome, shared: &Shared, policy: &str) -> Vec<Plot> {
         };
         let offset = Axis::new("Offset on the disk", Quantity::Data).near_data();
         let mut plot = Plot::new(title("Where the disk worked"), shared.time(), offset)
-            .note("Level bands are sequential work, clouds are seeks.");
+            .note("A line is work in sequence, a cloud is seeks.");
         for (name, shape, points) in [("writes", Shape::Dots, of(true)), ("reads", Shape::Ticks, of(false))] {
             if !points.is_empty() {
                 plot = plot.with(Series::new(name, shape, points));

@@ -17,6 +17,7 @@ use report::{Align, Table};
 use workloads::simulation::{DeviceOutcome, JobOutcome, LossCause, OWN_POLICY, OperationOutcome, Outcome as Figures};
 
 use super::Run;
+use super::answer::answer;
 use super::curves::{self, Curve};
 use crate::units;
 
@@ -41,7 +42,8 @@ const PAGE_BYTES: u64 = 4096;
 /// All of it, each line with its end.
 pub(super) fn summary(run: &Run, terminal: Terminal) -> String {
     let figures = &run.figures;
-    let mut text = format!("{}\n", terminal.paint(Paint::Strong, &headline(run)));
+    let headline = terminal.paint(Paint::Strong, &headline(run));
+    let mut text = format!("{headline}\n{}\n", answer(std::slice::from_ref(run)));
     let mut waiting = Table::new("Waiting", &[("", Align::Left), ("", Align::Left)]);
     for (name, value) in facts(figures) {
         waiting.row([name, value]);
@@ -130,7 +132,7 @@ pub(super) fn jobs(figures: &Figures) -> Table {
         ("calls", Align::Right),
         ("IOPS", Align::Right),
     ];
-    let mut table = Table::new("Throughput", &columns);
+    let mut table = Table::new("Throughput", &columns).named_by(2);
     by_call(figures, &mut table, true, |call, operation| {
         let elapsed = Duration::from_nanos(operation.elapsed_ns);
         let moved = |text: String| if call == "fsync" { String::new() } else { text };
@@ -194,7 +196,7 @@ pub(super) fn latencies(figures: &Figures) -> Table {
     let titles = PERCENTILES.map(|percentile| format!("p{percentile}"));
     columns.extend(titles.iter().map(|title| (title.as_str(), Align::Right)));
     columns.push(("max", Align::Right));
-    let mut table = Table::new("Latency", &columns);
+    let mut table = Table::new("Latency", &columns).named_by(2);
     by_call(figures, &mut table, false, |_, operation| {
         let latency = &operation.latency;
         let mut cells = vec![units::latency(latency.mean_ns)];
@@ -250,7 +252,7 @@ pub(super) fn delays(figures: &Figures) -> Table {
         ("p99", Align::Right),
         ("longest", Align::Right),
     ];
-    let mut table = Table::new("Delays", &columns);
+    let mut table = Table::new("Delays", &columns).named_by(3);
     for device in &figures.devices {
         let mut disk = title(device);
         let left_out = device.delays.len().saturating_sub(DELAYS_MAX) as u64 + device.others;

@@ -74,14 +74,15 @@ fn cell_text(row: &Row, metrics: &[&str]) -> String {
 }
 
 pub(super) fn of(cells: &[Cell], goals: &[Row]) -> Findings {
-    let mut findings = Findings { tables: vec![goals_table(goals)], ..Findings::default() };
+    let tables = vec![goals_table(goals)];
+    let mut findings = Findings { answer: answer(cells, goals), tables, ..Findings::default() };
     findings.tables.extend(LOADS.iter().filter_map(|(name, load)| table_of(cells, name, *load)));
     findings.tables.extend(sync_all(cells));
     let percents = bars(cells, "percent_of_raw", "Share of what the device does by itself", "percent");
     let waits = bars(cells, "write_p999_ms", "99.9th percentile of a write", "ms");
     findings.figures = vec![percents.into(), waits.into()];
     findings.figures.extend(plots(cells).into_iter().map(Into::into));
-    findings.says = says(cells, goals);
+    findings.says = says(cells);
     findings
 }
 
@@ -137,7 +138,7 @@ fn sync_all(cells: &[Cell]) -> Option<Table> {
 
 fn goals_table(goals: &[Row]) -> Table {
     let columns = ["load", "device", "figure", "wanted", "found", "goal"].map(|name| (name, Align::Left));
-    let mut table = Table::new("Goals of the flush budget, simulated", &columns);
+    let mut table = Table::new("Goals of the flush budget, simulated", &columns).named_by(3);
     for goal in goals {
         let of = |name: &str| goal.metrics.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let found = figure(goal, "found").map_or_else(|| "-".to_owned(), digits);
@@ -186,10 +187,29 @@ fn plots(cells: &[Cell]) -> Vec<Plot> {
     [("stream", "25MB/s"), ("100-streams", "hdd"), ("stream", "smr")].into_iter().filter_map(of).collect()
 }
 
-fn says(cells: &[Cell], goals: &[Row]) -> Vec<String> {
+/// How many goals are met, and what a stream leaves the disk to do under each law.
+fn answer(cells: &[Cell], goals: &[Row]) -> String {
     let met = goals.iter().filter(|goal| goal.metrics.get("goal").and_then(Value::as_str) == Some("met")).count();
+    let mut answer = match goals.len() {
+        0 => "No goal can be told of by this run.".to_owned(),
+        all => format!("Of {all} goals of the flush budget {met} are met."),
+    };
+    // Where it counts most: the slowest disk that was run.
+    let slow = ["25MB/s", "usb", "hdd"].into_iter().find(|device| devices(cells, "stream").contains(device));
+    if let Some(device) = slow {
+        let of = |law: &Law| {
+            let row = &cells.iter().find(|cell| cell.is(*law, "stream", device))?.row;
+            let (owed, rate) = (figure(row, "backlog_s")?, figure(row, "percent_of_raw")?);
+            Some(format!("{} {} s at {rate:.0} % of the device's speed", law.name(), digits(owed)))
+        };
+        let each: Vec<String> = laws(cells).iter().filter_map(of).collect();
+        answer.push_str(&format!(" A stream to {device} leaves it to work, at worst: {}.", each.join("; ")));
+    }
+    answer
+}
+
+fn says(cells: &[Cell]) -> Vec<String> {
     let mut says = vec![paragraph(CELLS)];
-    says.push(format!("Of {} goals of the flush budget that this run can tell of, {met} are met.", goals.len()));
     says.extend(against_linux(cells));
     says.push(paragraph(NOT_SHOWN));
     says

@@ -53,6 +53,15 @@ impl Experiment for BudgetTable {
         "fitted: nothing; predicted: all of it, by the simulator"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: none: the flush budget is this project's. Beside it stand the law of 'IO-less dirty throttling', Wu Fengguang, \
+         linux-kernel, 2010 and 2011, and the write throttle of OpenZFS"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -58,6 +58,14 @@ impl Experiment for Classes {
         "fitted: nothing; predicted: nothing, all of it is measured"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: the series in which RWF_DONTCACHE has the flusher write, Jeff Layton, linux-fsdevel, version 6 of May 2026"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

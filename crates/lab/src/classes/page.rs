@@ -15,6 +15,9 @@ use crate::host_load::{busy, load};
 use crate::prose::{filled, paragraph, section};
 use crate::statistics::median_and_range;
 
+/// What no memory copies in a second, in MB.
+const RATE_MAX: f64 = 1e6;
+
 const TEXT: &str = include_str!("page.md");
 const HOW: &str = section(TEXT, "how it was measured");
 const TWO: &str = section(TEXT, "two classes");
@@ -75,8 +78,22 @@ impl<'a> Page<'a> {
         if let Some(first) = findings.tables.first_mut() {
             self.left_out.iter().for_each(|what| first.note(what.as_str()));
         }
+        findings.answer = self.answer();
         findings.says = self.says();
         findings
+    }
+
+    /// The engine beside the kernel's ways in each place, by the first load that was run.
+    fn answer(&self) -> String {
+        let of = |place: &Place| {
+            let loads = || self.plan.loads.iter().filter(|load| **load != Load::Competing);
+            let load = loads().find(|load| self.runs((*place, **load)).next().is_some())?;
+            let rate = |runs: &Runs| format!("{} {:.0}", self.name(runs), runs.of(Ran::mb_per_s)[0]);
+            let rates: Vec<String> = self.runs((*place, *load)).map(rate).collect();
+            Some(format!("{}, {}, MB/s until durable: {}.", capital(place.name()), load.about(), rates.join(", ")))
+        };
+        let answers: Vec<String> = self.plan.places.iter().filter_map(of).collect();
+        if answers.is_empty() { "Nothing could be run: see below.".to_owned() } else { answers.join(" ") }
     }
 
     fn runs(&self, at: (Place, Load)) -> impl Iterator<Item = &Runs> {
@@ -91,20 +108,25 @@ impl<'a> Page<'a> {
         let right = Align::Right;
         let competing = at.1 == Load::Competing;
         let own: &[(&str, Align)] = match competing {
-            true => {
-                &[("first MB/s", right), ("second MB/s", right), ("first p99.9 ms", right), ("second p99.9 ms", right)]
-            }
+            true => &[
+                ("first, MB/s", right),
+                ("second, MB/s", right),
+                ("first p99.9, ms", right),
+                ("second p99.9, ms", right),
+            ],
             false => &[
                 ("to buffered", right),
-                ("accepted MB/s", right),
-                ("p50 ms", right),
-                ("p99.9 ms", right),
-                ("longest ms", right),
+                ("accepted, MB/s", right),
+                ("p50, ms", right),
+                ("p99.9, ms", right),
+                ("longest, ms", right),
             ],
         };
-        let columns = [&[("", Align::Left), ("MB/s", right)], own, &[("dirty MB, most", right)]].concat();
+        let columns = [&[("way", Align::Left), ("MB/s", right)], own, &[("dirty at most, MB", right)]].concat();
         let repeats = self.plan.repeats;
-        let caption = format!("{}: {}; medians of {repeats} (least to most)", capital(at.0.name()), at.1.about());
+        let of =
+            if repeats > 1 { format!("medians of {repeats} (least to most)") } else { "one run of each".to_owned() };
+        let caption = format!("{}: {}; {of}", capital(at.0.name()), at.1.about());
         let mut table = Table::new(&caption, &columns);
         let buffered = self.runs(at).find(|runs| runs.is_buffered()).map(|runs| runs.of(Ran::mb_per_s)[0]);
         for runs in self.runs(at) {
@@ -116,12 +138,12 @@ impl<'a> Page<'a> {
             if competing {
                 let of = |class: usize| median(&|ran| ran.classes[class].mb_per_s());
                 let late = |class: usize| median(&|ran| ran.classes[class].latencies.per_mille_ms(999));
-                cells.extend([0, 1].map(|class| format!("{:.0}", of(class))));
+                cells.extend([0, 1].map(|class| whole(of(class))));
                 cells.extend([0, 1].map(|class| format!("{:.2}", late(class))));
             } else {
                 let late = |per_mille| median(&|ran| ran.latencies().per_mille_ms(per_mille));
                 cells.push(buffered.map_or(String::new(), |base| format!("{:.0} %", 100.0 * rate / base.max(1e-9))));
-                cells.push(format!("{:.0}", median(&Ran::accepted_mb_per_s)));
+                cells.push(whole(median(&Ran::accepted_mb_per_s)));
                 cells.extend([format!("{:.3}", late(500)), format!("{:.2}", late(999))]);
                 cells.push(format!("{:.1}", median(&|ran| ran.latencies().max_ms())));
             }
@@ -173,6 +195,11 @@ impl<'a> Page<'a> {
         says.push(paragraph(NOT_SHOWN));
         says
     }
+}
+
+/// Megabytes a second; nothing of what took no time that could be measured.
+fn whole(mb_per_s: f64) -> String {
+    if mb_per_s < RATE_MAX { units::count(mb_per_s.round() as u64) } else { "-".to_owned() }
 }
 
 fn capital(text: &str) -> String {

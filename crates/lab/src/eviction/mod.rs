@@ -121,6 +121,15 @@ impl Experiment for Eviction {
         "fitted: nothing; predicted: all of it, by the engine's own policies over generated touches"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: none. The policies are of papers: S3-FIFO (SOSP 2023), SIEVE (NSDI 2024), ARC (FAST 2003), Belady's (1966); \
+         two lists are Linux's"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         OPTIONS
     }

@@ -16,6 +16,12 @@ impl Experiment for Nothing {
     fn fitted(&self) -> &'static str {
         "fitted: nothing; predicted: nothing"
     }
+    fn thread(&self) -> &'static str {
+        "none"
+    }
+    fn words(&self) -> &'static str {
+        "# Words\n\n## row\n\nA line."
+    }
     fn options(&self) -> &'static [OptionInfo] {
         &[RATE]
     }

@@ -48,6 +48,14 @@ impl Experiment for Govern {
         "fitted: nothing; predicted: nothing, it is simulated under linux-6.1 and, with --measured, measured on this kernel"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: none. The kernel's limits that it sets are 'mm/block: add bdi sysfs knobs', Stefan Roesch, linux-mm, October 2022"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -50,20 +50,20 @@ const fn line(race: Race, metric: &'static str, about: &'static str, places: usi
 }
 
 const LINES: &[Line] = &[
-    line(Race::FullSpeed, "sync_s", "a writer at full speed: fsync at the end, s", 2, Goal::Budgets(1.3)),
-    line(Race::FullSpeed, "end_to_end_mb_per_s", "until all is on the disk, MB/s", 2, Goal::OfKernel(0.99)),
-    line(Race::FullSpeed, "write_p99_ms", "a write, p99, ms", 1, Goal::None),
-    line(Race::FullSpeed, "write_p999_ms", "p99.9, ms", 1, Goal::AsByHand),
-    line(Race::FullSpeed, "write_max_ms", "longest, ms", 0, Goal::None),
-    line(Race::Paced, "write_p999_ms", "a writer that need not wait: p99.9, ms", 1, Goal::None),
-    line(Race::Paced, "write_max_ms", "longest, ms", 0, Goal::None),
-    line(Race::Paced, "sync_s", "fsync at the end, s", 2, Goal::Budgets(1.3)),
-    line(Race::Slower, "followed_s", "a disk gets slower: followed after, s", 1, Goal::AtMost(10.0)),
-    line(Race::Slower, "sync_s", "fsync ten seconds later, s", 2, Goal::Budgets(1.3)),
-    line(Race::Burst, "alone_ms", "a burst to another disk, alone, ms", 0, Goal::None),
-    line(Race::Burst, "beside_ms", "beside the writer, ms", 0, Goal::None),
-    line(Race::Burst, "beside_by_alone", "times as long as alone", 2, Goal::None),
-    line(Race::FullSpeed, "cpu_percent", "what the governor takes of a CPU, %", 3, Goal::AtMost(0.1)),
+    line(Race::FullSpeed, "sync_s", "full speed: fsync at the end, s", 2, Goal::Budgets(1.3)),
+    line(Race::FullSpeed, "end_to_end_mb_per_s", "full speed: until all is on the disk, MB/s", 2, Goal::OfKernel(0.99)),
+    line(Race::FullSpeed, "write_p99_ms", "full speed: a write, p99, ms", 1, Goal::None),
+    line(Race::FullSpeed, "write_p999_ms", "full speed: a write, p99.9, ms", 1, Goal::AsByHand),
+    line(Race::FullSpeed, "write_max_ms", "full speed: a write, longest, ms", 0, Goal::None),
+    line(Race::Paced, "write_p999_ms", "need not wait: a write, p99.9, ms", 1, Goal::None),
+    line(Race::Paced, "write_max_ms", "need not wait: a write, longest, ms", 0, Goal::None),
+    line(Race::Paced, "sync_s", "need not wait: fsync at the end, s", 2, Goal::Budgets(1.3)),
+    line(Race::Slower, "followed_s", "disk gets slower: followed after, s", 1, Goal::AtMost(10.0)),
+    line(Race::Slower, "sync_s", "disk gets slower: fsync ten seconds later, s", 2, Goal::Budgets(1.3)),
+    line(Race::Burst, "alone_ms", "burst to another disk: alone, ms", 0, Goal::None),
+    line(Race::Burst, "beside_ms", "burst to another disk: beside the writer, ms", 0, Goal::None),
+    line(Race::Burst, "beside_by_alone", "burst to another disk: times as long as alone", 2, Goal::None),
+    line(Race::FullSpeed, "cpu_percent", "full speed: the governor, of a CPU, %", 3, Goal::AtMost(0.1)),
 ];
 
 /// What comes out, as it grows.
@@ -100,8 +100,29 @@ impl<'a> Page<'a> {
             findings.figures.extend(self.plot(&full, source, Race::FullSpeed, false).map(Into::into));
             findings.figures.extend(self.plot(&slower, source, Race::Slower, true).map(Into::into));
         }
+        findings.answer = self.answer(&rate);
         findings.says = self.says(&rate);
         findings
+    }
+
+    /// What a sync after a stream takes, with and without; by measurement where there is one.
+    fn answer(&self, rate: &str) -> String {
+        let of = |source, subject: Subject| {
+            let sync = self.value(source, Race::FullSpeed, subject, "sync_s")?;
+            let speed = self.value(source, Race::FullSpeed, subject, "end_to_end_mb_per_s")?;
+            Some(format!("{} {sync:.2} s at {speed:.1} MB/s", subject.name()))
+        };
+        for source in [Source::Measured, Source::Simulated] {
+            let each: Vec<String> = Subject::ALL.into_iter().filter_map(|subject| of(source, subject)).collect();
+            if !each.is_empty() {
+                return format!(
+                    "After a writer at full speed to a disk of {rate} an fsync takes, {}: {}.",
+                    said(source),
+                    each.join("; ")
+                );
+            }
+        }
+        "The race at full speed was not run: see the tables.".to_owned()
     }
 
     /// Median, least and most.

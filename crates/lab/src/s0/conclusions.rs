@@ -162,6 +162,45 @@ fn reads(paths: &PathsOf, says: &mut Vec<String>) {
     });
 }
 
+/// How many counters are read before and after, and what that comes to in speed.
+pub(super) fn answer(cells: &[Cell], paths: &PathsOf) -> String {
+    let reads = |variant: &str| {
+        let own = paths.iter().find(|(name, _)| **name == variant).map(|(_, paths)| paths)?;
+        let (path, _) = own.iter().filter(|(path, _)| path.0.starts_with('C')).max_by_key(|(_, calls)| **calls)?;
+        Some(path.1)
+    };
+    let speed = |variant: &str, changed: bool| {
+        let is_it = |cell: &&Cell| cell.variant() == variant && cell.is_changed() == changed && cell.size_mib == 600;
+        of_case(cells, Case::Speeds).find(is_it).map(|cell| cell.speed.mean)
+    };
+    let mut answer = String::new();
+    if let (Some(before), Some(after)) = (reads(BASE), reads("s0-seed")) {
+        answer = format!(
+            "A call that makes nobody wait reads {} shared counters with the patch, {} before it.",
+            after[0], before[0]
+        );
+    }
+    if let (Some(base), Some(patched)) = (speed(BASE, false), speed("s0-seed", false)) {
+        let published = SPEEDS.iter().find(|line| line.0 == 600);
+        let published = published
+            .map_or_else(String::new, |line| format!(" (published: {:.0} before, {:.0} after)", line.1[0], line.2[0]));
+        let same = (patched / base - 1.0).abs() < 0.01;
+        answer.push_str(&format!(
+            " Storing 600 MiB goes at {base:.0} MiB/s before and {patched:.0} after it{published}{}.",
+            if same { ": the law alone does not give the published gain" } else { "" }
+        ));
+    }
+    if let Some(untested) = speed("s0-august", true) {
+        answer.push_str(&format!(
+            " Held to the limit of all devices only, as August's slip may have done, it is {untested:.0}."
+        ));
+    }
+    if answer.is_empty() {
+        answer = format!("{} runs of other cases: see the tables.", cells.len());
+    }
+    answer.trim().to_owned()
+}
+
 /// The sentences.
 pub(super) fn conclusions(cells: &[Cell], paths: &PathsOf) -> Vec<String> {
     let mut says = Vec::new();

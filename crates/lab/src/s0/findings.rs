@@ -28,7 +28,8 @@ fn reads(paths: &PathsOf) -> Table {
             ("device", right),
             ("kernel's code", right),
         ],
-    );
+    )
+    .named_by(2);
     for (variant, paths) in paths {
         for (path, calls) in paths.iter().filter(|(path, _)| is_shown(path)) {
             let name = if path.0.starts_with('C') { "let through" } else { "wrote one chunk" };
@@ -121,6 +122,6 @@ pub(super) fn findings(cells: &[Cell], paths: &PathsOf) -> Findings {
     if !paths.is_empty() {
         all.push(reads(paths));
     }
-    all.push(perf());
-    Findings { tables: all, figures: plots(cells), says: super::conclusions::conclusions(cells, paths) }
+    let (answer, says) = (super::conclusions::answer(cells, paths), super::conclusions::conclusions(cells, paths));
+    Findings { answer, tables: all, details: vec![perf()], figures: plots(cells), says }
 }

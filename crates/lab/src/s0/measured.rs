@@ -27,7 +27,7 @@ use engine::{Backing, Device, Driver, Engine, File, Flush, FlushDriver, Limits, 
 use frames::Frames;
 use linux_policies::policy;
 use platform_linux::{IoChoice, LinuxPlatform, Reactors};
-use report::{Align, Cell as Text, Fields, Row, Source, Table};
+use report::{Align, Bar, Bars, Cell as Text, Fields, Quantity, Row, Source, Table};
 
 use crate::experiment::{Findings, LabError, Watch};
 use crate::machine::rounded;
@@ -354,7 +354,35 @@ pub(super) fn findings(rows: &[Row]) -> Findings {
         ),
         paragraph(NOT_SHOWN),
     ];
-    Findings { tables: vec![engine, line], figures: Vec::new(), says }
+    let figures =
+        vec![bars(rows, "Reading the dirty counters of one call", "hot line"), bars(rows, "A decision", "decision")];
+    let figures = figures.into_iter().map(Into::into).collect();
+    Findings { answer: answer(rows), tables: vec![engine, line], figures, says, ..Findings::default() }
+}
+
+/// What a reading costs beside others, before the patch and after it.
+fn answer(rows: &[Row]) -> String {
+    let beside = |at: usize| of(rows, "hot line", 2).nth(at).map(|row| number(row, "ns_median"));
+    match (beside(0), beside(1)) {
+        (Some(before), Some(after)) => format!(
+            "Beside two threads that write to the same line, reading the dirty counters of one call costs {before:.0} ns in the \
+             groups of before the patch and {after:.0} ns in those after it."
+        ),
+        _ => "Nothing was measured.".to_owned(),
+    }
+}
+
+fn bars(rows: &[Row], title: &str, what: &str) -> Bars {
+    let bar = |row: &Row| {
+        let [median, lower, upper] = ["ns_median", "ns_lower", "ns_upper"].map(|name| number(row, name) * 1e-9);
+        Bar::new(median).within(lower, upper)
+    };
+    let bars = Bars::new(title, "time", Quantity::Time, ["alone", "beside two threads"])
+        .note("Medians, and within which half of the rounds lie.");
+    of(rows, what, 0).fold(bars, |bars, alone| {
+        let beside = of(rows, what, 2).find(|row| row.variant == alone.variant);
+        bars.group(alone.variant.as_str(), vec![Some(bar(alone)), beside.map(bar)])
+    })
 }
 
 #[cfg(test)]

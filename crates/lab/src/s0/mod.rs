@@ -138,6 +138,15 @@ impl Experiment for S0 {
          the reads"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: '[RFC][PATCH] mm: reorder balance_dirty_pages to improve (some) write performance', Richard Kennedy, \
+         linux-kernel, 24 to 29 July 2009; merged in 2010 in another form"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -39,7 +39,7 @@ pub(super) fn of_case(cells: &[Cell], case: Case) -> impl Iterator<Item = &Cell>
 fn speeds(cells: &[Cell]) -> Table {
     let right = Align::Right;
     let columns = [
-        ("size", right),
+        ("size", Align::Left),
         ("variant", Align::Left),
         ("ours", right),
         ("gain", right),
@@ -49,7 +49,8 @@ fn speeds(cells: &[Cell]) -> Table {
         ("calls", right),
     ];
     let mut table =
-        Table::new("Speed of storing, MiB/s (standard deviation), and by how much the patch is faster", &columns);
+        Table::new("Speed of storing, MiB/s (standard deviation), and by how much the patch is faster", &columns)
+            .named_by(2);
     for cell in of_case(cells, Case::Speeds) {
         let line = SPEEDS.iter().find(|line| line.0 == cell.size_mib);
         let (published, published_gain) = match (line, cell.name()) {
@@ -79,7 +80,7 @@ fn changes(cells: &[Cell]) -> Table {
     let right = Align::Right;
     let mut columns = vec![("law", Align::Left), ("changed", Align::Left)];
     columns.extend(["500 MiB", "gain", "600 MiB", "gain", "700 MiB", "gain"].map(|name| (name, right)));
-    let mut table = Table::new("One part of the law changed at a time: speed in MiB/s", &columns);
+    let mut table = Table::new("One part of the law changed at a time: speed in MiB/s", &columns).named_by(2);
     for change in parts::CHANGES {
         let mut row = vec![Text::from(change.variant.name), Text::from(change.label)];
         for size_mib in parts::SIZES_MIB {
@@ -104,7 +105,8 @@ fn course(cells: &[Cell]) -> Table {
     let mut columns = vec![("law", Align::Left), ("changed", Align::Left)];
     let figures = ["passes", "waits", "waited, s", "first, MiB", "flushing, s", "own pages"];
     columns.extend(figures.map(|name| (name, right)));
-    let mut table = Table::new(format!("The same at {size_mib} MiB: what happened in a run (means)"), &columns);
+    let mut table =
+        Table::new(format!("The same at {size_mib} MiB: what happened in a run (means)"), &columns).named_by(2);
     for cell in of_case(cells, Case::Parts).filter(|cell| cell.size_mib == size_mib) {
         table.row([
             Text::from(cell.variant()),
@@ -125,13 +127,13 @@ fn course(cells: &[Cell]) -> Table {
 fn others(cells: &[Cell]) -> Table {
     let right = Align::Right;
     let columns = [
-        ("others' dirty", right),
+        ("others' dirty", Align::Left),
         ("law", Align::Left),
         ("MiB/s", right),
         ("gain", right),
         ("first wait at MiB", right),
     ];
-    let mut table = Table::new("600 MiB beside dirty pages for another, slow disk", &columns);
+    let mut table = Table::new("600 MiB beside dirty pages for another, slow disk", &columns).named_by(2);
     for cell in of_case(cells, Case::Others) {
         table.row([
             Text::from(format!("{} MiB", cell.others_mib)),

@@ -19,22 +19,22 @@ const TWELVE_DISKS_NOT_KNOWN: &str = section(TEXT, "twelve disks, not known");
 /// Title of a column, and the metric or parameter in it.
 type Column = (&'static str, &'static str);
 
-const QUEUE: [Column; 2] = [("requests", "nr_requests"), ("KiB", "request_kib")];
-const CACHE: Column = ("cache", "disk_cache_kib");
+const QUEUE: [Column; 2] = [("requests", "nr_requests"), ("KiB each", "request_kib")];
+const CACHE: Column = ("disk cache, KiB", "disk_cache_kib");
 /// Who wrote, and how full the queue was.
 const FLOW: [Column; 5] = [
     ("MB/s", "throughput_mb_per_s"),
-    ("full", "queue_fullness_mean"),
+    ("queue full", "queue_fullness_mean"),
     ("tasks", "submitters"),
-    ("pdflush", "pdflush_share"),
-    ("switches", "file_switches_per_gb"),
+    ("pdflush's share", "pdflush_share"),
+    ("switches a GB", "file_switches_per_gb"),
 ];
 /// What the disks and CPUs did.
 const WORK: [Column; 4] =
-    [("IO/s", "iops"), ("KiB/IO", "io_kib_mean"), ("seeks", "seeks_per_gb"), ("CPU %", "cpu_percent")];
+    [("IO/s", "iops"), ("KiB an IO", "io_kib_mean"), ("seeks a GB", "seeks_per_gb"), ("CPU, %", "cpu_percent")];
 /// What short titles mean.
-const LEGEND: &str = "requests of at most so many KiB in a queue; cache: KiB in each disk; full: the queue; tasks: that \
-                      submitted in a second; pdflush: its share of the bytes; switches of file and seeks: per GB";
+const LEGEND: &str = "Requests: as many as a queue holds, of at most so many KiB each. Queue full: in the mean, 1 is where writers \
+                      wait. Tasks: that submitted in a second. Pdflush's share: of the bytes. Switches: of file.";
 
 /// The rows of each case that was run.
 #[derive(Default)]
@@ -71,7 +71,7 @@ fn table(caption: &str, rows: &[Row], columns: &[Column], published: Option<&str
     if rows.is_empty() {
         return None;
     }
-    let mut titles = vec![("variant", Align::Left)];
+    let mut titles = vec![("kernel", Align::Left)];
     titles.extend(columns.iter().map(|(title, _)| (*title, Align::Right)));
     titles.extend(published.map(|_| ("published", Align::Right)));
     let mut table = Table::new(caption, &titles);
@@ -84,10 +84,11 @@ fn table(caption: &str, rows: &[Row], columns: &[Column], published: Option<&str
     Some(table)
 }
 
-fn tables(rows: &Rows) -> Vec<Table> {
+/// Those with what an answer is made of, and those with what disks and CPUs did meanwhile.
+fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
     let with = |more: &[Column], last: &[Column]| [&QUEUE[..], more, last].concat();
-    let writers = [CACHE, ("ms/MB", "cpu_ms_per_mb")];
-    let reading = [("read MB/s", "read_mb_per_s"), ("seeks", "read_seeks_per_gb")];
+    let writers = [CACHE, ("CPU ms a MB", "cpu_ms_per_mb")];
+    let reading = [("reading, MB/s", "read_mb_per_s"), ("its seeks a GB", "read_seeks_per_gb")];
     let work = [&WORK[..], &reading].concat();
     let blocks = [
         CACHE,
@@ -97,23 +98,12 @@ fn tables(rows: &Rows) -> Vec<Table> {
         ("A ends", "a_ends_s"),
         ("B ends", "b_ends_s"),
     ];
-    let rival = [("beside", "share_beside_rival"), ("rival", "share_of_rival")];
-    let memory = [("memory", "memory_mib")];
+    let rival = [("its share beside", "share_beside_rival"), ("the rival's", "share_of_rival")];
+    let memory = [("memory, MiB", "memory_mib")];
     let published = Some("throughput_mb_per_s");
     let all = [
-        table(
-            &format!("Two writers, five disks in a stripe set ({LEGEND})"),
-            &rows.two_writers,
-            &with(&writers, &FLOW),
-            None,
-        ),
-        table(
-            "Two writers: disks and CPUs, and reading the files back",
-            &rows.two_writers,
-            &with(&writers, &work),
-            None,
-        ),
-        table("The same disks, nobody over the limit", &rows.pool_alone, &with(&[CACHE], &FLOW), None),
+        noted(table("Two writers, five disks in a stripe set", &rows.two_writers, &with(&writers, &FLOW), None)),
+        noted(table("The same disks, nobody over the limit", &rows.pool_alone, &with(&[CACHE], &FLOW), None)),
         table(
             "A and B with 100,000 dirty pages each (B's share of the bytes when A is submitted; seconds)",
             &rows.two_superblocks,
@@ -126,11 +116,26 @@ fn tables(rows: &Rows) -> Vec<Table> {
             &with(&[("passes", "passes"), ("A durable", "a_ends_s"), ("both durable", "b_ends_s")], &[]),
             None,
         ),
-        table("Twelve disks, 16 writers each (MiB of memory)", &rows.twelve_disks, &with(&memory, &FLOW), published),
-        table("Twelve disks: disks and CPUs", &rows.twelve_disks, &with(&memory, &WORK), None),
-        table("Beside a writer that waits for requests (shares)", &rows.blocking_rival, &with(&rival, &FLOW), None),
+        noted(table("Twelve disks, 16 writers each", &rows.twelve_disks, &with(&memory, &FLOW), published)),
+        noted(table("Beside a writer that waits for requests", &rows.blocking_rival, &with(&rival, &FLOW), None)),
     ];
-    all.into_iter().flatten().collect()
+    let details = [
+        table(
+            "Two writers: disks and CPUs, and reading the files back",
+            &rows.two_writers,
+            &with(&writers, &work),
+            None,
+        ),
+        table("Twelve disks: disks and CPUs", &rows.twelve_disks, &with(&memory, &WORK), None),
+    ];
+    (all.into_iter().flatten().collect(), details.into_iter().flatten().collect())
+}
+
+/// With what short titles mean.
+fn noted(table: Option<Table>) -> Option<Table> {
+    let mut table = table?;
+    table.note(LEGEND);
+    Some(table)
 }
 
 fn figures(plotted: &[Ran]) -> Vec<Figure> {
@@ -376,5 +381,57 @@ pub(super) fn findings(rows: &Rows, plotted: &[Ran]) -> Findings {
     of_twelve_disks(&rows.twelve_disks, &mut says);
     of_the_others(rows, &mut says);
     of_own(rows, &mut says);
-    Findings { tables: tables(rows), figures: figures(plotted), says }
+    let (tables, details) = tables(rows);
+    Findings { answer: answer(rows), tables, details, figures: figures(plotted), says }
+}
+
+/// Flushers beside both kinds of pdflush, in the setting of what was run that tells them apart most.
+fn answer(rows: &Rows) -> String {
+    let mut most: Option<(f64, String)> = None;
+    for (case, rows) in [("two writers", &rows.two_writers), ("nobody made to wait", &rows.pool_alone)] {
+        for row in rows.iter().filter(|row| row.variant == FLUSHERS) {
+            let beside = |variant: &str| {
+                let same = rows.iter().find(|other| other.variant == variant && other.params == row.params);
+                same.map(|row| number(row, "throughput_mb_per_s"))
+            };
+            let (Some(polled), Some(woken)) = (beside(PLAIN), beside(WOKEN)) else { continue };
+            let (own, engine) = (number(row, "throughput_mb_per_s"), beside(AFFLUX));
+            let engine = engine.map_or_else(String::new, |engine| format!(", and this project's engine {engine:.0}"));
+            let cache = match number(row, "disk_cache_kib") {
+                0.0 => "no cache in the disks".to_owned(),
+                kib => format!("caches of {:.0} MiB in the disks", kib / 1024.0),
+            };
+            let said = format!(
+                "Flushers write {own:.0} MB/s to five disks where pdflush that polls writes {polled:.0} and pdflush that is \
+                 woken {woken:.0}{engine}: the most that they differ here, with {case}, {} requests of {} KiB and {cache}.",
+                text(row, "nr_requests"),
+                text(row, "request_kib"),
+            );
+            let apart = own / polled;
+            if most.as_ref().is_none_or(|(other, _)| apart > *other) {
+                most = Some((apart, said));
+            }
+        }
+    }
+    let blocks = rows.blocking_rival.iter().map(|row| (row.variant.as_str(), number(row, "share_beside_rival")));
+    let blocks: Vec<String> = blocks.map(|(name, share)| format!("{name} {:.1} %", share * 100.0)).collect();
+    let rival = match blocks.is_empty() {
+        true => String::new(),
+        false => format!(" Beside a writer that waits for requests, of the disk: {}.", blocks.join(", ")),
+    };
+    let twelve = speeds_of_twelve(&rows.twelve_disks).unwrap_or_default();
+    let answer = most.map(|(_, said)| said).unwrap_or_default() + &twelve + &rival;
+    if answer.is_empty() { "Other cases were run: see the tables.".to_owned() } else { answer.trim().to_owned() }
+}
+
+/// The regression that the thread is named after.
+fn speeds_of_twelve(rows: &[Row]) -> Option<String> {
+    let first = rows.first()?;
+    let params = ["nr_requests", "request_kib", "memory_mib"].map(|name| (name, number(first, name)));
+    let [rc1, rc2, flushers] = speeds(rows, ["linux-2.6.31-rc1", WOKEN, FLUSHERS], &params)?;
+    Some(format!(
+        " Twelve disks: {rc1:.0} MB/s with 2.6.31-rc1, {rc2:.0} with 2.6.31 ({:+.1} %), {flushers:.0} with flushers ({:+.1} %).",
+        (rc2 / rc1 - 1.0) * 100.0,
+        (flushers / rc1 - 1.0) * 100.0,
+    ))
 }

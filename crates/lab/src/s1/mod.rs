@@ -35,6 +35,15 @@ impl Experiment for S1 {
          kernels; assumed: machines, request sizes and where files lie"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: 'regression in page writeback', begun by Shaohua Li, linux-kernel, 22 and 23 September 2009 (Wu Fengguang, \
+         Chris Mason, Andrew Morton)"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         options::ALL
     }

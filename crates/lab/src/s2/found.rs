@@ -40,7 +40,8 @@ pub(super) fn findings(
     counted: &str,
 ) -> Findings {
     let mut findings = Findings::default();
-    findings.tables.push(drain_table(drained));
+    findings.details.push(drain_table(drained));
+    findings.answer = answer(drained, measured);
     findings.says.push(drain_sentence(drained));
     findings.says.push(paragraph(THE_COUNTS));
     if measured.is_empty() {
@@ -59,17 +60,38 @@ pub(super) fn findings(
     findings
 }
 
+/// What the whole series is worth to the loops, and whether the counts are the kernels'.
+fn answer(drained: &[Drain], measured: &[Measured]) -> String {
+    let series = VARIANTS.iter().position(|variant| variant.name == "ZoneTunables");
+    let gain = |one: &Measured| series.and_then(|series| one.gain_percent(series));
+    let gains: Vec<(f64, &Measured)> = measured.iter().filter_map(|one| Some((gain(one)?, one))).collect();
+    let counts = drain_sentence(drained);
+    let most = gains.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+    match most.filter(|most| most.0 > 0.0) {
+        Some((percent, one)) => format!(
+            "The whole series gains most in the loop like {}, {percent:+.1} % with {} at once; in {} of {} loops there is no \
+             significant difference. {counts}",
+            one.work.name(),
+            one.threads,
+            measured.len() - gains.len(),
+            measured.len(),
+        ),
+        None if measured.is_empty() => counts,
+        None => format!("In none of {} loops does the series gain anything significant. {counts}", measured.len()),
+    }
+}
+
 fn drain_table(drained: &[Drain]) -> Table {
     let columns = [
-        ("U/R/M", Align::Right),
-        ("drain", Align::Right),
+        ("pages in the list, U/R/M", Align::Left),
+        ("drained", Align::Left),
         ("form", Align::Left),
         ("lists examined", Align::Right),
         ("by the kernels' sources", Align::Right),
         ("inner looks", Align::Right),
         ("order", Align::Left),
     ];
-    let mut table = Table::new("Drains of per-CPU lists: list heads examined", &columns);
+    let mut table = Table::new("Drains of per-CPU lists: list heads examined", &columns).named_by(3);
     for drain in drained {
         let order = drains::order(&drain.drained);
         let shown: String = order.chars().take(ORDER_SHOWN).collect();
@@ -87,6 +109,9 @@ fn drain_table(drained: &[Drain]) -> Table {
             format!("{shown}{more}").into(),
         ]);
     }
+    table.note(
+        "U/R/M: how many pages of the list are unmovable, reclaimable and movable; in the order each letter is a page.",
+    );
     table.note("Not in the list: afflux. Its magazines are one a class, and the one that overflows gives a batch.");
     table
 }
@@ -99,9 +124,10 @@ fn drain_sentence(drained: &[Drain]) -> String {
 }
 
 fn loop_table(measured: &[Measured], repetition: Repetition, machine: &str) -> Table {
-    let mut columns = vec![("loop", Align::Left), ("threads", Align::Right)];
+    let mut columns = vec![("loop", Align::Left), ("threads", Align::Left)];
     columns.extend(VARIANTS.iter().map(|variant| (variant.name, Align::Right)));
-    let mut table = Table::new("CPU time of an operation in ns, 99 % interval, gain over SingleList", &columns);
+    let mut table =
+        Table::new("CPU time of an operation in ns, 99 % interval, gain over SingleList", &columns).named_by(2);
     for one in measured {
         let mut cells: Vec<Cell> = vec![one.work.name().into(), one.threads.to_string().into()];
         for (variant, estimate) in one.estimates.iter().enumerate() {

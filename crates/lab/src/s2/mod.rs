@@ -104,6 +104,14 @@ impl Experiment for S2 {
          kernels' sources, not published"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: '[RFC PATCH 0/3] Reduce searching in the page allocator fast-path', Mel Gorman, linux-mm, 18 August 2009"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         OPTIONS
     }

@@ -10,10 +10,13 @@ use report::{Align, Bar, Bars, Cell as TableCell, Quantity, Table};
 use super::cell::{Cell, ms};
 use super::goals::{find, goals};
 use super::measured::Measured;
-use super::plan::Plan;
+use super::plan::{OWN, Plan};
 use super::published::{self, Delays, PUBLISHED};
 use crate::experiment::Findings;
 use crate::prose::{filled, paragraph, section};
+
+/// Forms whose counters stand beside each other.
+const COUNTERS_BESIDE: usize = 4;
 
 const TEXT: &str = include_str!("findings.md");
 const BASIS: &str = section(TEXT, "basis");
@@ -26,8 +29,12 @@ const MEASURED: &str = section(TEXT, "measured");
 pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings::default();
     findings.figures.extend(bars(cells).into_iter().map(Into::into));
-    findings.tables.extend([stalls(cells), delays(cells), getdelays(cells), counters(cells), goal_table(cells)]);
+    findings.tables.extend([stalls(cells), delays(cells), goal_table(cells)]);
+    findings.details.extend([getdelays(cells)]);
+    findings.details.extend(counters(cells));
     findings.tables.retain(|table| !table.is_empty());
+    findings.details.retain(|table| !table.is_empty());
+    findings.answer = answer(cells);
     findings.says.push(filled(BASIS, &[("drift", &plan.load.drift_frames.to_string())]));
     if plan.part > 1 {
         findings.says.push(filled(SCALED, &[("part", &plan.part.to_string())]));
@@ -39,7 +46,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
 
 pub(super) fn add_measured(findings: &mut Findings, measured: &Measured) {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("allocstall", Align::Right),
         ("demand_alloc_fail", Align::Right),
         ("nr_alloc_fail", Align::Right),
@@ -63,6 +70,12 @@ pub(super) fn add_measured(findings: &mut Findings, measured: &Measured) {
         format!("{:.0}", measured.mb_per_s()),
         format!("{:.1} ms", measured.interactive_ms),
     ]);
+    findings.answer.push_str(&format!(
+        " Measured, the real engine on this machine: {} direct reclaims of {} on average in {:.1} s.",
+        units::count(measured.stalls),
+        units::latency(measured.waits.ns.checked_div(measured.waits.count).unwrap_or(0)),
+        measured.seconds,
+    ));
     findings.tables.push(table);
     let values = [
         ("readers", measured.readers.to_string()),
@@ -141,7 +154,7 @@ fn printed(runs: &[u64]) -> String {
 
 fn stalls(cells: &[Cell]) -> Table {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("allocstall", Align::Right),
         ("published", Align::Right),
         ("nr_alloc_fail", Align::Right),
@@ -169,7 +182,7 @@ fn stalls(cells: &[Cell]) -> Table {
 
 fn delays(cells: &[Cell]) -> Table {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("reclaims a reader", Align::Right),
         ("in all, ms", Align::Right),
         ("avg, ms", Align::Right),
@@ -206,7 +219,7 @@ fn delays(cells: &[Cell]) -> Table {
 /// Rows as `getdelays` prints them: of the reader in the middle, and of the published tasks.
 fn getdelays(cells: &[Cell]) -> Table {
     let columns = [
-        ("", Align::Left),
+        ("form", Align::Left),
         ("CPU count", Align::Right),
         ("real, ms", Align::Right),
         ("delay, ms", Align::Right),
@@ -254,25 +267,28 @@ fn getdelays(cells: &[Cell]) -> Table {
     table
 }
 
-fn counters(cells: &[Cell]) -> Table {
+/// A few forms a table, so that each can be read at once.
+fn counters(cells: &[Cell]) -> Vec<Table> {
     let kernels: Vec<&Cell> = cells.iter().filter(|cell| cell.counted("pageoutrun").is_some()).collect();
-    let mut columns = vec![("", Align::Left)];
-    for cell in &kernels {
+    kernels.chunks(COUNTERS_BESIDE).map(counters_of).collect()
+}
+
+fn counters_of(kernels: &[&Cell]) -> Table {
+    let mut columns = vec![("form", Align::Left)];
+    for cell in kernels {
         columns.push((cell.variant, Align::Right));
-        if published::of(cell.variant, &cell.load).is_some_and(|it| !it.counters.is_empty()) {
-            columns.push(("published", Align::Right));
-        }
+        columns.push(("published", Align::Right));
     }
-    let mut table = Table::new("Counters by the kernel's names", &columns);
-    let Some(first) = kernels.first() else { return table };
-    for (name, _) in &first.outcome.counts {
+    let names: Vec<&str> = kernels.iter().map(|cell| cell.variant).collect();
+    let mut table = Table::new(format!("Counters by the kernel's names: {}", names.join(", ")), &columns);
+    let counts = kernels.first().map_or(&[][..], |first| &first.outcome.counts);
+    for (name, _) in counts {
         let mut row = vec![TableCell::from((*name).to_owned())];
-        for cell in &kernels {
+        for cell in kernels {
             row.push(units::count(cell.count(name) as u64).into());
-            if let Some(published) = published::of(cell.variant, &cell.load).filter(|it| !it.counters.is_empty()) {
-                let found = published.counters.iter().find(|(known, _)| known == name);
-                row.push(found.map_or(String::new(), |(_, count)| units::count(*count)).into());
-            }
+            let published = published::of(cell.variant, &cell.load);
+            let found = published.and_then(|it| it.counters.iter().find(|(known, _)| known == name));
+            row.push(found.map_or(String::new(), |(_, count)| units::count(*count)).into());
         }
         table.row(row);
     }
@@ -287,12 +303,13 @@ fn goal_table(cells: &[Cell]) -> Table {
     table
 }
 
-fn says(cells: &[Cell]) -> Vec<String> {
-    let mut says = Vec::new();
+/// What the patched form trades, and what is had without the trade.
+fn answer(cells: &[Cell]) -> String {
+    let mut parts = Vec::new();
     if let (Some(base), Some(high)) = (find(cells, "base"), find(cells, "wmark-high")) {
-        says.push(format!(
-            "Shown: with the high mark as the target there are {:.0} times fewer direct reclaims than with 32 pages \
-             ({} and {}), and each takes {:.0} times as long ({:.0} and {:.0} ms).",
+        parts.push(format!(
+            "With the high mark as the target there are {:.0} times fewer direct reclaims than with 32 pages ({} against {}), \
+             and each takes {:.0} times as long ({:.0} against {:.1} ms).",
             base.count("allocstall") / high.count("allocstall").max(1.0),
             units::count(high.count("allocstall") as u64),
             units::count(base.count("allocstall") as u64),
@@ -301,6 +318,27 @@ fn says(cells: &[Cell]) -> Vec<String> {
             base.reclaim().mean_ms,
         ));
     }
+    if let Some(own) = find(cells, OWN) {
+        parts.push(format!(
+            "With this project's reclaim there are {}, and all readers have ended after {:.0} s{}.",
+            match own.count("allocstall") as u64 {
+                0 => "none".to_owned(),
+                count => format!("{} of {:.2} ms", units::count(count), own.reclaim().mean_ms),
+            },
+            own.total_s(),
+            find(cells, "base").map_or(String::new(), |base| format!(" (base: {:.0} s)", base.total_s())),
+        ));
+    }
+    if parts.is_empty() {
+        parts.extend(cells.first().map(|cell| {
+            format!("{}: {} direct reclaims.", cell.variant, units::count(cell.count("allocstall") as u64))
+        }));
+    }
+    parts.join(" ")
+}
+
+fn says(cells: &[Cell]) -> Vec<String> {
+    let mut says = Vec::new();
     if let (Some(hundred), Some(ten)) = (find(cells, "time-limit-100ms"), find(cells, "time-limit-10ms")) {
         says.push(format!(
             "A limit of 100 ms leaves a mean delay of {:.0} ms, one of 10 ms {:.0}: what is waited for is a CPU.",

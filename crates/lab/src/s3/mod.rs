@@ -45,6 +45,15 @@ impl Experiment for S3 {
          interrupts, the total time, the order of failures, all of stop-above-high and afflux"
     }
 
+    fn thread(&self) -> &'static str {
+        "Threads: '[RFC][PATCH] mm: cut down __GFP_NORETRY page allocation failures' and 'mm: limit direct reclaim delays', \
+         Wu Fengguang, linux-kernel, 28 and 29 April 2011"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

@@ -60,21 +60,48 @@ fn beside(ours: f64, published: Option<f64>) -> String {
 
 pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     let mut findings = Findings { tables: vec![means(plan, cells)], ..Findings::default() };
-    findings.tables.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.tables.push(commit_waits(plan, cells));
+    findings.details.extend(VARIANTS.iter().map(|variant| by_record(plan, cells, variant.name)));
     findings.figures.push(rates_bars(plan, cells).into());
     // What they are about are columns that a list of other thresholds does not have.
     findings
         .figures
         .extend([Threshold::OFF, SECOND].iter().any(|it| plan.columns.contains(it)).then(|| dirty_plot(cells).into()));
     findings.figures.extend(plan.columns.contains(&SECOND).then(|| starts_plot(cells).into()));
+    findings.answer = answer(cells);
     findings.says = says(plan, cells);
     findings
 }
 
+/// Whether it is worth anything.
+fn answer(cells: &[Cell]) -> String {
+    let of = |variant, threshold| mean(cells, variant, threshold, rate);
+    let own = of("afflux", Threshold::OFF)
+        .map(|own| format!(" The flush budget of this project, with nothing set, copies at {own:.2} MB/s."))
+        .unwrap_or_default();
+    let gain = ["linux-3.6", BY_COMPLETIONS].map(|variant| Some((of(variant, Threshold::OFF)?, of(variant, SECOND)?)));
+    let [Some((off, second)), by_completions] = gain else {
+        return format!("The run has no copies with a threshold of 100 cs and without one to compare.{own}");
+    };
+    let percent = |(off, second): (f64, f64)| format!("{:+.1} %", (second / off - 1.0) * 100.0);
+    let learned = by_completions.map(|pair| {
+        format!(
+            ", and at {:.2} MB/s ({}) where it learns the disk's speed at each write that ends",
+            pair.1,
+            percent(pair)
+        )
+    });
+    format!(
+        "A server told to begin writing at a second's worth of its disk (100 cs) takes a copy at {second:.2} MB/s, {} \
+         against {off:.2} without{}.{own}",
+        percent((off, second)),
+        learned.unwrap_or_default(),
+    )
+}
+
 fn means(plan: &Plan, cells: &[Cell]) -> Table {
     let distance = if plan.is_published { ", and how far from the published mean" } else { "" };
-    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "", Align::Left);
+    let mut table = table(plan, &format!("Mean of the records, MB/s{distance}"), "server", Align::Left);
     let of = |threshold: &Threshold| published_mean(plan, *threshold);
     if plan.is_published {
         let row = plan.columns.iter().map(|column| of(column).map_or(String::new(), |mean| format!("{mean:.3}")));
@@ -86,6 +113,7 @@ fn means(plan: &Plan, cells: &[Cell]) -> Table {
         });
         table.row(std::iter::once(variant.name.to_owned()).chain(row));
     }
+    table.note("300 cs: the server begins to write when it has as much dirty as its disk writes in 3 s. Off: without that knob.");
     if !plan.is_published {
         table.note("Not what the seed measured, so its figures do not stand beside these.");
     }
@@ -111,7 +139,7 @@ fn by_record(plan: &Plan, cells: &[Cell], variant: &str) -> Table {
 }
 
 fn commit_waits(plan: &Plan, cells: &[Cell]) -> Table {
-    let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "", Align::Left);
+    let mut table = table(plan, "How long the client waits for a COMMIT, mean, ms", "server", Align::Left);
     for variant in VARIANTS {
         let row = plan.columns.iter().map(|&threshold| {
             mean(cells, variant.name, threshold, commit_wait).map_or(String::new(), |ms| format!("{ms:.0}"))
@@ -125,7 +153,8 @@ fn rates_bars(plan: &Plan, cells: &[Cell]) -> Bars {
     let published = plan.is_published.then_some("published");
     let series = published.into_iter().chain(VARIANTS.iter().map(|variant| variant.name));
     let bars = Bars::new("Rate of a copy by threshold", "rate", Quantity::DataRate, series).note(
-        "Mean of the records. The smaller the threshold, the less is left to be written when the client commits.",
+        "Mean of the records. The smaller the threshold (300 cs: 3 s of the disk's time), the less is left to be written when \
+         the client commits.",
     );
     plan.columns.iter().fold(bars, |bars, &threshold| {
         let bar = |mb: Option<f64>| mb.map(|mb| Bar::new(mb * 1e6));

@@ -41,6 +41,15 @@ impl Experiment for S4 {
          without a threshold; predicted: the thresholds' gains over that"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: '[PATCH v3 1/2] writeback: add dirty_background_centisecs per bdi variable', Namjae Jeon, linux-kernel, \
+         16 September 2012"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

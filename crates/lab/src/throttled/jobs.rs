@@ -37,6 +37,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     let mut findings = Findings::default();
     let mut table = table(request.measured);
     let total = (plan.rates.len() * plan.groups.len()) as f64;
+    let mut apart = Apart::default();
     let mut done = 0.0;
     for rate in &plan.rates {
         for group in &plan.groups {
@@ -57,6 +58,7 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
                     Some(measured)
                 }
             };
+            apart.add(group, rate, &simulated, measured.as_ref());
             lines(&mut table, group, rate, &simulated, measured.as_ref());
             plots(&mut findings, group, rate, &simulated, measured.as_ref());
             done += 1.0;
@@ -64,8 +66,45 @@ pub(super) fn run(request: &Request, watch: &mut dyn Watch) -> Result<Findings, 
     }
     notes(&mut table, request.measured);
     findings.tables.push(table);
+    findings.answer = apart.answer();
     findings.says = says(request.measured);
     Ok(findings)
+}
+
+/// How far the two sides are apart at most, and what was simulated.
+#[derive(Default)]
+struct Apart {
+    throughput: f64,
+    sync: f64,
+    measured: u64,
+    simulated: Vec<String>,
+}
+
+impl Apart {
+    fn add(&mut self, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
+        let ours = simulated.figures();
+        self.simulated.push(format!("{} at {}/s {:.1} MB/s", group.name, rate.text, ours.mb_per_s));
+        let Some(theirs) = measured.map(Side::figures) else { return };
+        self.measured += 1;
+        self.throughput = self.throughput.max(deviation(ours.mb_per_s, theirs.mb_per_s).abs());
+        self.sync = self.sync.max(deviation(ours.sync_mean_ms, theirs.sync_mean_ms).abs());
+    }
+
+    fn answer(&self) -> String {
+        if self.measured > 0 {
+            return format!(
+                "Over {} runs of the same jobs the simulator's throughput is within {:.1} % of the real disk's, and its mean \
+                 sync within {:.1} %.",
+                self.measured,
+                100.0 * self.throughput,
+                100.0 * self.sync
+            );
+        }
+        format!(
+            "Nothing was measured, so nothing is compared: that takes --measured. Simulated: {}.",
+            self.simulated.join(", ")
+        )
+    }
 }
 
 fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: Source, other: Option<&Side>) -> Row {
@@ -100,28 +139,33 @@ fn table(measured: bool) -> Table {
     Table::new(
         caption,
         &[
-            ("rate", right),
             ("job", Align::Left),
-            ("", Align::Left),
+            ("rate", right),
+            ("side", Align::Left),
             ("MB/s", right),
             ("syncs", right),
-            ("sync mean ms", right),
-            ("p50", right),
-            ("p99", right),
-            ("max", right),
+            ("sync mean, ms", right),
+            ("sync p50, ms", right),
+            ("sync p99, ms", right),
+            ("sync max, ms", right),
             ("dirty off, mean", right),
-            ("p95", right),
+            ("dirty off, p95", right),
         ],
     )
+    .named_by(3)
 }
 
 fn lines(table: &mut Table, group: &Group, rate: &Rate, simulated: &Side, measured: Option<&Side>) {
     let line = |side: &str, figures: &Figures| -> Vec<Cell> {
         let syncs = if figures.syncs == 0 { String::new() } else { figures.syncs.to_string() };
-        let ms = |value: f64| if figures.syncs == 0 { String::new() } else { format!("{value:.1}") };
+        let ms = |value: f64| match figures.syncs {
+            0 => String::new(),
+            _ if value >= 999.5 => report::units::count(value.round() as u64),
+            _ => format!("{value:.1}"),
+        };
         vec![
-            rate.text.clone().into(),
             group.name.clone().into(),
+            format!("{}/s", rate.text).into(),
             side.into(),
             format!("{:.2}", figures.mb_per_s).into(),
             syncs.into(),
@@ -150,8 +194,8 @@ fn lines(table: &mut Table, group: &Group, rate: &Rate, simulated: &Side, measur
         false => percent(deviation(ours, theirs), goal),
     };
     table.row(vec![
-        rate.text.clone().into(),
         group.name.clone().into(),
+        format!("{}/s", rate.text).into(),
         "deviation".into(),
         percent(deviation(ours.mb_per_s, theirs.mb_per_s), Some(THROUGHPUT_GOAL)),
         "".into(),

@@ -36,6 +36,7 @@ pub(super) struct Page<'a> {
     rate: &'a Rate,
     seconds: u64,
     table: Table,
+    answers: Vec<String>,
     findings: Findings,
 }
 
@@ -49,16 +50,17 @@ impl<'a> Page<'a> {
         let table = Table::new(
             "linux-6.1 simulated, and the kernel of this machine",
             &[
-                ("", Align::Left),
-                ("", Align::Left),
-                ("accepted MB/s", right),
+                ("form", Align::Left),
+                ("side", Align::Left),
+                ("accepted, MB/s", right),
                 ("by second", right),
-                ("dirty MB", right),
-                ("write p99 ms", right),
-                ("fsync s", right),
+                ("dirty, MB", right),
+                ("write p99, ms", right),
+                ("fsync, s", right),
             ],
-        );
-        Self { rate, seconds, table, findings: Findings::default() }
+        )
+        .named_by(2);
+        Self { rate, seconds, table, answers: Vec::new(), findings: Findings::default() }
     }
 
     pub(super) fn add(&mut self, compared: &Compared<'_>, watch: &mut dyn Watch) {
@@ -66,11 +68,13 @@ impl<'a> Page<'a> {
         if let Some(theirs) = compared.theirs {
             watch.row(&self.row(compared, theirs, Source::Measured));
         }
+        self.answers.push(self.answer(compared));
         self.lines(compared);
         self.plots(compared);
     }
 
     pub(super) fn findings(mut self) -> Findings {
+        self.findings.answer = self.answers.join(" ");
         self.table.note(format!(
             "Accepted and dirty: means from second {FILLING_S} to {}. By second: how far apart what was accepted in \
              each of these seconds is, in the mean. An asterisk: more than 15 % apart.",
@@ -125,6 +129,25 @@ impl<'a> Page<'a> {
             metrics,
             published: Fields::new(),
             source,
+        }
+    }
+
+    fn answer(&self, compared: &Compared<'_>) -> String {
+        let (name, ours) = (compared.form.name, figures(compared.ours, self.seconds));
+        match compared.theirs.map(|written| (figures(written, self.seconds), written)) {
+            Some((theirs, written)) => format!(
+                "{name}: the simulated kernel accepts {:.1} MB/s where the real one accepts {:.1}, {:.1} % apart by second; \
+                 the fsync takes {:.2} s and {:.2}.",
+                ours.accepted_mb_per_s,
+                theirs.accepted_mb_per_s,
+                100.0 * apart_by_second(compared.ours, written, self.seconds),
+                ours.sync_s,
+                theirs.sync_s,
+            ),
+            None => format!(
+                "{name}: the simulated kernel accepts {:.1} MB/s and its fsync takes {:.2} s; nothing was measured.",
+                ours.accepted_mb_per_s, ours.sync_s
+            ),
         }
     }
 

@@ -37,6 +37,15 @@ impl Experiment for Throttled {
          whose latency it is given"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: none. It asks whether the simulator that other experiments use may be trusted; the law beside the kernel is \
+         'IO-less dirty throttling', Wu Fengguang, linux-kernel, 2010 and 2011"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         options::ALL
     }

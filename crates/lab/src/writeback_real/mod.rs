@@ -54,6 +54,15 @@ impl Experiment for WritebackReal {
         "fitted: nothing; predicted: nothing, all of it is measured"
     }
 
+    fn thread(&self) -> &'static str {
+        "Thread: none of its own. The kernel's limits that it is tuned with are 'mm/block: add bdi sysfs knobs', Stefan \
+         Roesch, linux-mm, October 2022"
+    }
+
+    fn words(&self) -> &'static str {
+        include_str!("words.md")
+    }
+
     fn options(&self) -> &'static [OptionInfo] {
         plan::OPTIONS
     }

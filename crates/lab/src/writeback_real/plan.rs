@@ -65,7 +65,7 @@ impl Subject {
 }
 
 impl Race {
-    const ALL: &[(&str, Self)] = &[
+    pub(super) const ALL: &[(&str, Self)] = &[
         ("full-speed", Self::FullSpeed),
         ("at-rate", Self::AtRate),
         ("small-sync", Self::SmallSync),
@@ -75,6 +75,17 @@ impl Race {
 
     pub(super) fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, race)| *race == self).map_or("", |(name, _)| name)
+    }
+
+    /// What a table says of it.
+    pub(super) fn about(self) -> &'static str {
+        match self {
+            Self::FullSpeed => "a writer at full speed",
+            Self::AtRate => "a writer at the disk's rate",
+            Self::SmallSync => "beside a writer at full speed",
+            Self::Burst => "a burst to a fast disk, beside a writer to a slow one",
+            Self::Direct => "a writer to the real disk",
+        }
     }
 
     /// What this machine lacks for it.

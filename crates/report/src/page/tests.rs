@@ -39,7 +39,7 @@ fn headings_descend_and_ids_are_unique() {
     let all = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!((all, ids.len()), (8, 8), "title and description of two figures in two widths");
+    assert_eq!((all, ids.len()), (10, 10), "title and description of two figures in two widths, two sections");
 }
 
 #[test]

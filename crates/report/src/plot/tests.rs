@@ -136,3 +136,47 @@ fn a_name_that_is_too_long_for_the_legend_is_cut_there() {
     assert!(svg.contains("…</text>") && !svg.contains(&format!("{long}</text>")), "{svg}");
     assert!(svg.contains(&format!("{long}: 3 points")), "whole in the description: {svg}");
 }
+
+#[test]
+fn lines_that_lie_on_each_other_are_named_and_can_all_be_seen() {
+    let other = ramp(30).into_iter().map(|(x, y)| (x, y * 0.5)).collect();
+    // The same line with fewer points.
+    let sparse = vec![(0.0, 0.0), (29.0, 29e6)];
+    let plot = plot([
+        Series::new("a", Shape::Line, ramp(30)),
+        Series::new("b", Shape::Line, other),
+        Series::new("c", Shape::Line, sparse),
+    ]);
+    assert_eq!(plot.sentence(), "a and c lie on each other.");
+    let svg = plot.svg(Width::Wide, "f");
+    assert!(svg.contains("\"line s0 under\"") && svg.contains("\"line s1\"") && svg.contains("\"line s2\""), "{svg}");
+    assert_eq!(plot.note("Look.").sentence(), "Look. a and c lie on each other.");
+}
+
+#[test]
+fn what_is_counted_has_whole_ticks_and_an_axis_begins_where_its_data_do() {
+    let x = || Axis::new("Window", Quantity::Count);
+    let of = |points: Vec<(f64, f64)>| {
+        let plot = Plot::new("t", x(), Axis::new("y", Quantity::Count));
+        plot.with(Series::new("a", Shape::Line, points)).svg(Width::Wide, "f")
+    };
+    let svg = of(vec![(1.0, 0.0), (2.0, 3.0)]);
+    assert!(svg.contains(">1</text>") && svg.contains(">2</text>") && !svg.contains(">1.5</text>"), "{svg}");
+    let svg = of(vec![(400.0, 0.0), (900.0, 0.5)]);
+    assert!(svg.contains(">400</text>") && !svg.contains(">0</text>") && !svg.contains(">200</text>"), "{svg}");
+    assert!(svg.contains(">0.2</text>"), "what is no whole number has its parts: {svg}");
+}
+
+#[test]
+fn a_limit_far_above_everything_is_told_and_not_drawn() {
+    let of = |limit: f64| {
+        plot([Series::new("limit", Shape::Reference, vec![(0.0, limit)]), Series::new("dirty", Shape::Line, ramp(4))])
+    };
+    let far = of(100e6);
+    assert_eq!(far.sentence(), "Above the plot: limit, 100 MB/s.");
+    let svg = far.svg(Width::Wide, "f");
+    assert!(!svg.contains("class=\"reference\"") && svg.contains(">3</text>") && !svg.contains(">100</text>"), "{svg}");
+    let near = of(9e6);
+    assert_eq!(near.sentence(), "");
+    assert!(near.svg(Width::Wide, "f").contains("class=\"reference\""));
+}

@@ -28,8 +28,9 @@ fn flagged_cells_have_an_asterisk_and_the_others_stay_in_line() {
 fn pages_have_caption_headers_and_inert_text() {
     let mut table = Table::new("a & b", &[("x", Align::Right), ("y", Align::Left)]);
     table.row(["<script>"]);
+    table.row(["", "1"]);
     let html = table.html();
-    assert!(html.contains("<caption>a &amp; b</caption>"));
+    assert!(html.contains("<caption><span>a &amp; b</span></caption>"));
     assert!(html.contains("<th scope=\"col\" class=\"number\">x</th>"));
     assert!(html.contains("<td class=\"number\">&lt;script&gt;</td><td></td>"));
 }
@@ -41,4 +42,65 @@ fn a_row_that_is_too_long_loses_nothing() {
     assert!(table.text(Terminal::PLAIN).contains("1   2"));
     assert!(table.html().contains("<td>2</td>"));
     assert!(Table::new("", &[]).is_empty());
+}
+
+#[test]
+fn a_column_without_any_text_is_left_out() {
+    let mut table = Table::new("", &[("x", Align::Left), ("published", Align::Right), ("y", Align::Right)]);
+    table.row(["a", "", "1"]);
+    table.row(["b", "", "2"]);
+    assert_eq!(table.text(Terminal::PLAIN), "  x   y\n  a   1\n  b   2\n");
+    assert!(!table.html().contains("published"));
+}
+
+#[test]
+fn a_table_that_a_telephone_cannot_show_whole_says_so() {
+    let columns: Vec<String> = (0..9).map(|at| format!("figure {at}")).collect();
+    let of = |count: usize| {
+        let columns: Vec<_> = columns.iter().take(count).map(|title| (title.as_str(), Align::Right)).collect();
+        let mut table = Table::new("", &columns);
+        table.row(vec!["12,345.678"; count]);
+        table.html()
+    };
+    assert!(!of(3).contains("class=\"hint"));
+    assert!(of(5).contains("class=\"hint below-600\""));
+    let mut names = Table::new("", &[("a name", Align::Left), ("figure", Align::Right)]);
+    names.row(["a very long name that a telephone breaks into lines, as it is the first column", "1"]);
+    assert!(!names.html().contains("below-600"), "{}", names.html());
+    assert!(of(9).contains("class=\"hint below-1200 below-600\""));
+}
+
+#[test]
+fn sentences_may_be_broken_and_figures_may_not() {
+    let mut table = Table::new("", &[("figure", Align::Right), ("why", Align::Left), ("name", Align::Left)]);
+    table.row(["12,345,678,901,234,567,890,123", "it is a sentence and has more than a few words", "usb-stick"]);
+    let html = table.html();
+    assert!(html.contains("<td class=\"words\">it is") && html.contains("<td class=\"number\">12"), "{html}");
+    assert!(html.contains("<td>usb-stick</td>"));
+}
+
+#[test]
+fn on_a_page_names_are_one_column_and_in_every_row() {
+    let columns = [("job", Align::Left), ("call", Align::Left), ("figure", Align::Left), ("afflux", Align::Right)];
+    let mut table = Table::new("", &columns).named_by(3);
+    table.row(["backup", "write", "p50", "1"]);
+    table.row(["", "", "p99", "2"]);
+    table.row(["", "fsync", "p50", "3"]);
+    table.row(["disk", "", "busy", "4"]);
+    table.row(["", "", "seeks", "5"]);
+    let html = table.html();
+    assert!(
+        html.contains("<th scope=\"col\">job, call, figure</th><th scope=\"col\" class=\"number\">afflux</th>"),
+        "{html}"
+    );
+    for (name, figure) in [
+        ("backup, write, p50", 1),
+        ("backup, write, p99", 2),
+        ("backup, fsync, p50", 3),
+        ("disk, busy", 4),
+        ("disk, seeks", 5),
+    ] {
+        assert!(html.contains(&format!("<td>{name}</td><td class=\"number\">{figure}</td>")), "{name}: {html}");
+    }
+    assert!(table.text(Terminal::PLAIN).contains("               p99"), "a terminal has them apart");
 }

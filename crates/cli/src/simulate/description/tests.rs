@@ -3,7 +3,7 @@ use workloads::simulation::{DeviceChoice, Simulation};
 
 use workloads::fio::Likeness;
 
-use super::{add_jobs, costs, policies, until};
+use super::{Host, add_jobs, costs, policies, until};
 
 #[test]
 fn times_have_units() {
@@ -66,11 +66,11 @@ fn knobs_and_policies_are_checked_before_the_run() {
 fn a_later_job_file_begins_when_those_before_have_ended() {
     let directory = std::env::temp_dir().join(format!("afflux-jobs-{}", std::process::id()));
     std::fs::create_dir_all(&directory).unwrap();
-    let (mut jobs, mut warnings) = (Vec::new(), Vec::new());
+    let (mut jobs, mut warnings, mut host) = (Vec::new(), Vec::new(), Host::default());
     for name in ["a", "b"] {
         let path = directory.join(name);
         std::fs::write(&path, format!("[{name}1]\nsize=1m\n[{name}2]\nsize=1m\n")).unwrap();
-        add_jobs(path.to_str().unwrap(), Likeness::Same, &mut jobs, &mut warnings).unwrap();
+        add_jobs(path.to_str().unwrap(), Likeness::Same, &mut host, &mut jobs, &mut warnings).unwrap();
     }
     std::fs::remove_dir_all(directory).unwrap();
     let walls: Vec<_> = jobs.iter().map(|job| (job.name.as_str(), job.stonewall)).collect();

@@ -1,11 +1,46 @@
 use std::path::PathBuf;
 use std::{env, fs};
 
-use super::super::Run;
 use super::super::tests::{run, two};
+use super::super::{Asked, Run};
 
 fn page(run: &Run) -> String {
-    super::page(std::slice::from_ref(run))
+    of(std::slice::from_ref(run))
+}
+
+fn of(runs: &[Run]) -> String {
+    let files = vec![("backup.fio".to_owned(), "[backup]\nrw=write # <all>\n".to_owned())];
+    super::page(runs, &Asked { command: "afflux simulate backup.fio".to_owned(), files })
+}
+
+#[test]
+fn the_answer_is_first_plots_are_before_tables_and_long_lists_last_and_folded() {
+    for page in [page(&run()), of(&two())] {
+        let parts = [
+            "<p class=\"answer\">",
+            "accepted after 40 s, on disk after 44 s",
+            "<pre tabindex=\"0\">afflux simulate backup.fio</pre>",
+            "<figure>",
+            "Latency of the slowest calls",
+            "<table>",
+            "The job file</h2>",
+            "[backup]\nrw=write # &lt;all&gt;</pre>",
+            "<dt>seed, trace</dt>",
+            "<details>",
+            "nr_dirtied",
+        ];
+        let places = parts.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}")));
+        assert!(places.is_sorted(), "{places:?}");
+        let after = page.rfind("</details>").unwrap();
+        assert!(!page[after..].contains("<table>"), "nothing comes after what is folded");
+    }
+}
+
+#[test]
+fn a_long_job_file_is_folded() {
+    let files = vec![("long.fio".to_owned(), "# a line\n".repeat(200))];
+    let page = super::page(&[run()], &Asked { command: String::new(), files });
+    assert!(page.contains("<summary>long.fio, 200 lines</summary>"));
 }
 
 #[test]
@@ -22,7 +57,7 @@ fn every_plot_is_there_under_its_heading() {
 
 #[test]
 fn plots_of_several_runs_are_over_each_other() {
-    let page = super::page(&two());
+    let page = of(&two());
     let at = |title: &str| page.find(&format!("<figcaption><b>{title}</b>")).unwrap_or_else(|| panic!("{title}"));
     let titles = ["Throughput", "Dirty memory", "Queue depth", "Where the disk worked"];
     let places: Vec<usize> =
@@ -38,6 +73,7 @@ fn a_run_without_samples_makes_a_page() {
     run.figures.devices[0].offsets.clear();
     run.figures.jobs.clear();
     assert!(page(&run).contains("no data"));
+    assert_eq!(super::page(&[], &Asked::default()), "");
 }
 
 #[test]
@@ -60,7 +96,7 @@ fn a_reader_finds_no_fault_with_the_page() {
     fs::create_dir_all(&directory).unwrap();
     let path = directory.join("simulate.html");
     let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
-    for text in [page(&run()), super::page(&two())] {
+    for text in [page(&run()), of(&two())] {
         fs::write(&path, text).unwrap();
         let faults = page_check::Checker::start().unwrap().check(&path, pictures.as_deref()).unwrap();
         assert_eq!(faults, Vec::<String>::new());

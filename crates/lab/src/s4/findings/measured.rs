@@ -65,7 +65,8 @@ fn published_gain(plan: &Plan, centisecs: u64) -> Option<f64> {
 
 pub(in crate::s4) fn add_measured(findings: &mut Findings, plan: &Plan, outcome: &Outcome) {
     let servers = servers(&outcome.copies);
-    findings.tables.push(table(plan, &servers, &outcome.notes));
+    findings.tables.insert(0, table(plan, &servers, &outcome.notes));
+    findings.answer = [answer(plan, &servers).unwrap_or_default(), format!("Simulated: {}", findings.answer)].join(" ");
     if servers.iter().any(|server| !server.first().dirty().is_empty()) {
         findings.figures.push(plot(&servers).into());
     }
@@ -147,17 +148,19 @@ fn says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
     let disk = report::units::rate(plan.disk_bytes_per_s, second);
     let window = report::units::data(plan.window_bytes);
     let values = [("link", link.as_str()), ("disk", &disk), ("limiters", by), ("window", &window)];
-    let mut says = vec![filled(HOW, &values)];
+    vec![filled(HOW, &values)]
+}
+
+/// What the knob gains over the kernel's own server.
+fn answer(plan: &Plan, servers: &[Server<'_>]) -> Option<String> {
     let at = |centisecs| servers.iter().find(|server| server.first().centisecs() == Some(centisecs));
-    let ganesha = servers.iter().find(|server| server.first().is_ganesha());
-    if let (Some(knob), Some(ganesha), Some(seed)) = (at(100), ganesha, published_gain(plan, 100)) {
-        says.push(format!(
-            "Measured, 100 centiseconds on our server take {:+.1} % more than nfs-ganesha over the kernel's page cache \
-             ({:.2} against {:.2} MB/s); in the seed the patch took {seed:+.1} % more than the kernel without.",
-            knob.gain(ganesha),
-            knob.rates.mean,
-            ganesha.rates.mean
-        ));
-    }
-    says
+    let ganesha = servers.iter().find(|server| server.first().is_ganesha())?;
+    let (knob, seed) = (at(100)?, published_gain(plan, 100)?);
+    Some(format!(
+        "Measured, 100 centiseconds on our server take {:+.1} % more than nfs-ganesha over the kernel's page cache \
+         ({:.2} against {:.2} MB/s); in the seed the patch took {seed:+.1} % more than the kernel without.",
+        knob.gain(ganesha),
+        knob.rates.mean,
+        ganesha.rates.mean
+    ))
 }

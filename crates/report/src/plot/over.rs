@@ -1,0 +1,60 @@
+//! Which lines of a plot lie on each other.
+//!
+//! Owns: comparing lines where both are. Does not own: how they are drawn, what is said of them (`plot`).
+//! Invariants: a line is in one group at most; a group has two lines at least, in the order of the plot.
+
+/// Over how many places a line is looked at: two pixels each on a wide plot.
+const PLACES: usize = 340;
+
+/// How far apart two lines may be, as a share of the height: two pixels.
+const APART: f64 = 0.01;
+
+/// The share of their places in which two lines that lie on each other do.
+const SAME: f64 = 0.97;
+
+/// Groups of lines, by their indices. Points are in shares of the frame, from left to right.
+pub(super) fn groups(lines: &[Vec<(f64, f64)>]) -> Vec<Vec<usize>> {
+    let looked: Vec<Vec<Option<f64>>> = lines.iter().map(|points| looked_at(points)).collect();
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    for (at, own) in looked.iter().enumerate().filter(|(at, _)| lines[*at].len() > 1) {
+        match groups.iter_mut().find(|group| same(&looked[group[0]], own)) {
+            Some(group) => group.push(at),
+            None => groups.push(vec![at]),
+        }
+    }
+    groups.retain(|group| group.len() > 1);
+    groups
+}
+
+/// How high a line is at each place; nothing left of its first point and right of its last.
+fn looked_at(points: &[(f64, f64)]) -> Vec<Option<f64>> {
+    let mut next = 0;
+    let look = |place: usize| {
+        let x = place as f64 / (PLACES - 1) as f64;
+        while next < points.len() && points[next].0 < x {
+            next += 1;
+        }
+        let after = points.get(next)?;
+        let Some(before) = next.checked_sub(1).map(|at| points[at]) else {
+            return (after.0 <= x).then_some(after.1);
+        };
+        let part = (x - before.0) / (after.0 - before.0).max(1e-12);
+        Some(before.1 + (after.1 - before.1) * part)
+    };
+    (0..PLACES).map(look).collect()
+}
+
+fn same(one: &[Option<f64>], other: &[Option<f64>]) -> bool {
+    let (mut either, mut near) = (0, 0);
+    for pair in one.iter().zip(other) {
+        match pair {
+            (None, None) => {}
+            (Some(own), Some(its)) => {
+                either += 1;
+                near += usize::from((own - its).abs() <= APART);
+            }
+            _ => either += 1,
+        }
+    }
+    either > 0 && near as f64 >= SAME * either as f64
+}
