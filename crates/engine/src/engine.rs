@@ -303,8 +303,9 @@ impl<P: Platform> Engine<P> {
     /// budget, for frames, and for the rest of a sector that is covered in part. The bytes are in the
     /// cache on return, and durable after a [`Engine::sync`] that succeeds.
     ///
-    /// An error means that a prefix may have been written: no space, a device that keeps failing or hangs for longer
-    /// than is to be waited for, a read that failed, a range past the largest offset.
+    /// An error means that a prefix may have been written: no space, a device that keeps failing, whose room is all
+    /// held by files that keep failing, or that hangs for longer than is to be waited for, a read that failed, a range
+    /// past the largest offset.
     pub async fn write(&self, file: &File, offset: u64, from: &[u8]) -> Result<(), Error> {
         self.write_for(None, file, offset, from).await
     }

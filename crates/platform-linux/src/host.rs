@@ -17,6 +17,7 @@ mod identity;
 mod journal;
 mod key;
 mod limits;
+mod listing;
 mod node;
 mod place;
 mod places;
@@ -31,7 +32,7 @@ use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
 use volume::{
     AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
-    New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
+    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
 use self::acting::Acting;
@@ -201,11 +202,8 @@ impl Directory for HostTree {
         self.with(directory, move |core, directory| core.lookup(directory, &name))
     }
 
-    fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
-        self.with(directory, move |core, directory| {
-            core.contained(directory)?;
-            Ok(names.iter().map(|name| core.lookup(directory, name).ok()).collect())
-        })
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+        self.with(directory, move |core, directory| core.name_all(directory, &names))
     }
 
     fn parent(&self, directory: &Node) -> Pending<'_, Found> {

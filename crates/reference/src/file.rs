@@ -42,6 +42,8 @@ pub struct FileModel {
     sizes: Sizes,
     /// Ranges that were synced, each with the begin of the sync.
     synced: Vec<(u64, u64, Stamp)>,
+    /// Ranges that were written by changes that were durable when they ended, each with the begin of the change.
+    stable: Vec<(u64, u64, Stamp)>,
 }
 
 /// The bytes of pattern `version` at `offset`. Version 0 is zeros.
@@ -78,6 +80,7 @@ impl FileModel {
             changes: vec![change(size, u64::MAX, 0), change(0, size, version)],
             sizes: Sizes::new(size),
             synced: Vec::new(),
+            stable: Vec::new(),
         }
     }
 
@@ -165,7 +168,7 @@ impl FileModel {
 
     /// Checks bytes that were seen at some moment after `since`.
     pub fn check_bytes(&self, since: Stamp, offset: u64, got: &[u8]) -> Result<(), Mismatch> {
-        self.check_with(offset, got, |_| since)
+        self.check_with(offset, got, |_| (since, Stamp::default()))
     }
 
     /// Notes that a sync of a range, begun at `since`, succeeded.
@@ -173,10 +176,17 @@ impl FileModel {
         self.synced.push((offset, offset.saturating_add(len), since));
     }
 
+    /// Notes that a change was durable when it ended. It was synced at a moment that nobody knows after it was made:
+    /// what was written meanwhile may have been synced instead, or not yet.
+    pub fn note_stable(&mut self, change: ChangeId) {
+        let Change { offset, limit, start, .. } = self.changes[change.0];
+        self.stable.push((offset, limit, start));
+    }
+
     /// Checks the bytes of a disk after a power loss: each holds what it held when it was last
     /// synced, or what a later change gave it.
     pub fn check_crashed(&self, offset: u64, got: &[u8]) -> Result<(), Mismatch> {
-        self.check_with(offset, got, |at| self.synced_at(at))
+        self.check_with(offset, got, |at| (newest_at(&self.synced, at), newest_at(&self.stable, at)))
     }
 
     /// Checks the size of a disk's file after a power loss.
@@ -227,18 +237,15 @@ impl FileModel {
         merged
     }
 
-    fn synced_at(&self, at: u64) -> Stamp {
-        let covering = self.synced.iter().filter(|(offset, limit, _)| (*offset..*limit).contains(&at));
-        covering.map(|synced| synced.2).max().unwrap_or_default()
-    }
-
-    fn check_with(&self, offset: u64, got: &[u8], since: impl Fn(u64) -> Stamp) -> Result<(), Mismatch> {
+    /// `since`, for each byte: the changes that had ended then had all been made, and so had one that began at
+    /// the second stamp.
+    fn check_with(&self, offset: u64, got: &[u8], since: impl Fn(u64) -> (Stamp, Stamp)) -> Result<(), Mismatch> {
         let limit = offset + got.len() as u64;
         let near: Vec<&Change> =
             self.changes.iter().filter(|change| change.offset < limit && offset < change.limit).collect();
         let mut cuts = vec![offset, limit];
         cuts.extend(near.iter().flat_map(|change| [change.offset, change.limit]));
-        cuts.extend(self.synced.iter().flat_map(|(start, end, _)| [*start, *end]));
+        cuts.extend(self.synced.iter().chain(&self.stable).flat_map(|(start, end, _)| [*start, *end]));
         cuts.retain(|cut| (offset..=limit).contains(cut));
         cuts.sort_unstable();
         cuts.dedup();
@@ -250,10 +257,16 @@ impl FileModel {
     }
 
     /// All bytes of a segment have the same candidates, which are among `near`.
-    fn check_segment(&self, near: &[&Change], offset: u64, got: &[u8], since: Stamp) -> Result<(), Mismatch> {
+    fn check_segment(
+        &self,
+        near: &[&Change],
+        offset: u64,
+        got: &[u8],
+        (since, made): (Stamp, Stamp),
+    ) -> Result<(), Mismatch> {
         let covering = || near.iter().filter(|change| (change.offset..change.limit).contains(&offset));
         let surely = covering().filter(|change| change.definite && change.end.is_some_and(|end| end <= since));
-        let last_start = surely.map(|change| change.start).max().unwrap_or_default();
+        let last_start = surely.map(|change| change.start).max().unwrap_or_default().max(made);
         let candidates: BTreeSet<u64> = covering()
             .filter(|change| change.end.is_none_or(|end| end >= last_start))
             .map(|change| change.version)
@@ -300,6 +313,12 @@ impl FileModel {
         );
         Mismatch { what }
     }
+}
+
+/// The newest stamp of the ranges that have the byte.
+fn newest_at(ranges: &[(u64, u64, Stamp)], at: u64) -> Stamp {
+    let covering = ranges.iter().filter(|(offset, limit, _)| (*offset..*limit).contains(&at));
+    covering.map(|range| range.2).max().unwrap_or_default()
 }
 
 #[cfg(test)]

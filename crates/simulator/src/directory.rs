@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use engine::Platform;
 use volume::{
-    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, New, Node,
+    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, Named, New, Node,
     PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
@@ -167,14 +167,15 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
         self.with(directory, move |shared, directory| {
             let mut objects = shared.lock();
-            let found = names.iter().map(|name| {
+            let named = names.iter().map(|name| {
                 let number = objects.entry(directory, name).ok()?;
-                Some(shared.found(&mut objects, number))
+                let identity = shared.identity(&mut objects, number);
+                Some(Named { identity, stat: shared.stat(&mut objects, number) })
             });
-            Ok(found.collect())
+            Ok(named.collect())
         })
     }
 

@@ -42,7 +42,7 @@ impl<P: Platform> Volume<P> {
         cookie: u64,
         entries_max: usize,
         with_attributes: bool,
-    ) -> Result<Listing<P>, VolumeError> {
+    ) -> Result<Listing, VolumeError> {
         self.list_by(OWN, directory, cookie, entries_max, with_attributes).await
     }
 

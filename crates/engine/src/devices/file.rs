@@ -64,6 +64,17 @@ pub(crate) struct FileInner {
     unclean: AtomicBool,
 }
 
+/// Failed tries in a row after which a file's writes keep failing.
+pub(crate) const FAILING_TRIES: u32 = 3;
+
+/// Pages of a file whose last write failed.
+#[derive(Clone, Copy, Default)]
+pub(super) struct FailedPages {
+    pub(super) all: u64,
+    /// All of them, if the file's writes keep failing.
+    pub(super) failing: u64,
+}
+
 /// What changes with a file's pages.
 pub(crate) struct FileState {
     /// Bytes the device has; what lies past it reads as zeros without asking.
@@ -71,8 +82,8 @@ pub(crate) struct FileState {
     /// Pages dirty or under writeback, and detached ones still being written.
     pub(crate) dirty_pages: u64,
     pub(crate) failed_pages: u64,
-    /// Of these, as many as the device was told of.
-    failed_noted: u64,
+    /// What the device was told of them.
+    failed_noted: FailedPages,
     /// Of these, what is on its way to the device.
     pub(crate) writing_pages: u64,
     /// Since when the file has been dirty: nothing that is not on its way has been for longer.
@@ -150,7 +161,7 @@ impl FileInner {
             dirty_pages: 0,
             writing_pages: 0,
             failed_pages: 0,
-            failed_noted: 0,
+            failed_noted: FailedPages::default(),
             dirtied_at: Nanos(0),
             cursor: 0,
             write_end: 0,
@@ -289,8 +300,10 @@ impl FileInner {
 
     /// Tells the device how many pages of the file failed.
     pub(crate) fn note_failed(&self, state: &mut FileState) {
-        let before = std::mem::replace(&mut state.failed_noted, state.failed_pages);
-        self.device.note_failed_pages(before, state.failed_pages);
+        let failing = if state.keeps_failing() { state.failed_pages } else { 0 };
+        let now = FailedPages { all: state.failed_pages, failing };
+        let before = std::mem::replace(&mut state.failed_noted, now);
+        self.device.note_failed_pages(before, now);
     }
 
     /// Puts a file with dirty pages back in a list unless it is in one, or held: then the end of the hold does.
@@ -344,6 +357,11 @@ impl FileState {
     /// Whether requests of the file are with its device.
     pub(crate) fn in_flight(&self) -> bool {
         self.reads_in_flight > 0 || !self.writes_in_flight.is_empty()
+    }
+
+    /// Whether writes of the file keep failing.
+    pub(crate) fn keeps_failing(&self) -> bool {
+        self.failures_in_row >= FAILING_TRIES
     }
 
     /// Whether the last write failed and the pause before the next try is not over.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use super::DirtyTotals;
 use super::admission::AdmissionQueue;
 use super::congestion::Congestion;
-use super::file::{FileInner, FileState};
+use super::file::{FailedPages, FileInner, FileState};
 use super::in_flight::InFlight;
 use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
 use super::purses::Purses;
@@ -83,6 +83,8 @@ pub(crate) struct DeviceState {
     files_failed: AtomicU64,
     /// Pages whose last write failed.
     failed_pages: AtomicU64,
+    /// Those of them whose file's writes keep failing.
+    failing_pages: AtomicU64,
     /// The room on top of the limit that was given for them (`dirty::failing`).
     failed_room: AtomicU64,
     usage: OwnLines<Mutex<Usage>>,
@@ -155,6 +157,7 @@ impl DeviceState {
             reserving: AtomicBool::new(false),
             files_failed: AtomicU64::new(0),
             failed_pages: AtomicU64::new(0),
+            failing_pages: AtomicU64::new(0),
             failed_room: AtomicU64::new(0),
             read_law: SharedLaw::new(Usage::default().law()),
             usage: OwnLines::default(),
@@ -376,13 +379,16 @@ impl DeviceState {
         self.failed_pages.load(Ordering::Relaxed)
     }
 
+    /// Those of them whose file's writes keep failing.
+    pub(crate) fn failing_pages(&self) -> u64 {
+        self.failing_pages.load(Ordering::Relaxed)
+    }
+
     /// A file has so many pages that failed, and had others when that was told last.
-    pub(super) fn note_failed_pages(&self, before: u64, now: u64) {
-        if now > before {
-            self.failed_pages.fetch_add(now - before, Ordering::Relaxed);
-        } else if now < before {
-            self.failed_pages.fetch_sub(before - now, Ordering::Relaxed);
-        }
+    pub(super) fn note_failed_pages(&self, before: FailedPages, now: FailedPages) {
+        // Differences may be below zero: they wrap, and so does the sum.
+        self.failed_pages.fetch_add(now.all.wrapping_sub(before.all), Ordering::Relaxed);
+        self.failing_pages.fetch_add(now.failing.wrapping_sub(before.failing), Ordering::Relaxed);
     }
 
     /// Pages that the device may have dirty on top of its limit, since that much of it failed.
@@ -654,6 +660,11 @@ impl DeviceState {
     /// The error to tell those who would have to wait for room, if the device keeps failing.
     pub(crate) fn keeps_failing(&self) -> Option<DeviceError> {
         lock(&self.usage).keeps_failing()
+    }
+
+    /// The error of the last write or flush that failed.
+    pub(crate) fn last_write_error(&self) -> Option<DeviceError> {
+        lock(&self.usage).last_error
     }
 
     /// What a policy sees of the device, with so many pages charged to it.

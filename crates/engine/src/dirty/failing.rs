@@ -5,7 +5,7 @@
 //! Does not own: when such pages are tried again (`writeback`), or what is told to a sync.
 //! Invariants: pages that cannot be written stay dirty, and take room from others only beyond
 //! [`room_pages_max`]. A writer is refused for the failures of its own file; those of others never
-//! refuse it, unless they are so many that the device itself is taken to fail.
+//! refuse it, unless they are so many that the device itself is taken to fail, or hold all of its room.
 
 use super::{refresh_guard, unwritable_share};
 use crate::devices::file::FileInner;
@@ -14,8 +14,6 @@ use crate::devices::{Devices, Moment};
 use crate::error::DeviceError;
 use crate::wait::lock;
 
-/// Failed tries in a row after which a file's writes keep failing.
-pub(crate) const TRIES: u32 = 3;
 /// The part of its device's dirty limit that a file may have dirty while its writes keep failing: its writers
 /// are refused beyond it.
 const KEEPS_FAILING_PART: u64 = 8;
@@ -44,6 +42,11 @@ pub(crate) fn apply_room(devices: &Devices, device: &DeviceState, moment: Moment
     }
 }
 
+/// Whether half of what the device may have dirty has failed: others get what little is left page by page.
+pub(crate) fn leave_little_room(devices: &Devices, device: &DeviceState) -> bool {
+    device.failed_pages() > devices.totals.part_pages() / 2
+}
+
 /// What becomes of a writer that wants to dirty more of a file.
 enum Verdict {
     Go,
@@ -61,8 +64,8 @@ fn verdict(devices: &Devices, file: &FileInner, pages: u64) -> Verdict {
     let over = |part: u64| state.dirty_pages + pages > (devices.totals.part_pages() / part).max(1);
     match state.error {
         _ if state.discarded || state.failures_in_row == 0 => Verdict::Go,
-        Some(error) if state.failures_in_row >= TRIES && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
-        Some(_) if state.failures_in_row < TRIES && over(FAILED_PART) => Verdict::Wait,
+        Some(error) if state.keeps_failing() && over(KEEPS_FAILING_PART) => Verdict::Refuse(error),
+        Some(_) if !state.keeps_failing() && over(FAILED_PART) => Verdict::Wait,
         _ => Verdict::Go,
     }
 }
@@ -80,11 +83,34 @@ pub(crate) async fn admit(devices: &Devices, file: &FileInner, pages: u64) -> Re
     }
 }
 
-/// The error for a writer that would have to wait: its file's writes keep failing.
-pub(crate) fn keeps_failing(file: &FileInner) -> Option<DeviceError> {
+/// The error for a writer of the file that would have to wait for room: the file's writes keep failing, or the
+/// device's, or none of the room will be given back because pages whose writes keep failing hold all of it.
+pub(crate) fn refusal(file: &FileInner) -> Option<DeviceError> {
+    let device = &file.device;
+    file_keeps_failing(file).or_else(|| device.keeps_failing()).or_else(|| all_room_fails(device))
+}
+
+fn file_keeps_failing(file: &FileInner) -> Option<DeviceError> {
     if file.device.failed_pages() == 0 {
         return None;
     }
     let state = lock(&file.state);
-    state.error.filter(|_| state.failures_in_row >= TRIES)
+    state.error.filter(|_| state.keeps_failing())
+}
+
+/// The error of the write that failed last, if pages of files whose writes keep failing are all that is charged to the
+/// device.
+fn all_room_fails(device: &DeviceState) -> Option<DeviceError> {
+    let failing = device.failing_pages();
+    if failing == 0 || device.admission.pages().0 > failing {
+        return None;
+    }
+    device.last_write_error()
+}
+
+/// Tells those who wait for the device's room, if none will be given back. To be called after each write that failed.
+pub(crate) fn end_waits(device: &DeviceState) {
+    if let Some(error) = all_room_fails(device) {
+        device.admission.fail(error);
+    }
 }

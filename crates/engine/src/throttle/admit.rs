@@ -64,10 +64,13 @@ impl<P: Platform> Throttle<P> {
     }
 
     /// How many pages are charged and written at a time, at least 1: less when the limit is small, or the payer's
-    /// allowance nearly used up, so that it is not overrun.
+    /// allowance nearly used up, so that it is not overrun, and one where failed pages leave little room.
     pub(crate) fn piece_pages(&self, payer: &Paying<'_>) -> u64 {
         let (file, account) = (payer.file, payer.account());
         let (policy, part) = (&self.base.devices.policy, self.base.devices.totals.part_pages() / PIECE_PART);
+        if failing::leave_little_room(&self.base.devices, &file.device) {
+            return 1;
+        }
         let pages = match policy.needs().asked {
             Asked::Never => part,
             Asked::Before => part.min(account.allowance_pages(policy, self.machine_size(), false).max(ASKED_PAGES)),
@@ -140,7 +143,7 @@ impl<P: Platform> Throttle<P> {
             if device.admission.try_take(Pages(pages)) || try_take_anew(devices, device, Pages(pages)) {
                 break;
             }
-            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
+            if let Some(error) = failing::refusal(file) {
                 return Err(error.into());
             }
             let cause = device.admission.cause(Pages(pages));
@@ -184,7 +187,7 @@ impl<P: Platform> Throttle<P> {
             if admission == Admission::Enter {
                 return Ok(Follows::GoesOn);
             }
-            if let Some(error) = failing::keeps_failing(file).or_else(|| device.keeps_failing()) {
+            if let Some(error) = failing::refusal(file) {
                 return Err(error.into());
             }
             match self.carry_out(payer, admission, &mut so_far).await {

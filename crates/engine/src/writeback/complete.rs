@@ -14,7 +14,7 @@ use super::batch::sectors_of;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::Kind;
-use crate::devices::file::{FileInner, FileState};
+use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
 use crate::devices::in_flight::Ticket;
 use crate::dirty::{failing, force_charge, room_was_made};
 use crate::error::DeviceError;
@@ -182,12 +182,15 @@ impl<P: Platform> WriteEnds<P> {
         if device.note_write(result, before > 0) {
             base.trace_device(Some(device.id), || Event::DeviceFailing { error: result.err() });
         }
-        if let (Err(error), true) = (result, before < failing::TRIES && tries >= failing::TRIES) {
+        if let (Err(error), true) = (result, before < FAILING_TRIES && tries >= FAILING_TRIES) {
             // Writers of the file that wait for room are told; others go on waiting.
             device.admission.fail(error);
         }
         // After that, so that the room is not given to those who wait to write to this very file.
         failing::apply_room(&base.devices, device, base.moment_at(now));
+        if result.is_err() {
+            failing::end_waits(device);
+        }
     }
 
     /// What the request took up is given back, and its pages are charged to nobody any more.

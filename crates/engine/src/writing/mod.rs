@@ -132,7 +132,12 @@ impl<P: Platform> Writing<P> {
             done += overwrite_hits(&self.base, file, offset + done as u64, &from[done..]);
             if done < from.len() {
                 let piece = &from[done..from.len().min(done + self.piece_bytes(&payer))];
-                done += self.write_piece(&payer, offset + done as u64, piece).await?;
+                match self.write_piece(&payer, offset + done as u64, piece).await {
+                    Ok(written) => done += written,
+                    // Since it began to wait, so much has failed that smaller pieces are called for.
+                    Err(Error::Device(_)) if piece.len() > self.piece_bytes(&payer) => {}
+                    Err(error) => return Err(error),
+                }
             }
         }
         Ok(())

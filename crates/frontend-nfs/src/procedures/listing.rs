@@ -55,7 +55,7 @@ pub(super) async fn list<P: Platform>(
     let listed = volume.list_by(&caller, &directory, request.cookie, most, request.with_attributes).await;
     let status = match &listed {
         Err(error) => Err(Status::from(error)),
-        Ok(listing) => fill(volume, &mut draft, &request, listing),
+        Ok(listing) => fill(&mut draft, &request, listing),
     };
     if let Err(status) = status {
         let attributes = match listed {
@@ -68,12 +68,7 @@ pub(super) async fn list<P: Platform>(
 }
 
 /// Writes status and results, or nothing if not one entry fits.
-fn fill<P: Platform>(
-    volume: &Volume<P>,
-    draft: &mut Draft,
-    request: &ListingRequest,
-    listing: &Listing<P>,
-) -> Result<(), Status> {
+fn fill(draft: &mut Draft, request: &ListingRequest, listing: &Listing) -> Result<(), Status> {
     let start = draft.writer.len();
     let writer = draft.status(Status::Ok);
     let results_at = writer.len();
@@ -83,7 +78,7 @@ fn fill<P: Platform>(
     let mut written = 0;
     for entry in &listing.entries {
         let before = writer.len();
-        write_entry(volume, writer, entry, request.with_attributes);
+        write_entry(writer, entry, request.with_attributes);
         let results = writer.len() - results_at + TRAILER_BYTES;
         let names = directory_bytes(entry.name.len());
         if results > request.result_bytes_max as usize || names > names_left {
@@ -103,7 +98,7 @@ fn fill<P: Platform>(
     Ok(())
 }
 
-fn write_entry<P: Platform>(volume: &Volume<P>, writer: &mut Writer, entry: &DirectoryEntry<P>, with_attributes: bool) {
+fn write_entry(writer: &mut Writer, entry: &DirectoryEntry, with_attributes: bool) {
     writer.bool(true);
     writer.u64(entry.fileid);
     writer.opaque(&entry.name);
@@ -112,9 +107,9 @@ fn write_entry<P: Platform>(volume: &Volume<P>, writer: &mut Writer, entry: &Dir
         return;
     }
     match &entry.object {
-        Some((inode, attributes)) => {
+        Some((handle, attributes)) => {
             writer.post_op(Some(attributes));
-            writer.post_op_handle(volume.handle(inode).as_bytes());
+            writer.post_op_handle(handle.as_bytes());
         }
         None => {
             writer.post_op(None);

@@ -174,7 +174,7 @@ impl File {
         verifier: &mut Option<[u8; 8]>,
     ) -> Result<(), String> {
         match (call, answer) {
-            (Call::Write { offset, data, stability, .. }, Answer::Written(written)) => {
+            (Call::Write { data, stability, .. }, Answer::Written(written)) => {
                 if written.count as usize > data.len() || written.count == 0 {
                     return Err(format!("{} bytes written of {}", written.count, data.len()));
                 }
@@ -185,9 +185,8 @@ impl File {
                     return Err(format!("{:?} answered", written.stability));
                 }
                 self.check_after(since, &written.consistency)?;
-                if written.stability > Stability::Unstable && whole {
-                    let now = self.model.look();
-                    self.model.note_synced(now, *offset, data.len() as u64);
+                if let Some(change) = change.filter(|_| written.stability > Stability::Unstable && whole) {
+                    self.model.note_stable(change);
                 }
                 Ok(())
             }

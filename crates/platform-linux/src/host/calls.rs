@@ -73,7 +73,11 @@ pub(super) fn stat(fd: BorrowedFd<'_>, path: &str) -> Result<Stat, VolumeError> 
     Ok(stat_of(&raw_stat(fd, path, StatxFlags::BASIC_STATS)?))
 }
 
-pub(super) fn raw_stat(fd: BorrowedFd<'_>, path: &str, wanted: StatxFlags) -> Result<rustix::fs::Statx, VolumeError> {
+pub(super) fn raw_stat(
+    fd: BorrowedFd<'_>,
+    path: impl rustix::path::Arg,
+    wanted: StatxFlags,
+) -> Result<rustix::fs::Statx, VolumeError> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     statx(fd, path, flags, wanted).map_err(error_of)
 }

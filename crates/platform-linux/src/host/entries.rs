@@ -9,7 +9,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use engine::{Backing, WallNanos};
+use engine::Backing;
 use rustix::fs::{
     Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat,
     chownat, fsync, linkat, makedev, mkdirat, mknodat, renameat, symlinkat, syncfs, unlinkat, utimensat,
@@ -17,7 +17,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use volume::{
     AttributeChange, Change, Created, Data, Found, Kind, Linked, New, Removed, Renamed, SetTime, SpecialKind, Stable,
-    Stat, Timestamp, VolumeError, Window,
+    Stat, VolumeError,
 };
 
 use super::acting::Acting;
@@ -26,15 +26,11 @@ use super::climb::{check_entry, here};
 use super::node::HostNode;
 use super::undo::Made;
 use super::{Core, host_node};
-use crate::{HostFile, clock};
+use crate::HostFile;
 
 /// Permission bits of what is made without any being asked for.
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
-/// A file system that keeps nanoseconds takes times from a clock of at least 100 ticks a second.
-const TICK_NS_MAX: i128 = 10_000_000;
-/// The coarsest that others keep (FAT).
-const COARSE_TIME_NS: i128 = 2_000_000_000;
 
 impl Core {
     pub(super) fn create(
@@ -286,35 +282,6 @@ impl Core {
         self.told(node, node.stat())
     }
 
-    /// The entries for a window: of a directory that may have been changed while it was read, those that are found
-    /// inside afterwards. What it had outside is not told.
-    pub(super) fn list(&self, directory: &HostNode, mut window: Window) -> Result<(Window, Stat), VolumeError> {
-        self.contained(directory)?;
-        let (before, now) = (directory.stat()?, clock::wall());
-        calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))?;
-        let after = directory.stat()?;
-        self.contained(directory)?;
-        // No name came or went, so all were there when the directory was found inside.
-        if after.ctime != before.ctime || !is_settled(before.ctime, now) {
-            self.keep_what_is_inside(directory, &mut window)?;
-        }
-        Ok((window, after))
-    }
-
-    fn keep_what_is_inside(&self, directory: &HostNode, window: &mut Window) -> Result<(), VolumeError> {
-        let mut kept = Ok(());
-        window.retain(|name| match self.lookup(directory, name) {
-            _ if kept.is_err() => false,
-            Ok(_) => true,
-            Err(VolumeError::NotFound) => false,
-            Err(error) => {
-                kept = Err(error);
-                false
-            }
-        });
-        kept
-    }
-
     /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
     pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         assert!(change.size.is_none(), "sizes are the engine's");
@@ -385,12 +352,6 @@ impl Core {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Whether a change from `now` on would show in a change time that is `changed` as yet.
-fn is_settled(changed: Timestamp, now: WallNanos) -> bool {
-    let unit_ns = if changed.nanos == 0 { COARSE_TIME_NS } else { TICK_NS_MAX };
-    changed.as_nanos() + unit_ns < now.0
 }
 
 fn backing(fd: OwnedFd) -> Backing {

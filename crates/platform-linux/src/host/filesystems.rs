@@ -54,10 +54,15 @@ impl FileSystems {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The id of a file system of which an object was opened before.
+    pub(super) fn known_id(&self, device: DeviceKey) -> Option<u64> {
+        self.lock().iter().find(|known| known.device == device).map(|known| known.id)
+    }
+
     /// The id of the file system that an object is on.
     pub(super) fn id(&self, device: DeviceKey, fd: BorrowedFd<'_>, kind: Kind) -> Result<u64, VolumeError> {
-        if let Some(known) = self.lock().iter().find(|known| known.device == device) {
-            return Ok(known.id);
+        if let Some(id) = self.known_id(device) {
+            return Ok(id);
         }
         let own = fstatvfs(fd).map_err(error_of)?.f_fsid;
         let mount = match kind {

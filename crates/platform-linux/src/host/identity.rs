@@ -5,6 +5,7 @@
 //! Invariants: two objects that live at the same time never share an identity; with a kernel handle,
 //! not even one after the other, since it holds a generation.
 
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,10 +13,11 @@ use std::time::Duration;
 use rustix::fs::{OFlags, StatxFlags};
 use rustix::io::Errno;
 use siphasher::sip128::{Hasher128, SipHasher24};
-use volume::{Found, IDENTITY_BYTES_MAX, Identified, Identity, Kind, Stat, VolumeError};
+use volume::{Found, IDENTITY_BYTES_MAX, Identified, Identity, Kind, Named, Stat, VolumeError};
 
 use super::Core;
 use super::calls::{self, error_of};
+use super::climb::check_entry;
 use super::node::HostNode;
 
 /// How an identity's bytes were made.
@@ -64,25 +66,27 @@ impl KernelHandle {
     }
 }
 
-fn name_to_handle(fd: BorrowedFd<'_>, flags: i32) -> Result<KernelHandle, Errno> {
+/// The handle of what `name` (empty: the descriptor itself) names, and the number of the mount that it is on.
+fn name_to_handle(fd: BorrowedFd<'_>, name: &CStr, flags: i32) -> Result<(KernelHandle, i32), Errno> {
     let mut raw = RawHandle { bytes: HANDLE_BYTES_MAX as u32, kind: 0, handle: [0; HANDLE_BYTES_MAX] };
     let mut mount: i32 = 0;
-    // SAFETY: the path is a terminated string; `raw` is a file_handle with as much room as it says,
+    // SAFETY: the name is a terminated string; `raw` is a file_handle with as much room as it says,
     // and `mount` an int; all outlive the call, which keeps no reference.
     let result = unsafe {
         libc::syscall(
             libc::SYS_name_to_handle_at,
             fd.as_raw_fd(),
-            c"".as_ptr(),
+            name.as_ptr(),
             &raw mut raw,
             &raw mut mount,
-            AT_EMPTY_PATH | flags,
+            if name.is_empty() { AT_EMPTY_PATH | flags } else { flags },
         )
     };
     if result != 0 {
         return Err(last_errno());
     }
-    Ok(KernelHandle { kind: raw.kind, len: (raw.bytes as usize).min(HANDLE_BYTES_MAX), bytes: raw.handle })
+    let len = (raw.bytes as usize).min(HANDLE_BYTES_MAX);
+    Ok((KernelHandle { kind: raw.kind, len, bytes: raw.handle }, mount))
 }
 
 /// Opens what a handle names. While the host makes another object of the same number, it has 'no memory'
@@ -120,10 +124,10 @@ fn last_errno() -> Errno {
 
 /// The best handle that the host gives for an object, and its form. `None` where it gives none.
 fn handle_of(fd: BorrowedFd<'_>) -> Option<(Form, KernelHandle)> {
-    if let Ok(handle) = name_to_handle(fd, 0) {
+    if let Ok((handle, _)) = name_to_handle(fd, c"", 0) {
         return Some((Form::Handle, handle));
     }
-    name_to_handle(fd, AT_HANDLE_FID).ok().map(|handle| (Form::Telling, handle))
+    name_to_handle(fd, c"", AT_HANDLE_FID).ok().map(|(handle, _)| (Form::Telling, handle))
 }
 
 /// How objects on the file system of `fd` are identified.
@@ -138,7 +142,7 @@ fn fitting(form: Form, handle: &KernelHandle) -> Form {
 
 /// Whether handles can be opened by this process on the file system of `directory`.
 pub(super) fn can_open_handles(directory: BorrowedFd<'_>) -> bool {
-    let Ok(handle) = name_to_handle(directory, 0) else {
+    let Ok((handle, _)) = name_to_handle(directory, c"", 0) else {
         return false;
     };
     let (Ok(mount), Ok(kind)) = (calls::open_directory(directory), u8::try_from(handle.kind)) else {
@@ -197,6 +201,21 @@ impl Core {
             }
         };
         Ok((identity, stat))
+    }
+
+    /// What a name names in a directory that is known to stay as it is meanwhile, without opening it. `None` where that
+    /// does not do: the host gives no short handle, or has not told of this file system yet.
+    pub(super) fn named_by_path(&self, directory: BorrowedFd<'_>, name: &[u8]) -> Option<Named> {
+        check_entry(name).ok()?;
+        let name = CString::new(name).ok()?;
+        let raw = calls::raw_stat(directory, &*name, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok()?;
+        let (handle, mount) = name_to_handle(directory, &name, 0).ok()?;
+        if u64::try_from(mount) != Ok(raw.stx_mnt_id) || fitting(Form::Handle, &handle) != Form::Handle {
+            return None;
+        }
+        let stat = calls::stat_of(&raw);
+        let fsid = self.file_systems.known_id(stat.device)?;
+        Some(Named { identity: Identity::new(fsid, Form::Handle as u8, handle.kind as u8, handle.bytes()), stat })
     }
 
     /// Whether an object of this identity can be opened by it.

@@ -119,6 +119,27 @@ fn what_was_synced_survives_and_the_rest_is_old_or_new() {
     model.check_crashed_size(1024).unwrap();
 }
 
+#[test]
+fn a_write_that_was_durable_at_its_end_may_have_been_synced_while_others_wrote() {
+    let mut model = FileModel::new(512, 1);
+    let stable = model.begin_write(0, 512, 2);
+    // Each of them is made after the stable write, and the last one after it was synced.
+    for version in [3, 4] {
+        let beside = model.begin_write(0, 512, version);
+        model.end(beside, Ending::Done);
+    }
+    model.end(stable, Ending::Done);
+    model.note_stable(stable);
+    for version in [2, 3, 4] {
+        model.check_crashed(0, &bytes(version, 0, 512)).unwrap();
+    }
+    model.check_crashed(0, &bytes(1, 0, 512)).unwrap_err();
+    let look = model.look();
+    model.check_bytes(look, 0, &bytes(3, 0, 512)).expect_err("whoever reads sees the last of those in order");
+    model.note_synced(look, 0, 512);
+    model.check_crashed(0, &bytes(3, 0, 512)).expect_err("and so does a sync that begins after them");
+}
+
 /// The states as they are defined: every change has had its effect or not, in every order.
 struct EveryOrder {
     states: BTreeSet<(u64, BTreeSet<usize>)>,

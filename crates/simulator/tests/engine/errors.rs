@@ -3,13 +3,13 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 
 use engine::{DeviceError, Error};
 use simulator::{DiskOptions, Fault, FaultTarget, FaultWhat};
 
-use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
+use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, TestFile, bytes};
 
 const IO: DeviceError = DeviceError::Io { errno: 5 };
 
@@ -301,4 +301,51 @@ fn a_failed_flush_without_pages_is_remembered_until_one_succeeds() {
         assert_eq!(lab.here.engine.status().devices[0].files_failed, 0);
     });
     assert_eq!(file.disk.durable_size(file.id), 10_000);
+}
+
+/// Files that fail have all the room there was before it was known that they fail. Where a device has more than two of
+/// them, it may be taken to fail itself, and others be refused; nobody waits for ever.
+#[test]
+fn files_that_fail_leave_room_to_the_others_of_their_device() {
+    const PAGES: usize = 500;
+    let sizes = [(64, 1), (64, 16), (64, 64), (128, 64), (256, 1), (256, 16)];
+    for (memory, chunk) in sizes {
+        for failing in [1, 2, 3, 5] {
+            let lab = Lab::new(1, memory, &[DiskOptions::default()], &["readahead_bytes_max=0"]);
+            let begin = |file: &TestFile| {
+                let (here, to) = (Arc::clone(&lab.here), file.clone());
+                let accepted = Arc::new(AtomicUsize::new(0));
+                let told = Arc::clone(&accepted);
+                let ended = lab.beside(async move {
+                    for at in (0..PAGES / chunk).map(|turn| turn * chunk * PAGE) {
+                        if here.write(&to, at as u64, chunk * PAGE, 2).await.is_err() {
+                            return;
+                        }
+                        told.store(at + chunk * PAGE, Ordering::Relaxed);
+                        here.sleep(20_000).await;
+                    }
+                });
+                (ended, accepted)
+            };
+            let files: Vec<_> = (0..=failing).map(|_| lab.file(0, 0, 0)).collect();
+            for file in &files[1..] {
+                let fault = Fault::always(FaultTarget::Write, FaultWhat::Error(IO)).on(file.id);
+                lab.here.disks[0].add_fault(fault);
+            }
+            let writers: Vec<_> = files.iter().map(begin).collect();
+            let ended = || writers.iter().all(|(ended, _)| ended.load(Ordering::Relaxed));
+            let case = format!("{memory} pages of memory, {failing} files that fail, {chunk} pages a write");
+            assert!(lab.run(lab.here.until(600 * SECOND, ended)), "{case}: a writer waits for ever");
+            if failing <= 2 {
+                assert_eq!(writers[0].1.load(Ordering::Relaxed), PAGES / chunk * chunk * PAGE, "{case}: refused");
+            }
+            lab.here.disks[0].clear_faults();
+            for (file, (_, accepted)) in files.iter().zip(&writers) {
+                assert!(lab.run(lab.here.until(120 * SECOND, || file.file.is_clean())), "{case}");
+                lab.run(lab.here.sync(file)).unwrap();
+                let accepted = accepted.load(Ordering::Relaxed);
+                assert!(file.disk.durable_bytes(file.id, 0, accepted) == bytes(2, 0, accepted), "{case}");
+            }
+        }
+    }
 }

@@ -12,8 +12,8 @@ use frames::Frames;
 use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use volume::{
     AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
-    Inode, Linked, LocationStore, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat, Volume,
-    VolumeError, Window,
+    Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat,
+    Volume, VolumeError, Window,
 };
 
 type Files = Volume<SimPlatform>;
@@ -59,8 +59,8 @@ impl Directory for Counting {
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
         self.tree.lookup(directory, name)
     }
-    fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>> {
-        self.tree.lookup_all(directory, names)
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>> {
+        self.tree.name_all(directory, names)
     }
     fn parent(&self, directory: &Node) -> Pending<'_, Found> {
         self.tree.parent(directory)

@@ -253,8 +253,8 @@ impl Client {
             let listing = self.volume.list(&home, cookie, piece, attributes).await.unwrap();
             for entry in &listing.entries {
                 let name = String::from_utf8(entry.name.to_vec()).unwrap();
-                if let Some((inode, seen)) = entry.object.as_ref().filter(|_| !name.starts_with('.')) {
-                    assert_eq!(self.volume.handle(inode).as_bytes(), self.files[&name].handle);
+                if let Some((handle, seen)) = entry.object.as_ref().filter(|_| !name.starts_with('.')) {
+                    assert_eq!(handle.as_bytes(), self.files[&name].handle);
                     assert_eq!(seen.size, self.files[&name].bytes.len() as u64);
                 }
                 assert!(names.insert(name), "listed twice");

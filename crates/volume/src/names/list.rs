@@ -11,23 +11,25 @@ use bytes::Bytes;
 use engine::Platform;
 
 use crate::error::VolumeError;
+use crate::objects::handle::FileHandle;
 use crate::objects::inode::Inode;
 use crate::objects::location::Location;
 use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
+use crate::tree::directory::Named;
 use crate::tree::window::{Entry, LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
 use crate::volume::Volume;
 
 /// Most entries in one answer.
 const ANSWER_ENTRIES_MAX: usize = 8_192;
-/// Most entries in one answer with attributes: its objects cannot be dropped meanwhile.
+/// Most entries in one answer with attributes.
 const ANSWER_OBJECTS_MAX: usize = 1_024;
-/// Most entries looked up in one call of the tree, each with a descriptor until it is let go.
-const LOOKUPS_MAX: usize = 64;
+/// Most entries looked at in one call of the tree.
+const NAMES_MAX: usize = 256;
 
 /// An entry of a directory.
-pub struct DirectoryEntry<P: Platform> {
+pub struct DirectoryEntry {
     /// Its name.
     pub name: Bytes,
     /// The number of what it names.
@@ -35,13 +37,13 @@ pub struct DirectoryEntry<P: Platform> {
     /// Where a listing goes on after it: below 2^31, the same in every run of the server.
     pub cookie: u64,
     /// What it names, if that was asked for and it is still there.
-    pub object: Option<(Arc<Inode<P>>, Attributes)>,
+    pub object: Option<(FileHandle, Attributes)>,
 }
 
 /// A piece of a directory's listing.
-pub struct Listing<P: Platform> {
+pub struct Listing {
     /// Its entries, in the order of their cookies.
-    pub entries: Vec<DirectoryEntry<P>>,
+    pub entries: Vec<DirectoryEntry>,
     /// Whether none follow.
     pub end: bool,
     /// The directory.
@@ -59,7 +61,7 @@ impl<P: Platform> Volume<P> {
         cookie: u64,
         entries_max: usize,
         with_attributes: bool,
-    ) -> Result<Listing<P>, VolumeError> {
+    ) -> Result<Listing, VolumeError> {
         directory.require_directory()?;
         if cookie > LAST_COOKIE {
             return Err(VolumeError::BadCookie);
@@ -94,14 +96,14 @@ impl<P: Platform> Volume<P> {
         name: &'static [u8],
         cookie: u64,
         with_attributes: bool,
-    ) -> Result<DirectoryEntry<P>, VolumeError> {
+    ) -> Result<DirectoryEntry, VolumeError> {
         let (inode, attributes) = match self.lookup(directory, name).await {
             Ok(found) => found,
             // Where the parent may not be looked at, the number is the directory's own.
             Err(VolumeError::Denied) => (Arc::clone(directory), self.attributes(directory).await?),
             Err(error) => return Err(error),
         };
-        let object = with_attributes.then(|| (Arc::clone(&inode), attributes));
+        let object = with_attributes.then_some((inode.handle, attributes));
         Ok(DirectoryEntry { name: Bytes::from_static(name), fileid: inode.fileid(), cookie, object })
     }
 
@@ -142,7 +144,7 @@ impl<P: Platform> Volume<P> {
         directory: &Arc<Inode<P>>,
         named: Vec<Entry>,
         with_attributes: bool,
-    ) -> Result<Vec<DirectoryEntry<P>>, VolumeError> {
+    ) -> Result<Vec<DirectoryEntry>, VolumeError> {
         let bare = |entry: Entry| DirectoryEntry {
             name: entry.name,
             fileid: entry.fileid,
@@ -154,21 +156,38 @@ impl<P: Platform> Volume<P> {
             return Ok(entries);
         }
         let export = self.export_of(directory);
-        for batch in entries.chunks_mut(LOOKUPS_MAX) {
-            self.make_room().await;
+        for batch in entries.chunks_mut(NAMES_MAX) {
             let names = batch.iter().map(|entry| entry.name.clone()).collect();
-            let found = self.tree.lookup_all(&directory.node, names).await?;
-            for (entry, found) in batch.iter_mut().zip(found) {
-                let Some(found) = found else { continue };
+            let named = self.tree.name_all(&directory.node, names).await?;
+            for (entry, named) in batch.iter_mut().zip(named) {
+                let Some(named) = named else { continue };
                 let location = Location { parent: directory.identity, name: entry.name.clone() };
                 // One that is gone since is listed without its attributes.
-                if let Ok(inode) = self.admit(found, export, Some(location)).await {
-                    let attributes = inode.attributes();
+                if let Ok((handle, attributes)) = self.told_of(named, export, location).await {
                     entry.fileid = attributes.fileid;
-                    entry.object = Some((inode, attributes));
+                    entry.object = Some((handle, attributes));
                 }
             }
         }
         Ok(entries)
+    }
+
+    /// What is told of an object that was seen at a place. It is not brought into memory for that.
+    async fn told_of(
+        &self,
+        Named { identity, stat }: Named,
+        export: u16,
+        location: Location,
+    ) -> Result<(FileHandle, Attributes), VolumeError> {
+        let Some(inode) = self.table.get(&identity) else {
+            self.sightings.seen_at(&identity, location);
+            return Ok((self.key.seal(&identity, export), Attributes::of_host(&identity, &stat)));
+        };
+        self.sightings.found_at(&inode, location);
+        if inode.differs(&stat, self.now()) {
+            // What was seen may be older than a change of ours: it only raises suspicion.
+            self.check(&inode).await?;
+        }
+        Ok((inode.handle, inode.attributes()))
     }
 }

@@ -196,6 +196,18 @@ impl Sightings {
         }
     }
 
+    /// An object that is not in memory was seen there.
+    pub(crate) fn seen_at(&self, identity: &Identity, location: Location) {
+        if self.tree.opens(identity) {
+            return;
+        }
+        lock(&self.searches).set_found(identity);
+        if self.location(identity).as_ref() != Some(&location) {
+            self.record(&Entry::Place(*identity, location.clone()));
+            lock(&self.locations).insert(*identity, location);
+        }
+    }
+
     /// Notes where the entries of a directory lead, as it was just read.
     pub(crate) fn listed(&self, parent: Identity, entries: &[Identified]) {
         let mut locations = lock(&self.locations);
@@ -248,10 +260,7 @@ impl Sightings {
         match table.get(identity) {
             Some(inode) => self.found_at(&inode, location),
             // Dropped, and what it was known by is remembered already.
-            None => {
-                self.record(&Entry::Place(*identity, location.clone()));
-                lock(&self.locations).insert(*identity, location);
-            }
+            None => self.seen_at(identity, location),
         }
     }
 

@@ -6,6 +6,9 @@
 
 use engine::WallNanos;
 
+use super::directory::Stat;
+use super::identity::Identity;
+
 use crate::error::VolumeError;
 
 /// A time of a file.
@@ -115,6 +118,28 @@ pub struct Attributes {
     pub mtime: Timestamp,
     /// When anything of it last changed.
     pub ctime: Timestamp,
+}
+
+impl Attributes {
+    /// Those of an object of which nothing is unwritten.
+    pub(crate) fn of_host(identity: &Identity, stat: &Stat) -> Self {
+        Self {
+            kind: stat.kind,
+            mode: stat.mode,
+            links: stat.links,
+            uid: stat.uid,
+            gid: stat.gid,
+            size: stat.size,
+            used: stat.used,
+            device_major: stat.device_major,
+            device_minor: stat.device_minor,
+            fsid: identity.fsid(),
+            fileid: stat.fileid,
+            atime: stat.atime,
+            mtime: stat.mtime,
+            ctime: stat.ctime,
+        }
+    }
 }
 
 /// What weak cache consistency needs of the moment before an operation.

@@ -258,6 +258,15 @@ pub struct Linked {
     pub stable: Stable,
 }
 
+/// What an entry names, without the means to use it.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// What it is known by.
+    pub identity: Identity,
+    /// Its attributes.
+    pub stat: Stat,
+}
+
 /// An entry with what it names, for a search by identity.
 #[derive(Clone, Debug)]
 pub struct Identified {
@@ -341,8 +350,8 @@ pub trait Directory: Send + Sync + 'static {
     /// What `name` names. A symbolic link is itself, never what it says.
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found>;
 
-    /// What each of `names` names, in their order.
-    fn lookup_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Found>>>;
+    /// What each of `names` names, in their order, without keeping it open.
+    fn name_all(&self, directory: &Node, names: Vec<Bytes>) -> Pending<'_, Vec<Option<Named>>>;
 
     /// The directory that `directory` is in; `Stale` when that is in no export. Not for a root.
     fn parent(&self, directory: &Node) -> Pending<'_, Found>;

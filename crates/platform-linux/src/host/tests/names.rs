@@ -191,6 +191,31 @@ fn symbolic_links_keep_their_text() {
 }
 
 #[test]
+fn listings_tell_of_objects_what_lookups_do() {
+    // Right after a change entries are opened; once the directory has been left alone for a while they are not.
+    for left_alone_ms in [0, 30] {
+        let world = World::new();
+        std::fs::create_dir(world.host("directory")).unwrap();
+        std::fs::write(world.host("file"), b"bytes").unwrap();
+        std::fs::hard_link(world.host("file"), world.host("another name")).unwrap();
+        std::os::unix::fs::symlink("/nowhere", world.host("link")).unwrap();
+        let pipe = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
+        rustix::fs::mknodat(rustix::fs::CWD, world.host("pipe"), pipe.0, pipe.1, 0).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(left_alone_ms));
+        let root = world.root();
+        let listing = world.run(world.volume.list(&root, 0, 100, true)).unwrap();
+        assert_eq!(listing.entries.len(), 7);
+        for entry in &listing.entries[2..] {
+            let (handle, attributes) = entry.object.as_ref().unwrap();
+            let name = std::str::from_utf8(&entry.name).unwrap();
+            let (inode, looked_up) = world.lookup(&root, name).unwrap();
+            assert_eq!(handle.as_bytes(), world.handle(&inode), "{name}");
+            assert_eq!(*attributes, looked_up, "{name}");
+        }
+    }
+}
+
+#[test]
 fn listings_name_everything_once() {
     let world = World::new();
     let root = world.root();
@@ -204,7 +229,8 @@ fn listings_name_everything_once() {
     }
     let listing = world.run(world.volume.list(&root, 0, 5, true)).unwrap();
     for entry in &listing.entries {
-        let (inode, attributes) = entry.object.as_ref().unwrap();
+        let (handle, attributes) = entry.object.as_ref().unwrap();
+        let inode = world.run(world.volume.resolve(handle.as_bytes())).unwrap();
         assert_eq!((inode.fileid(), attributes.fileid), (entry.fileid, entry.fileid));
     }
     assert_eq!(world.run(world.volume.list(&root, u64::MAX, 5, false)).err(), Some(VolumeError::BadCookie));
