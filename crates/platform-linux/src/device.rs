@@ -15,12 +15,13 @@ mod turns;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, ftruncate};
 use rustix::io::Errno;
 
-pub use self::file::HostFile;
+pub use self::file::{HostFile, SpareDescriptors};
 use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;
@@ -57,9 +58,18 @@ pub struct HostDevice {
     core: Arc<Core>,
 }
 
+/// What a device is over.
+struct Place {
+    /// Where its free space is asked after, if anything is allocated in it.
+    directory: Option<OwnedFd>,
+    file_bytes_max: u64,
+    free_bytes: u64,
+    grows_files: bool,
+}
+
 struct Core {
     platform: LinuxPlatform,
-    directory: OwnedFd,
+    directory: Option<OwnedFd>,
     limits: Limits,
     access: Access,
     memory_align: usize,
@@ -99,6 +109,21 @@ impl HostDevice {
             Caching::Auto => probe::access(directory.as_fd()),
             Caching::Buffered => Access::Buffered { reason: "as asked for".to_owned() },
         };
+        let (file_bytes_max, grows_files) =
+            (probe::file_bytes_max(directory.as_fd()), probe::grows_files(directory.as_fd()));
+        let place = Place { directory: Some(directory), file_bytes_max, free_bytes, grows_files };
+        Ok(Self::over(platform, place, access, sole_writer))
+    }
+
+    /// A block device, which is one file of `bytes` bytes. Asks it what it takes.
+    pub fn of_block_device(platform: &LinuxPlatform, device: OwnedFd, bytes: u64) -> Arc<Self> {
+        let access = probe::block_device_access(device.as_fd());
+        // Nothing is allocated in it, and its end stays where it is.
+        let place = Place { directory: None, file_bytes_max: bytes, free_bytes: u64::MAX, grows_files: false };
+        Self::over(platform, place, access, true)
+    }
+
+    fn over(platform: &LinuxPlatform, place: Place, access: Access, sole_writer: bool) -> Arc<Self> {
         let (block_bytes, memory_align) = match access {
             Access::Direct { block_bytes, memory_align } => (block_bytes, memory_align),
             Access::Buffered { .. } => (512, 1),
@@ -107,24 +132,31 @@ impl HostDevice {
             block_bytes,
             request_bytes_max: REQUEST_BYTES_MAX,
             depth: DEPTH,
-            file_bytes_max: probe::file_bytes_max(directory.as_fd()),
+            file_bytes_max: place.file_bytes_max,
             volatile_cache: true,
             sole_writer,
             ..Limits::default()
         };
         let core = Core {
             platform: platform.clone(),
-            grows_files: probe::grows_files(directory.as_fd()),
-            directory,
+            grows_files: place.grows_files,
+            directory: place.directory,
             limits,
             access,
             memory_align: memory_align as usize,
             pool: WorkerPool::new("afflux-io", THREADS_MAX, 2 * DEPTH as usize),
-            free_bytes: AtomicU64::new(free_bytes),
+            free_bytes: AtomicU64::new(place.free_bytes),
             free_asked: AtomicU64::new(clock::monotonic().0),
             free_asking: AtomicBool::new(false),
         };
-        Ok(Arc::new(Self { core: Arc::new(core) }))
+        Arc::new(Self { core: Arc::new(core) })
+    }
+
+    /// Has its threads end once what they do is done, and waits no longer than so long for that: whether they have. To
+    /// be called when its engine's reactors have ended: nothing is carried out any more.
+    #[must_use]
+    pub fn stop_within(&self, patience: Duration) -> bool {
+        self.core.pool.stop_within(patience)
     }
 
     /// How its files are read and written, for the log.
@@ -139,7 +171,7 @@ impl HostDevice {
     /// What its host calls the file system by (`f_fsid`): on many kinds a digest of its UUID. Nothing where it does not
     /// say. May block shortly.
     pub fn file_system_id(&self) -> Option<u64> {
-        fstatvfs(&self.core.directory).ok().map(|stat| stat.f_fsid).filter(|id| *id != 0)
+        fstatvfs(self.core.directory.as_ref()?).ok().map(|stat| stat.f_fsid).filter(|id| *id != 0)
     }
 
     pub(crate) fn is_direct(&self) -> bool {
@@ -175,13 +207,16 @@ impl Core {
 
     /// Asks the host for its free space in the background, if that was not done for `age_ns`.
     fn refresh_free_bytes(self: &Arc<Self>, age_ns: u64) {
+        if self.directory.is_none() {
+            return;
+        }
         let (now, asked) = (clock::monotonic(), self.free_asked.load(Ordering::Relaxed));
         if now.since(Nanos(asked)) < age_ns || self.free_asking.swap(true, Ordering::AcqRel) {
             return;
         }
         let core = Arc::clone(self);
         self.pool.post(Box::new(move || {
-            if let Ok(free) = free_bytes(core.directory.as_fd()) {
+            if let Some(Ok(free)) = core.directory.as_ref().map(|directory| free_bytes(directory.as_fd())) {
                 core.free_bytes.store(free, Ordering::Relaxed);
             }
             core.free_asked.store(clock::monotonic().0, Ordering::Relaxed);

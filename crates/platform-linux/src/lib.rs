@@ -5,6 +5,7 @@
 //! Invariants: nothing here decides anything about pages; `unsafe` stays in the ring and in the few
 //! calls that hand memory to the kernel.
 
+mod claim;
 mod clock;
 mod device;
 mod host;
@@ -12,13 +13,15 @@ mod local;
 mod net;
 mod platform;
 mod pool;
+mod process_word;
 mod reactor;
 #[cfg(test)]
 mod scratch;
 mod users;
 mod watch;
 
-pub use device::{Caching, HostDevice, HostFile};
+pub use claim::{Claim, claim, unclaim};
+pub use device::{Caching, HostDevice, HostFile, SpareDescriptors};
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };
@@ -26,6 +29,7 @@ pub use net::{
     CONNECTIONS_MAX, ListenError, Listener, PeerCounts, RefusedConnection, ServeCounts, ServeHandle, ServeLimits,
     peers_are_identified, serve,
 };
-pub use platform::{IoChoice, LinuxPlatform, REACTORS_MAX, Reactors, StartError};
+pub use platform::{IoChoice, LinuxPlatform, OnPanic, REACTORS_MAX, Reactors, StartError, WaitInside};
 pub use pool::WorkerPool;
+pub use process_word::ProcessWord;
 pub use users::{acts_as_others, give_up_privileges, groups_of};

@@ -4,7 +4,7 @@
 //! this thread's reactor while it waits in `block_on`.
 //! Does not own: what runs on the reactors.
 //! Invariants: the number of reactors is fixed at start; a panic in a task ends the process, since
-//! nobody else could go on with what it was doing.
+//! nobody else could go on with what it was doing, unless whoever started the reactors wants to be told instead.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -13,9 +13,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use engine::counters::{Counters, Local};
 use engine::{Nanos, Platform, WallNanos};
@@ -69,17 +71,32 @@ pub enum StartError {
     },
 }
 
+/// Told of a panic in a task: which task, and what it said. The reactor goes on with its other tasks.
+pub type OnPanic = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
+/// A wait inside a task or inside another wait would stop the thread that both need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("a wait inside a task, or inside another wait, would stop its thread")]
+pub struct WaitInside;
+
 /// The reactor threads of a platform. Dropping it (not on one of them) stops them: their tasks are
 /// dropped, what is in flight is waited for, the threads are joined.
 pub struct Reactors {
     platform: LinuxPlatform,
     threads: Vec<JoinHandle<()>>,
+    /// Nothing is sent: it ends when the last thread has let go of its sender.
+    ended: Mutex<Receiver<()>>,
 }
 
 /// The world of a Linux host. Cloning shares it.
 #[derive(Clone)]
 pub struct LinuxPlatform {
     shared: Arc<Shared>,
+}
+
+thread_local! {
+    /// The reactors that this thread uses while it waits, one for each platform.
+    static WAITING: RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>> = const { RefCell::new(Vec::new()) };
 }
 
 struct Shared {
@@ -93,28 +110,45 @@ struct Shared {
     /// The reactor of tasks that go ahead of others. It drives no files.
     ahead: Arc<Remote>,
     next_reactor: AtomicUsize,
+    on_panic: Option<OnPanic>,
 }
 
 impl Reactors {
     /// Starts `count` reactor threads (1 to [`REACTORS_MAX`]) that do their I/O as `choice` says.
     pub fn start(count: usize, choice: IoChoice) -> Result<Self, StartError> {
+        Self::start_as(count, choice, None)
+    }
+
+    /// The same, for whoever wants to outlive a panic in a task: `on_panic` is told, the task is gone.
+    pub fn start_told(count: usize, choice: IoChoice, on_panic: OnPanic) -> Result<Self, StartError> {
+        Self::start_as(count, choice, Some(on_panic))
+    }
+
+    fn start_as(count: usize, choice: IoChoice, on_panic: Option<OnPanic>) -> Result<Self, StartError> {
         if !(1..=REACTORS_MAX).contains(&count) {
             return Err(StartError::Count { count });
         }
         let reason = match (choice, RingAbility::probe()) {
             (IoChoice::Syscalls, _) => "as asked for".to_owned(),
-            (IoChoice::Uring, Ok(ability)) => return Self::start_all(count, Some(ability), String::new()),
+            (IoChoice::Uring, Ok(ability)) => return Self::start_all(count, Some(ability), String::new(), on_panic),
             (IoChoice::Uring, Err(reason)) => return Err(StartError::NoUring { reason }),
             (IoChoice::Auto, Err(reason)) => reason,
-            (IoChoice::Auto, Ok(ability)) => match Self::start_all(count, Some(ability), String::new()) {
-                Ok(reactors) => return Ok(reactors),
-                Err(error) => error.to_string(),
-            },
+            (IoChoice::Auto, Ok(ability)) => {
+                match Self::start_all(count, Some(ability), String::new(), on_panic.clone()) {
+                    Ok(reactors) => return Ok(reactors),
+                    Err(error) => error.to_string(),
+                }
+            }
         };
-        Self::start_all(count, None, reason)
+        Self::start_all(count, None, reason, on_panic)
     }
 
-    fn start_all(count: usize, ability: Option<RingAbility>, without_ring: String) -> Result<Self, StartError> {
+    fn start_all(
+        count: usize,
+        ability: Option<RingAbility>,
+        without_ring: String,
+        on_panic: Option<OnPanic>,
+    ) -> Result<Self, StartError> {
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let shared = Arc::new(Shared {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -124,17 +158,40 @@ impl Reactors {
             reactors: (0..count).map(|_| Remote::new()).collect(),
             ahead: Remote::new(),
             next_reactor: AtomicUsize::new(0),
+            on_panic,
         });
-        let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new() };
+        let (lives, ended) = channel();
+        let mut reactors = Self { platform: LinuxPlatform { shared }, threads: Vec::new(), ended: Mutex::new(ended) };
         for number in 0..count {
             let remote = Arc::clone(&reactors.platform.shared.reactors[number]);
-            let thread = reactors.platform.start_reactor(format!("afflux-{number}"), remote, ability, || ());
+            let name = format!("afflux-{number}");
+            let thread = reactors.platform.start_reactor(name, remote, ability, || (), lives.clone());
             reactors.threads.push(thread.map_err(|source| StartError::Thread { number, source })?);
         }
         let ahead = Arc::clone(&reactors.platform.shared.ahead);
-        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, None, go_first);
+        let thread = reactors.platform.start_reactor("afflux-ahead".to_owned(), ahead, None, go_first, lives);
         reactors.threads.push(thread.map_err(|source| StartError::Thread { number: count, source })?);
         Ok(reactors)
+    }
+
+    /// Stops them as dropping does, but waits no longer than so long for what is in flight. False: not all have ended;
+    /// those that have not go on until the kernel has answered, which nobody can take back from it.
+    #[must_use]
+    pub fn stop_within(mut self, patience: Duration) -> bool {
+        self.tell_to_stop();
+        let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let all_ended = ended.recv_timeout(patience) != Err(RecvTimeoutError::Timeout);
+        if !all_ended {
+            self.threads.retain(JoinHandle::is_finished);
+        }
+        all_ended
+    }
+
+    fn tell_to_stop(&self) {
+        let Shared { reactors, ahead, .. } = &*self.platform.shared;
+        for remote in reactors.iter().chain([ahead]) {
+            let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
+        }
     }
 
     /// The platform.
@@ -145,10 +202,7 @@ impl Reactors {
 
 impl Drop for Reactors {
     fn drop(&mut self) {
-        let Shared { reactors, ahead, .. } = &*self.platform.shared;
-        for remote in reactors.iter().chain([ahead]) {
-            let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
-        }
+        self.tell_to_stop();
         for thread in self.threads.drain(..) {
             // On a reactor's own thread it cannot be waited for; it ends after this.
             if thread.thread().id() != std::thread::current().id() {
@@ -159,15 +213,17 @@ impl Drop for Reactors {
 }
 
 impl LinuxPlatform {
-    /// Starts the thread of a reactor; `first` is the first that it does.
+    /// Starts the thread of a reactor; `first` is the first that it does. `lives` goes with it.
     fn start_reactor(
         &self,
         name: String,
         remote: Arc<Remote>,
         ability: Option<RingAbility>,
         first: fn(),
+        lives: Sender<()>,
     ) -> std::io::Result<JoinHandle<()>> {
         let platform = self.shared.number;
+        let on_panic = self.shared.on_panic.clone();
         let (told, started) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             first();
@@ -177,10 +233,16 @@ impl LinuxPlatform {
             };
             let _ = told.send(Ok(()));
             let entered = reactor.enter();
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| reactor.run())) {
-                give_up(reactor.running(), panic.as_ref());
+            // What is in flight has to end and the word to stop has to be heard, so it goes on after a panic.
+            while let Err(panic) = catch_unwind(AssertUnwindSafe(|| reactor.run())) {
+                match &on_panic {
+                    Some(on_panic) => on_panic(reactor.running(), panic_text(panic.as_ref())),
+                    None => give_up(reactor.running(), panic.as_ref()),
+                }
             }
             drop(entered);
+            drop(reactor);
+            drop(lives);
         })?;
         match started.recv() {
             Ok(Ok(())) => Ok(thread),
@@ -196,21 +258,39 @@ impl LinuxPlatform {
     /// # Panics
     /// When this thread is a reactor's, or in `block_on` already.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.try_block_on(future)
+            .unwrap_or_else(|_| panic!("block_on inside a task or inside block_on would stop its thread"))
+    }
+
+    /// As [`LinuxPlatform::block_on`], but where that would panic the future is dropped unpolled and the answer says so.
+    pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
         let reactor = self.waiting_reactor();
-        let entered = reactor.enter();
+        let entered = reactor.try_enter().ok_or(WaitInside)?;
         let output = reactor.block_on(future);
         // What completes from here on may submit more: on the platform's reactors, or this thread
         // could be kept for ever.
         drop(entered);
         reactor.drain();
-        output
+        Ok(output)
+    }
+
+    /// Gives back what this thread keeps for its next [`LinuxPlatform::block_on`]: a ring, if it ever did I/O there.
+    /// Otherwise that stays until the thread ends, or waits on another platform once this one is gone.
+    pub fn forget_this_thread(&self) {
+        let mine = WAITING.with_borrow_mut(|waiting| {
+            let at = waiting.iter().position(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared))?;
+            Some(waiting.swap_remove(at))
+        });
+        drop(mine);
+    }
+
+    /// Whether this thread is one of its reactors.
+    pub fn is_own_thread(&self) -> bool {
+        self.current_reactor().is_some_and(|reactor| reactor.stays())
     }
 
     /// The reactor that this thread uses while it waits.
     fn waiting_reactor(&self) -> Rc<Reactor> {
-        thread_local! {
-            static WAITING: RefCell<Vec<(Weak<Shared>, Rc<Reactor>)>> = const { RefCell::new(Vec::new()) };
-        }
         WAITING.with_borrow_mut(|waiting| {
             let known = waiting.iter().find(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared));
             if let Some((_, reactor)) = known {
@@ -344,13 +424,15 @@ impl Future for YieldOnce {
     }
 }
 
+/// What a panic said.
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
 /// Ends the process after a panic on a reactor, and says so where it is not captured.
 fn give_up(task: &str, panic: &(dyn Any + Send)) -> ! {
-    let text = panic
-        .downcast_ref::<String>()
-        .map(String::as_str)
-        .or_else(|| panic.downcast_ref::<&str>().copied())
-        .unwrap_or("no message");
+    let text = panic_text(panic);
     let text = format!("afflux: panic in task '{task}': {text}\n");
     let _ = rustix::io::write(rustix::stdio::stderr(), text.as_bytes());
     std::process::abort()

@@ -3,7 +3,8 @@
 //! Owns: its threads (started when needed, gone when idle), the queue of work, who waits for room.
 //! Does not own: what the work does; the tasks that wait for it.
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
-//! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it.
+//! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it. A pool that was
+//! stopped takes none.
 
 mod by_device;
 
@@ -38,6 +39,8 @@ struct Inner {
     queue_max: usize,
     state: Mutex<State>,
     work_came: Condvar,
+    /// The last thread of a pool that is closed has ended.
+    all_ended: Condvar,
 }
 
 #[derive(Default)]
@@ -64,6 +67,7 @@ impl WorkerPool {
                 queue_max: queue_max.max(1),
                 state: Mutex::new(State::default()),
                 work_came: Condvar::new(),
+                all_ended: Condvar::new(),
             }))),
         }
     }
@@ -103,12 +107,28 @@ impl WorkerPool {
         Run { pool: self.clone(), work: Some(work), ticket: None, answer }
     }
 
-    /// Queues `work` whether there is room or not. For callers that bound what they post themselves.
+    /// Queues `work` whether there is room or not. For callers that bound what they post themselves. A pool that was
+    /// stopped drops it: what it owns answers for itself.
     pub(crate) fn post(&self, work: Work) {
         let inner = &self.owner.0;
         let mut state = inner.lock();
+        if state.closed {
+            drop(state);
+            return drop(work);
+        }
         state.queue.push_back(work);
         inner.see_to_threads(state);
+    }
+
+    /// Takes no more work, has what is queued done, and waits no longer than so long for the threads to end. Whether
+    /// they have.
+    pub fn stop_within(&self, patience: Duration) -> bool {
+        let inner = &self.owner.0;
+        inner.lock().closed = true;
+        inner.work_came.notify_all();
+        let busy = |state: &mut State| state.threads > 0 || !state.queue.is_empty();
+        let waited = inner.all_ended.wait_timeout_while(inner.lock(), patience, busy);
+        !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
     }
 
     /// How many pieces of work are queued and not yet begun.
@@ -178,6 +198,9 @@ impl Inner {
             }
         }
         state.threads -= 1;
+        if state.threads == 0 {
+            self.all_ended.notify_all();
+        }
     }
 }
 
@@ -252,6 +275,10 @@ impl<R: Send + 'static> Future for Run<R> {
         if let Some(work) = run.work.take() {
             let inner = &run.pool.owner.0;
             let mut state = inner.lock();
+            if state.closed {
+                // Nobody will do it: whoever stopped the pool tells those who wait.
+                return Poll::Pending;
+            }
             let places_taken = state.queue.len() + state.granted.len() + state.waiting.len();
             let may_queue = match run.ticket {
                 Some(ticket) => state.granted.remove(&ticket),

@@ -149,14 +149,20 @@ impl Reactor {
     /// Makes this the thread's current reactor until the guard is dropped.
     ///
     /// # Panics
-    /// When the thread is driven by a reactor already: a wait inside a wait would stop it.
+    /// When the thread is driven by a reactor already.
     pub(crate) fn enter(self: &Rc<Self>) -> Entered {
+        self.try_enter().unwrap_or_else(|| panic!("a reactor's thread has a reactor already"))
+    }
+
+    /// The same; nothing where that would panic.
+    pub(crate) fn try_enter(self: &Rc<Self>) -> Option<Entered> {
         CURRENT.with(|current| {
             let mut current = current.borrow_mut();
-            assert!(current.is_none(), "block_on inside a task or inside block_on would stop its thread");
-            *current = Some(Rc::clone(self));
-        });
-        Entered
+            current.is_none().then(|| {
+                *current = Some(Rc::clone(self));
+                Entered
+            })
+        })
     }
 
     /// Whether its thread goes on driving it, and not only until something it waits for has ended.

@@ -102,6 +102,12 @@ const TABLE: &[Row] = &[
 
 /// Rows of crates that may be absent.
 const OPTIONAL: &[Row] = &[
+    Row {
+        name: "afflux",
+        ours: &["budget", "engine", "frames", "platform-linux"],
+        ours_in_tests: &[],
+        others: Some(&["rustix", "thiserror"]),
+    },
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row { name: "govern", ours: &["budget"], ours_in_tests: &[], others: Some(&["serde", "serde_json", "thiserror"]) },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },

@@ -1,18 +1,23 @@
 //! A host file as a device knows it: one descriptor it was given, others opened when needed.
 //!
-//! Owns: the descriptors of one file, until its last user is gone.
+//! Owns: the descriptors of one file, until its last user is gone, or takes them back; how many more than the one it
+//! was given all files of a pool have.
 //! Does not own: names and identity (whoever opened it), what is read or written.
 //! Invariants: a file is opened for writing only once something is written to it. A descriptor in
 //! use by the kernel stays open, since whoever uses it holds a reference.
 
+mod spare;
+
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::DeviceError;
-use rustix::fs::{Mode, OFlags, fcntl_getfl, fstat, open};
+use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
 use rustix::io::Errno;
 
+use self::spare::Spare;
+pub use self::spare::SpareDescriptors;
 use super::error_of;
 use super::turns::Turns;
 
@@ -45,8 +50,9 @@ pub(super) enum Growth {
 
 /// An open host file; what `Backing` wraps for a [`HostDevice`](crate::HostDevice).
 pub struct HostFile {
-    given: Arc<OwnedFd>,
     descriptors: Mutex<Descriptors>,
+    /// Where those are counted that it opens itself.
+    spare: Option<Spare>,
     turns: Arc<Turns>,
     /// The host's file has at least this size, unless somebody else cut it.
     size_seen: AtomicU64,
@@ -55,6 +61,8 @@ pub struct HostFile {
 
 #[derive(Default)]
 struct Descriptors {
+    /// What the others are opened through; none while it is not lent to the device.
+    given: Option<Arc<OwnedFd>>,
     direct: Option<Descriptor>,
     buffered: Option<Descriptor>,
     /// The host does not take O_DIRECT for this file.
@@ -65,30 +73,129 @@ struct Descriptors {
 struct Descriptor {
     fd: Arc<OwnedFd>,
     writable: bool,
+    /// Opened here: it can be closed and opened anew.
+    is_spare: bool,
+}
+
+impl Descriptors {
+    /// What can be done with a descriptor that somebody gave us.
+    fn of(fd: OwnedFd) -> Self {
+        let given = Arc::new(fd);
+        let unusable = OFlags::PATH | OFlags::APPEND;
+        let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
+        let Some(flags) = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)) else {
+            return descriptors;
+        };
+        let writable = match flags & OFlags::RWMODE {
+            OFlags::RDWR => true,
+            OFlags::RDONLY => false,
+            _ => return descriptors,
+        };
+        let descriptor = Some(Descriptor { fd: given, writable, is_spare: false });
+        if flags.contains(OFlags::DIRECT) {
+            descriptors.direct = descriptor;
+        } else {
+            descriptors.buffered = descriptor;
+        }
+        descriptors
+    }
+
+    /// Takes those out that can be opened anew and that no request uses.
+    fn take_spare(&mut self) -> Vec<Arc<OwnedFd>> {
+        let idle = |found: &mut Descriptor| found.is_spare && Arc::strong_count(&found.fd) == 1;
+        [&mut self.direct, &mut self.buffered]
+            .into_iter()
+            .filter_map(|place| place.take_if(idle))
+            .map(|it| it.fd)
+            .collect()
+    }
+
+    fn spare_count(&self) -> usize {
+        [&self.direct, &self.buffered].into_iter().flatten().filter(|found| found.is_spare).count()
+    }
 }
 
 impl HostFile {
     /// The regular file behind `fd`, which may be open in any way, also with O_PATH. Other
     /// descriptors for it are opened through /proc when requests need them.
     pub fn new(fd: OwnedFd) -> Self {
-        let given = Arc::new(fd);
-        let unusable = OFlags::PATH | OFlags::DIRECT | OFlags::APPEND;
-        let buffered = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)).and_then(|flags| {
-            let writable = match flags & OFlags::RWMODE {
-                OFlags::RDWR => true,
-                OFlags::RDONLY => false,
-                _ => return None,
-            };
-            Some(Descriptor { fd: Arc::clone(&given), writable })
-        });
-        let descriptors = Mutex::new(Descriptors { buffered, ..Descriptors::default() });
+        Self::with(Some(fd), None)
+    }
+
+    /// A file that has no descriptor yet: [`HostFile::lend`] gives it one. Those that it opens itself are counted in
+    /// `pool`, which has them closed when there are too many.
+    pub fn pooled(pool: &Arc<SpareDescriptors>) -> Arc<Self> {
+        Arc::new_cyclic(|me: &Weak<Self>| Self::with(None, Some(Spare::new(pool, me.clone()))))
+    }
+
+    fn with(fd: Option<OwnedFd>, spare: Option<Spare>) -> Self {
         Self {
-            given,
-            descriptors,
+            descriptors: Mutex::new(fd.map(Descriptors::of).unwrap_or_default()),
+            spare,
             turns: Arc::default(),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
         }
+    }
+
+    /// Its size is fixed and known, as a block device's, which the host would tell as 0.
+    pub fn has_size(&self, bytes: u64) {
+        self.size_seen.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives it a descriptor of the same file in place of the one it has, if it has one. What is in flight goes on with
+    /// that.
+    pub fn lend(&self, fd: OwnedFd) {
+        let mut new = Descriptors::of(fd);
+        let mut descriptors = self.lock();
+        new.direct_refused = descriptors.direct_refused;
+        if descriptors.given.is_none() {
+            // Whoever changed it while it had no descriptor may have cut it.
+            self.size_seen.store(0, Ordering::Relaxed);
+        }
+        let old = std::mem::replace(&mut *descriptors, new);
+        drop(descriptors);
+        self.closed(old.spare_count());
+    }
+
+    /// Closes all its descriptors, those in use as soon as they are no longer. Requests fail from now on, until it is
+    /// lent another.
+    pub fn take_back(&self) {
+        let mut descriptors = self.lock();
+        let direct_refused = descriptors.direct_refused;
+        let old = std::mem::replace(&mut *descriptors, Descriptors { direct_refused, ..Descriptors::default() });
+        drop(descriptors);
+        self.closed(old.spare_count());
+    }
+
+    /// Closes what it opened itself and does not use now.
+    fn close_spare(&self) {
+        let closed = self.lock().take_spare();
+        self.closed(closed.len());
+    }
+
+    fn closed(&self, count: usize) {
+        if let Some(spare) = &self.spare {
+            spare.closed(count);
+        }
+    }
+
+    /// The descriptor that it was given.
+    pub fn given(&self) -> Option<Arc<OwnedFd>> {
+        self.lock().given.clone()
+    }
+
+    /// Makes a descriptor that nobody else has one for files of `device`: past the host's page cache where the device
+    /// goes past it, and not `O_NONBLOCK`, with which the ring would not wait. Then a file mostly needs no other.
+    pub fn prepared_for(device: &crate::HostDevice, fd: OwnedFd) -> OwnedFd {
+        if let Ok(flags) = fcntl_getfl(&fd) {
+            let flags = flags.difference(OFlags::NONBLOCK);
+            let direct = device.is_direct() && fcntl_setfl(&fd, flags | OFlags::DIRECT).is_ok();
+            if !direct {
+                let _ = fcntl_setfl(&fd, flags);
+            }
+        }
+        fd
     }
 
     pub(super) fn turns(&self) -> &Arc<Turns> {
@@ -101,7 +208,8 @@ impl HostFile {
         if end <= self.size_seen.load(Ordering::Relaxed) {
             return Growth::None;
         }
-        let Ok(stat) = fstat(&self.given) else { return Growth::WithinAPage };
+        let Some(given) = self.given() else { return Growth::WithinAPage };
+        let Ok(stat) = fstat(&given) else { return Growth::WithinAPage };
         let size = stat.st_size as u64;
         self.size_seen.store(size, Ordering::Relaxed);
         match end {
@@ -128,7 +236,7 @@ impl HostFile {
 
     /// The file's path on this host at this moment, for people. A file without a name says so in it.
     pub fn host_path(&self) -> Option<std::path::PathBuf> {
-        let path = std::fs::read_link(format!("/proc/self/fd/{}", self.given.as_raw_fd())).ok()?;
+        let path = std::fs::read_link(format!("/proc/self/fd/{}", self.given()?.as_raw_fd())).ok()?;
         path.is_absolute().then_some(path)
     }
 
@@ -184,13 +292,32 @@ impl HostFile {
         }
         let access = if wanted == Use::Write { OFlags::RDWR } else { OFlags::RDONLY };
         let direct = if path == Path::Direct { OFlags::DIRECT } else { OFlags::empty() };
-        let name = format!("/proc/self/fd/{}", self.given.as_raw_fd());
-        match open(name, access | direct | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(fd) => Ok(Some(self.keep(path, Descriptor { fd: Arc::new(fd), writable: wanted == Use::Write }))),
+        let given = self.given().ok_or_else(|| error_of(Errno::BADF.raw_os_error()))?;
+        if let Some(spare) = &self.spare {
+            spare.make_room();
+        }
+        let opened = || {
+            let name = format!("/proc/self/fd/{}", given.as_raw_fd());
+            open(name, access | direct | OFlags::CLOEXEC, Mode::empty())
+        };
+        let opened = match (opened(), &self.spare) {
+            (Err(Errno::MFILE | Errno::NFILE), Some(spare)) => {
+                spare.close_all();
+                opened()
+            }
+            (result, _) => result,
+        };
+        match opened {
+            Ok(fd) => {
+                let writable = wanted == Use::Write;
+                Ok(Some(self.keep(path, Descriptor { fd: Arc::new(fd), writable, is_spare: true })))
+            }
             Err(Errno::INVAL) if path == Path::Direct => {
                 self.refuse_direct();
                 Ok(None)
             }
+            // Whoever has a pool is told: through the host's page cache everything would take twice the memory.
+            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() => Err(error_of(error.raw_os_error())),
             // What we were given may be all that can be had: permission was asked when it was opened.
             Err(_) if path == Path::Direct && self.opened(Path::Buffered, wanted).is_some() => Ok(None),
             Err(error) => Err(error_of(error.raw_os_error())),
@@ -206,7 +333,24 @@ impl HostFile {
         match place {
             // Another thread was faster.
             Some(found) if found.writable || !new.writable => Arc::clone(&found.fd),
-            _ => Arc::clone(&place.insert(new).fd),
+            _ => {
+                let fd = Arc::clone(&new.fd);
+                let old = place.replace(new);
+                drop(descriptors);
+                if let Some(spare) = &self.spare
+                    && !old.is_some_and(|old| old.is_spare)
+                {
+                    spare.opened();
+                }
+                fd
+            }
         }
+    }
+}
+
+impl Drop for HostFile {
+    fn drop(&mut self) {
+        let count = self.lock().spare_count();
+        self.closed(count);
     }
 }

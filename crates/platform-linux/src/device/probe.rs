@@ -7,7 +7,9 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use engine::FILE_BYTES_MAX;
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom, StatxFlags, fstatfs, openat, seek, statx, unlinkat};
+use rustix::fs::{
+    AtFlags, Mode, OFlags, SeekFrom, StatxFlags, fstatfs, ioctl_blksszget, openat, seek, statx, unlinkat,
+};
 use rustix::io::{Errno, pread, pwrite};
 use rustix::process::{Resource, getrlimit};
 
@@ -62,6 +64,16 @@ pub(super) fn access(directory: BorrowedFd<'_>) -> Access {
         }
     }
     buffered("O_DIRECT is refused".to_owned())
+}
+
+/// How a block device is read and written: in its logical blocks. One that has larger blocks than a page, or does not
+/// say, goes through the host's page cache.
+pub(super) fn block_device_access(device: BorrowedFd<'_>) -> Access {
+    match ioctl_blksszget(device) {
+        Ok(block @ ALIGN_MIN..=ALIGN_MAX) => Access::Direct { block_bytes: block, memory_align: block },
+        Ok(block) => Access::Buffered { reason: format!("its blocks are of {block} bytes") },
+        Err(error) => Access::Buffered { reason: format!("it does not tell its blocks: {error}") },
+    }
 }
 
 /// Whether files of this file system are made longer ahead of writes: where it was measured that writes that do so

@@ -1,0 +1,98 @@
+//! What all handles of a cache share.
+//!
+//! Owns: one of each part, and how a call gets to the engine: past the gate, blocking or not.
+//! Does not own: the parts; what a call does (`file`), the beginning (`builder`) and the end (`ending`).
+//! Invariants: every call that may wait goes past the gate. Tasks of the cache's own keep it only weakly.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use engine::Engine;
+use platform_linux::{LinuxPlatform, Reactors, WorkerPool};
+
+use crate::coherence::{Before, Stamp};
+use crate::devices::Devices;
+use crate::ending::Hook;
+use crate::error::{Error, Unwritten};
+use crate::files::{CachedFile, Files};
+use crate::gate::Gate;
+
+/// What the threads of `work` are called.
+pub(crate) const WORK_THREADS: &str = "afflux-open";
+
+/// The parts.
+pub(crate) struct Core {
+    pub(crate) engine: Arc<Engine<LinuxPlatform>>,
+    pub(crate) gate: Arc<Gate>,
+    pub(crate) devices: Devices,
+    pub(crate) files: Files,
+    /// For calls to the host that block.
+    pub(crate) work: WorkerPool,
+    /// Until the end.
+    pub(crate) reactors: Mutex<Option<Reactors>>,
+    pub(crate) ended: Mutex<Option<Result<(), Unwritten>>>,
+    pub(crate) drain_time: Duration,
+    pub(crate) on_unwritten: Option<Hook>,
+}
+
+impl Core {
+    pub(crate) fn platform(&self) -> &LinuxPlatform {
+        self.engine.platform()
+    }
+
+    /// Whether this thread is one of those that end with the cache.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.platform().is_own_thread() || std::thread::current().name() == Some(WORK_THREADS)
+    }
+
+    /// Does work for a file that may wait, on this thread.
+    pub(crate) fn block<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        // For all of it: what this thread's ring has in flight has ended when it leaves.
+        let inside = self.gate.enter(stripe);
+        let result = match &inside {
+            Ok(_) => self.platform().try_block_on(self.gate.pass(stripe, work)).unwrap_or(Err(Error::WaitInside)),
+            Err(error) => Err(error.clone()),
+        };
+        if inside.is_err() && !self.gate.is_forked() {
+            self.platform().forget_this_thread();
+        }
+        result
+    }
+
+    /// Calls the host on a thread that may block.
+    pub(crate) async fn on_a_thread<T: Send + 'static>(&self, call: impl FnOnce() -> T + Send + 'static) -> T {
+        self.work.run(call).await
+    }
+
+    /// Makes all that was written to the file durable.
+    pub(crate) async fn sync(&self, file: &CachedFile) -> Result<(), Error> {
+        let was = file.unsynced.swap(false, Ordering::SeqCst);
+        // If this is dropped half way, or fails, or something was written since, it stays what it was.
+        let mut undone = Undone { file, was };
+        self.engine.sync(&file.file, 0..u64::MAX).await.map_err(|error| file.error(error))?;
+        undone.was = !file.file.is_clean();
+        Ok(())
+    }
+
+    /// Looks whether others changed the file, where `stamp` is how the host has it.
+    pub(crate) async fn take_note(&self, file: &CachedFile, before: &Before, stamp: Stamp) {
+        if let Some(foreign) = file.seen(before, stamp) {
+            self.engine.invalidate(&file.file, foreign.size, foreign.seen).await;
+        }
+    }
+}
+
+/// A sync under way.
+struct Undone<'a> {
+    file: &'a CachedFile,
+    was: bool,
+}
+
+impl Drop for Undone<'_> {
+    fn drop(&mut self) {
+        if self.was {
+            self.file.note_written();
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The files of a cache, one for each file of the host, and their descriptors.
+//!
+//! Owns: which file is cached, who has it open, its claim, when it lets go of its descriptors, how many files that
+//! nobody has open are kept with their pages.
+//! Does not own: the pages (the engine), descriptors beside the one that a file was opened with (`platform-linux`),
+//! noticing what others changed (`coherence`).
+//! Invariants: a device and an inode are one file. A file with a handle has the descriptor that it was opened with; one
+//! that nobody has open has none, from when all of it is durable. Only such files are dropped from the cache.
+
+use std::collections::{BTreeMap, HashMap};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::Backing;
+use platform_linux::{Claim, HostFile, SpareDescriptors, claim, unclaim};
+
+use crate::coherence::{Known, Stamp};
+use crate::devices::{CacheDevice, DeviceKey};
+use crate::error::Error;
+use crate::tail::Tail;
+
+/// A file of the host.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct FileKey {
+    pub(crate) device: DeviceKey,
+    pub(crate) inode: u64,
+}
+
+/// A file of the cache.
+pub(crate) struct CachedFile {
+    pub(crate) key: FileKey,
+    pub(crate) file: engine::File,
+    pub(crate) host: Arc<HostFile>,
+    pub(crate) device: Arc<CacheDevice>,
+    /// As it was opened last, for people.
+    path: Mutex<PathBuf>,
+    /// Something was written that no sync of the whole file has followed.
+    pub(crate) unsynced: AtomicBool,
+    pub(crate) tail: Tail,
+    pub(crate) known: Mutex<Known>,
+}
+
+impl CachedFile {
+    pub(crate) fn path(&self) -> PathBuf {
+        self.path.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Says what the engine said, with the file's name.
+    pub(crate) fn error(&self, error: engine::Error) -> Error {
+        let path = self.path();
+        if error == engine::Error::Device(engine::DeviceError::Stale) && self.host.given().is_none() {
+            return Error::Gone { path };
+        }
+        Error::from_engine(&path, error, self.file.size_max())
+    }
+
+    /// Notes that something is written, before it is.
+    pub(crate) fn note_written(&self) {
+        // A plain look first: the line stays shared among writers.
+        if !self.unsynced.load(Ordering::Relaxed) {
+            self.unsynced.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether all that was written is durable, as far as is known here.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst)
+    }
+}
+
+/// What a cache has of a file beside its pages.
+struct Entry {
+    file: Arc<CachedFile>,
+    handles: usize,
+    /// The kind of claim on the host's file, while there is a descriptor.
+    claim: Option<Claim>,
+    /// Where it stands among those that nobody has open.
+    idle: Option<u64>,
+}
+
+/// All files.
+pub(crate) struct Files {
+    state: Mutex<State>,
+    pub(crate) spare: Arc<SpareDescriptors>,
+    bounds: Bounds,
+}
+
+/// How much is kept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Files that nobody has open and that are not durable yet, each with a descriptor.
+    pub(crate) unwritten_files: usize,
+    /// Files that nobody has open.
+    pub(crate) idle_files: usize,
+}
+
+#[derive(Default)]
+struct State {
+    entries: HashMap<FileKey, Entry>,
+    /// Those that nobody has open, longest ago first: with a descriptor, and without.
+    held: BTreeMap<u64, FileKey>,
+    resting: BTreeMap<u64, FileKey>,
+    next_idle: u64,
+}
+
+/// A file that somebody wants to open.
+pub(crate) struct Wanted {
+    pub(crate) fd: OwnedFd,
+    pub(crate) key: FileKey,
+    pub(crate) path: PathBuf,
+    pub(crate) device: Arc<CacheDevice>,
+    pub(crate) stamp: Stamp,
+    pub(crate) write: bool,
+}
+
+impl Files {
+    pub(crate) fn new(spare_descriptors: usize, bounds: Bounds) -> Self {
+        Self { state: Mutex::default(), spare: SpareDescriptors::new(spare_descriptors), bounds }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file, open once more: the one that is there, or one that `make` has the engine open. Whether it was there with
+    /// a descriptor, so that others may have changed it meanwhile unnoticed.
+    pub(crate) fn open(
+        &self,
+        wanted: Wanted,
+        make: impl FnOnce(&CacheDevice, Backing, u64) -> engine::File,
+    ) -> Result<(Arc<CachedFile>, bool), Error> {
+        let mut dropped = None;
+        let mut state = self.state();
+        let key = wanted.key;
+        let was_held = match state.entries.get(&key) {
+            Some(entry) if entry.claim.is_some() => true,
+            // Others may have changed it while it had no descriptor; then what is cached is void.
+            Some(entry) if entry.file.is_as(&wanted.stamp) => false,
+            Some(_) => {
+                dropped = state.remove(&key);
+                false
+            }
+            None => false,
+        };
+        if let Some(entry) = state.entries.get_mut(&key) {
+            let file = Arc::clone(&entry.file);
+            entry.take_in(wanted)?;
+            entry.handles += 1;
+            let idle = entry.idle.take();
+            state.unidle(idle);
+            drop(state);
+            return Ok((file, was_held));
+        }
+        let entry = Entry::new(wanted, &self.spare, make)?;
+        let file = Arc::clone(&entry.file);
+        state.entries.insert(key, entry);
+        drop(state);
+        drop(dropped);
+        Ok((file, was_held))
+    }
+
+    /// One handle less. If it was the last, the file is idle.
+    pub(crate) fn close(&self, file: &Arc<CachedFile>) {
+        let mut state = self.state();
+        let State { entries, held, next_idle, .. } = &mut *state;
+        let Some(entry) = entries.get_mut(&file.key) else { return };
+        entry.handles -= 1;
+        if entry.handles == 0 {
+            *next_idle += 1;
+            entry.idle = Some(*next_idle);
+            held.insert(*next_idle, file.key);
+        }
+    }
+
+    /// Lets go of the file's descriptors if nobody has it open and all of it is durable, and of files that have been
+    /// idle longest if there are too many.
+    pub(crate) fn rest(&self, file: &Arc<CachedFile>) {
+        let mut dropped = Vec::new();
+        let mut state = self.state();
+        let State { entries, held, resting, .. } = &mut *state;
+        let Some(entry) = entries.get_mut(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file)) else { return };
+        let Some(idle) = entry.idle.filter(|_| entry.claim.is_some() && file.is_durable()) else { return };
+        // What others changed until now is looked for once more: afterwards there is nothing to compare it with.
+        let is_known = file.look_last();
+        // The claim would live as long as a read that is still in flight.
+        file.host.given().iter().for_each(unclaim);
+        file.host.take_back();
+        entry.claim = None;
+        if is_known {
+            held.remove(&idle);
+            resting.insert(idle, file.key);
+        } else {
+            dropped.extend(state.remove(&file.key));
+        }
+        while state.resting.len() > self.bounds.idle_files {
+            let Some((_, key)) = state.resting.pop_first() else { break };
+            dropped.extend(state.remove(&key));
+        }
+        drop(state);
+        drop(dropped);
+    }
+
+    /// A file that nobody has open and that has to be written before another may be opened, if there are so many.
+    pub(crate) fn in_the_way(&self) -> Option<Arc<CachedFile>> {
+        let state = self.state();
+        let over = state.held.len() > self.bounds.unwritten_files;
+        let (_, key) = state.held.first_key_value().filter(|_| over)?;
+        state.entries.get(key).map(|entry| Arc::clone(&entry.file))
+    }
+
+    /// Puts a file that could not be written behind the others that nobody has open.
+    pub(crate) fn later(&self, file: &CachedFile) {
+        let mut state = self.state();
+        let State { entries, held, next_idle, .. } = &mut *state;
+        let Some(entry) = entries.get_mut(&file.key) else { return };
+        if let Some(idle) = entry.idle.filter(|idle| held.remove(idle).is_some()) {
+            *next_idle = idle.max(*next_idle) + 1;
+            entry.idle = Some(*next_idle);
+            held.insert(*next_idle, file.key);
+        }
+    }
+
+    /// Those that nobody has open and that still have a descriptor.
+    pub(crate) fn idle_held(&self) -> Vec<Arc<CachedFile>> {
+        let state = self.state();
+        state.held.values().filter_map(|key| state.entries.get(key)).map(|entry| Arc::clone(&entry.file)).collect()
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Arc<CachedFile>> {
+        self.state().entries.values().map(|entry| Arc::clone(&entry.file)).collect()
+    }
+
+    /// Those that somebody has open.
+    pub(crate) fn open_now(&self) -> Vec<Arc<CachedFile>> {
+        let state = self.state();
+        state.entries.values().filter(|entry| entry.handles > 0).map(|entry| Arc::clone(&entry.file)).collect()
+    }
+
+    /// Descriptors that files have: the ones they were opened with, and others.
+    pub(crate) fn descriptors(&self) -> usize {
+        self.state().entries.values().filter(|entry| entry.claim.is_some()).count() + self.spare.open()
+    }
+
+    /// The cache has ended: closes all descriptors, and forgets the files.
+    pub(crate) fn forget(&self) {
+        let state = std::mem::take(&mut *self.state());
+        state.entries.values().for_each(|entry| entry.file.host.take_back());
+    }
+}
+
+impl State {
+    fn unidle(&mut self, idle: Option<u64>) {
+        if let Some(idle) = idle {
+            self.held.remove(&idle);
+            self.resting.remove(&idle);
+        }
+    }
+
+    /// Takes a file out; to be dropped without a lock held, for its pages go with it.
+    fn remove(&mut self, key: &FileKey) -> Option<Entry> {
+        let entry = self.entries.remove(key)?;
+        self.unidle(entry.idle);
+        Some(entry)
+    }
+}
+
+impl Entry {
+    fn new(
+        wanted: Wanted,
+        spare: &Arc<SpareDescriptors>,
+        make: impl FnOnce(&CacheDevice, Backing, u64) -> engine::File,
+    ) -> Result<Self, Error> {
+        let claimed = claimed(&wanted.fd, &wanted.path, wanted.write)?;
+        let host = HostFile::pooled(spare);
+        let size = wanted.device.size.unwrap_or(wanted.stamp.size);
+        host.lend(wanted.fd);
+        wanted.device.size.iter().for_each(|size| host.has_size(*size));
+        let file = make(&wanted.device, Backing::new(Arc::<HostFile>::clone(&host)), size);
+        let file = CachedFile {
+            key: wanted.key,
+            file,
+            host,
+            device: wanted.device,
+            path: Mutex::new(wanted.path),
+            unsynced: AtomicBool::new(false),
+            tail: Tail::default(),
+            known: Mutex::new(Known::new(wanted.stamp)),
+        };
+        Ok(Self { file: Arc::new(file), handles: 1, claim: Some(claimed), idle: None })
+    }
+
+    /// The file is opened once more: keeps the new descriptor if the file has none, or cannot be written with its own.
+    fn take_in(&mut self, wanted: Wanted) -> Result<(), Error> {
+        let Wanted { fd, path, write, .. } = wanted;
+        match self.claim {
+            Some(Claim::Alone) => {}
+            Some(Claim::Shared) if !write => {}
+            Some(Claim::Shared) => {
+                // Its own claim would stand in the way.
+                let given = self.file.host.given();
+                given.iter().for_each(unclaim);
+                let claimed = claimed(&fd, &path, true);
+                if let (Err(_), Some(given)) = (&claimed, &given) {
+                    let _ = claim(given, Claim::Shared);
+                }
+                self.claim = Some(claimed?);
+                self.file.host.lend(fd);
+            }
+            None => {
+                self.claim = Some(claimed(&fd, &path, write)?);
+                self.file.host.lend(fd);
+                self.file.device.size.iter().for_each(|size| self.file.host.has_size(*size));
+            }
+        }
+        *self.file.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+        Ok(())
+    }
+}
+
+fn claimed(fd: &OwnedFd, path: &Path, write: bool) -> Result<Claim, Error> {
+    let wanted = if write { Claim::Alone } else { Claim::Shared };
+    match claim(fd, wanted) {
+        Ok(true) => Ok(wanted),
+        Ok(false) => Err(Error::InUse { path: path.to_owned(), writing: write }),
+        Err(_) => Err(Error::NotOpenedFor { path: path.to_owned(), wanted: if write { "writing" } else { "reading" } }),
+    }
+}

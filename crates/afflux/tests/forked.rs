@@ -1,0 +1,37 @@
+//! A child that was forked while a cache was open. A process of its own, since a fork takes one thread along and the
+//! others' locks as they are.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+use afflux::{Cache, Error};
+
+#[test]
+fn a_forked_child_gets_errors_and_harms_nobody() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.create(&path).unwrap();
+    file.write_at(&[1; 10_000], 0).unwrap();
+    // SAFETY: the child makes calls that only look at memory, and ends without running anybody's code at its exit.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let is_refused =
+            |result: std::io::Result<()>| result.is_err_and(|error| matches!(Error::of(&error), Some(Error::Forked)));
+        let refused = is_refused(file.read_at(&mut [0; 10], 0).map(drop))
+            && is_refused(file.write_at(&[2; 10], 0))
+            && is_refused(file.sync_data())
+            && is_refused(file.metadata().map(drop))
+            && is_refused(cache.create("/nowhere").map(drop))
+            && cache.clone().close().is_ok();
+        drop((file, cache));
+        // SAFETY: ends the child.
+        unsafe { libc::_exit(if refused { 7 } else { 8 }) };
+    }
+    let mut status = 0;
+    // SAFETY: waits for the child made above.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status:#x}");
+    file.write_at(&[3; 5_000], 0).unwrap();
+    drop(file);
+    cache.close().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), [[3; 5_000], [1; 5_000]].concat());
+}

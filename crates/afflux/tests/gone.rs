@@ -1,0 +1,59 @@
+//! What a cache leaves behind when it is gone: nothing. The only test of its process, which is measured.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+use std::time::{Duration, Instant};
+
+use afflux::Cache;
+
+const MEMORY: u64 = 64 << 20;
+
+fn status(field: &str) -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = text.lines().find(|line| line.starts_with(field)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+fn use_a_cache(place: &std::path::Path, closed: bool) {
+    let cache = Cache::builder().memory(MEMORY).reactors(2).build().unwrap();
+    let file = cache.create(place.join("file")).unwrap();
+    let bytes = vec![1; 1 << 20];
+    for at in 0..60 {
+        file.write_at(&bytes, at << 20).unwrap();
+    }
+    // Blocking reads of what is not there: this thread gets a ring of its own.
+    file.sync_data().unwrap();
+    cache.drop_clean_pages();
+    file.read_at(&mut [0; 4096], 0).unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| file.read_at(&mut [0; 4096], 30 << 20).unwrap());
+    });
+    file.write_at(&bytes, 0).unwrap();
+    if closed {
+        cache.close().unwrap();
+    }
+}
+
+#[test]
+fn five_caches_in_a_row_leave_memory_threads_and_descriptors_as_they_were() {
+    let place = tempfile::tempdir().unwrap();
+    // What the process has once stays, and the allocator keeps some of what it gave.
+    (0..3).for_each(|number| use_a_cache(place.path(), number == 1));
+    let (memory, threads, fds) = (status("VmRSS:"), status("Threads:"), descriptors());
+    for number in 0..5 {
+        use_a_cache(place.path(), number % 2 == 0);
+    }
+    // A thread that has ended is counted until the kernel has taken it away.
+    let began = Instant::now();
+    while status("Threads:") > threads && began.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(status("Threads:"), threads);
+    assert_eq!(descriptors(), fds);
+    let grown_kib = status("VmRSS:").saturating_sub(memory);
+    assert!(grown_kib < 3 << 10, "{grown_kib} KiB more than before these five");
+    assert!(memory < MEMORY / 2 / 1024, "{memory} KiB are left of the first caches");
+}

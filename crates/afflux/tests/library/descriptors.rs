@@ -1,0 +1,80 @@
+//! Descriptors: cached files that nobody has open cost none.
+
+use std::time::{Duration, Instant};
+
+use afflux::Cache;
+
+const FILES: u64 = 8_000;
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").unwrap().count()
+}
+
+#[test]
+fn eight_thousand_cached_files_cost_few_descriptors_and_are_hit_when_opened_again() {
+    let place = tempfile::tempdir().unwrap();
+    let path = |number: u64| place.path().join(number.to_string());
+    let cache = Cache::builder().memory(64 << 20).descriptors(100).build().unwrap();
+    let before = descriptors();
+    let mut most = before;
+    for number in 0..FILES {
+        std::fs::write(path(number), number.to_le_bytes()).unwrap();
+        let file = cache.open_read(path(number)).unwrap();
+        let mut bytes = [0; 8];
+        assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 8);
+        assert_eq!(u64::from_le_bytes(bytes), number);
+        drop(file);
+        if number.is_multiple_of(500) {
+            most = most.max(descriptors());
+        }
+    }
+    assert!(most <= before + 120, "{most} descriptors, {before} before");
+    let missed = cache.stats().counter("read_miss_pages").unwrap();
+    assert!(missed >= FILES);
+    for number in 0..FILES {
+        let file = cache.open_read(path(number)).unwrap();
+        let mut bytes = [0; 8];
+        assert_eq!(file.try_read_at(&mut bytes, 0).unwrap(), 8, "file {number} is not in the cache");
+        assert_eq!(u64::from_le_bytes(bytes), number);
+    }
+    assert_eq!(cache.stats().counter("read_miss_pages").unwrap(), missed);
+    assert!(cache.stats().descriptors <= 100);
+}
+
+#[test]
+fn files_that_were_written_give_their_descriptors_back_when_durable() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(32 << 20).descriptors(40).build().unwrap();
+    let before = descriptors();
+    for number in 0..300_u64 {
+        let file = cache.create(place.path().join(number.to_string())).unwrap();
+        file.write_at(&number.to_le_bytes(), 3).unwrap();
+        drop(file);
+        assert!(descriptors() <= before + 60, "{} descriptors at file {number}, {before} before", descriptors());
+    }
+    cache.drain().unwrap();
+    let began = Instant::now();
+    while cache.stats().descriptors > 20 && began.elapsed() < Duration::from_secs(30) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // Those that are left were opened by requests.
+    assert!(cache.stats().descriptors <= 20, "{}", cache.stats().descriptors);
+    for number in 0..300_u64 {
+        let file = cache.open_read(place.path().join(number.to_string())).unwrap();
+        let mut bytes = [9; 11];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!(bytes[..3], [0; 3]);
+        assert_eq!(bytes[3..], number.to_le_bytes());
+    }
+}
+
+#[test]
+fn files_without_handles_are_bounded() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(16 << 20).idle_files(10).build().unwrap();
+    for number in 0..50 {
+        std::fs::write(place.path().join(number.to_string()), b"x").unwrap();
+        cache.open_read(place.path().join(number.to_string())).unwrap().read_at(&mut [0], 0).unwrap();
+    }
+    assert!(cache.stats().files <= 11, "{}", cache.stats().files);
+}

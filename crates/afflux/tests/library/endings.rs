@@ -1,0 +1,278 @@
+//! How a cache ends: what is dirty is written, or told; nothing comes after; nobody waits for ever.
+
+use std::future::Future;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use afflux::{Cache, Error, OpenOptions, Unwritten};
+
+fn cache() -> Cache {
+    Cache::builder().memory(8 << 20).build().unwrap()
+}
+
+/// A small file system of its own; says so where there can be none.
+struct Mounted(PathBuf);
+
+impl Mounted {
+    fn tmpfs(place: &Path, bytes: u64) -> Option<Self> {
+        let path = place.join("mounted");
+        std::fs::create_dir(&path).unwrap();
+        let options = format!("size={bytes}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(&path).output();
+        if !mounted.is_ok_and(|output| output.status.success()) {
+            println!("skipped: nothing can be mounted here");
+            return None;
+        }
+        Some(Self(path))
+    }
+
+    /// Nothing fits any more.
+    fn fill(&self) {
+        let filler = vec![0; 2 << 20];
+        assert!(std::fs::write(self.0.join("filler"), filler).is_err());
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).output();
+    }
+}
+
+#[test]
+fn dropping_the_last_handle_writes_everything() {
+    let place = tempfile::tempdir().unwrap();
+    for bytes in [1_usize, 64 << 10, 1 << 20, 3_000_001] {
+        let path = place.path().join(format!("file-{bytes}"));
+        let content: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+        let cache = cache();
+        let file = cache.create(&path).unwrap();
+        file.write_at(&content, 0).unwrap();
+        drop(cache);
+        assert!(file.write_at(b"", 0).is_ok(), "a handle of a file keeps the cache");
+        drop(file);
+        assert_eq!(std::fs::read(&path).unwrap(), content);
+    }
+}
+
+#[test]
+fn nothing_is_written_after_the_last_drop() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    let cache = cache();
+    let file = cache.create(&path).unwrap();
+    // More than may be dirty, so that the flusher is in the middle of its work.
+    for at in 0..64_u64 {
+        file.write_at(&vec![2; 128 << 10], at * (128 << 10)).unwrap();
+    }
+    drop((file, cache));
+    std::fs::write(&path, b"mine").unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert_eq!(std::fs::read(&path).unwrap(), b"mine");
+}
+
+#[test]
+fn after_a_close_every_call_fails() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = cache();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[3; 10_000], 0).unwrap();
+    cache.clone().close().unwrap();
+    cache.clone().close().unwrap();
+    let closed = |what: &str, result: std::io::Result<()>| {
+        let error = result.expect_err(what);
+        assert!(matches!(Error::of(&error), Some(Error::Closed)), "{what}: {error}");
+        assert_eq!(error.kind(), ErrorKind::NotConnected);
+    };
+    let mut bytes = [0; 10];
+    closed("read_at", file.read_at(&mut bytes, 0).map(drop));
+    closed("try_read_at", file.try_read_at(&mut bytes, 0).map(drop));
+    closed("read_pinned", file.read_pinned(0..10).map(drop));
+    closed("try_read_pinned", file.try_read_pinned(0..10).map(drop));
+    closed("write_at", file.write_at(&bytes, 0));
+    closed("try_write_at", file.try_write_at(&bytes, 0));
+    closed("append", file.append(&bytes).map(drop));
+    closed("sync_data", file.sync_data());
+    closed("sync_all", file.sync_all());
+    closed("sync_range", file.sync_range(0..10));
+    closed("set_len", file.set_len(0));
+    closed("punch_hole", file.punch_hole(0..10));
+    closed("advise", file.prefetch(0..10));
+    closed("metadata", file.metadata().map(drop));
+    closed("close", file.clone().close());
+    closed("open", cache.create(place.path().join("file")).map(drop));
+    closed("drain", cache.drain());
+    closed("set", cache.set(afflux::Knob::DirtyRatio, 10));
+    smol::block_on(async {
+        closed("read_at_async", file.read_at_async(&mut [0; 10], 0).await.map(drop));
+        closed("write_at_async", file.write_at_async(&[0; 10], 0).await);
+        closed("append_async", file.append_async(&[0; 10]).await.map(drop));
+        closed("sync_data_async", file.sync_data_async().await);
+        closed("set_len_async", file.set_len_async(1).await);
+        closed("metadata_async", file.metadata_async().await.map(drop));
+        closed("open_async", cache.open_async("x", OpenOptions::new().read(true)).await.map(drop));
+        closed("drain_async", cache.drain_async().await);
+        cache.clone().close_async().await.unwrap();
+    });
+    assert_eq!(file.len(), 10_000);
+}
+
+#[test]
+fn what_cannot_be_written_is_told_and_goes_nowhere_later() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(small) = Mounted::tmpfs(place.path(), 1 << 20) else { return };
+    let told: Arc<Mutex<Vec<Unwritten>>> = Arc::default();
+    let hears = Arc::clone(&told);
+    let cache = Cache::builder()
+        .memory(16 << 20)
+        .drain_time(Duration::from_secs(5))
+        .knob(afflux::Knob::ReserveBytes, 0)
+        .on_unwritten(move |unwritten| hears.lock().unwrap().push(unwritten.clone()))
+        .build()
+        .unwrap();
+    let (full, fits) = (cache.create(small.0.join("full")).unwrap(), cache.create(place.path().join("fits")).unwrap());
+    fits.write_at(&[4; 5_000], 0).unwrap();
+    small.fill();
+    full.write_at(&vec![4; 128 << 10], 0).unwrap();
+    let error = full.sync_data().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error}");
+    assert!(error.to_string().contains("full"), "{error}");
+    let began = Instant::now();
+    drop((full, fits, cache));
+    assert!(began.elapsed() < Duration::from_secs(60));
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 1);
+    let [file] = told[0].files.as_slice() else { panic!("{:?}", told[0]) };
+    assert!(file.path.ends_with("full") && file.bytes == 128 << 10, "{file:?}");
+    assert!(file.error.as_deref().is_some_and(|error| error.contains("no space")), "{file:?}");
+    assert_eq!(std::fs::read(place.path().join("fits")).unwrap(), [4; 5_000]);
+}
+
+#[test]
+fn a_close_returns_what_a_drop_would_have_told() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(small) = Mounted::tmpfs(place.path(), 1 << 20) else { return };
+    let cache = Cache::builder()
+        .memory(16 << 20)
+        .knob(afflux::Knob::ReserveBytes, 0)
+        .on_unwritten(|unwritten| panic!("close returns it: {unwritten}"))
+        .build()
+        .unwrap();
+    let full = cache.create(small.0.join("full")).unwrap();
+    small.fill();
+    full.write_at(&vec![4; 128 << 10], 0).unwrap();
+    let unwritten = cache.clone().close().unwrap_err();
+    assert_eq!(unwritten.files.len(), 1);
+    assert!(unwritten.to_string().contains("could not be written"), "{unwritten}");
+    assert!(cache.close().is_err(), "who comes second hears the same");
+}
+
+/// Calls of many threads while the cache is closed: each returns, and what was acknowledged and synced before is there.
+#[test]
+fn closing_in_the_middle_of_calls_strands_nobody() {
+    let place = tempfile::tempdir().unwrap();
+    for round in 0..6_u8 {
+        let path = place.path().join(format!("file-{round}"));
+        let cache = cache();
+        let file = cache.create(&path).unwrap();
+        let acknowledged = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4_u64)
+                .map(|thread| {
+                    let file = file.clone();
+                    scope.spawn(move || {
+                        let mut acknowledged = 0;
+                        loop {
+                            let at = (thread << 32) + acknowledged * 10_000;
+                            match file.write_at(&[round + 1; 10_000], at) {
+                                Ok(()) => acknowledged += 1,
+                                Err(error) => {
+                                    assert!(matches!(Error::of(&error), Some(Error::Closed)), "{error}");
+                                    return acknowledged;
+                                }
+                            }
+                            if acknowledged.is_multiple_of(64) && file.sync_data().is_err() {
+                                return acknowledged;
+                            }
+                        }
+                    })
+                })
+                .collect();
+            std::thread::sleep(Duration::from_millis(30));
+            cache.clone().close().unwrap();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        // A write that was acknowledged was either written by the close or not acknowledged.
+        let host = std::fs::File::open(&path).unwrap();
+        for (thread, count) in acknowledged.into_iter().enumerate() {
+            let mut bytes = vec![0; 10_000];
+            for number in 0..count {
+                let at = ((thread as u64) << 32) + number * 10_000;
+                std::os::unix::fs::FileExt::read_exact_at(&host, &mut bytes, at).unwrap();
+                assert!(bytes.iter().all(|byte| *byte == round + 1), "write {number} of thread {thread} is not there");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_future_that_nobody_polls_does_not_keep_the_end_waiting() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = cache();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[5; 1 << 20], 0).unwrap();
+    let mut sync = Box::pin(file.sync_data_async());
+    let mut context = Context::from_waker(Waker::noop());
+    let first = sync.as_mut().poll(&mut context);
+    cache.close().unwrap();
+    if first.is_pending() {
+        let Poll::Ready(Err(error)) = sync.as_mut().poll(&mut context) else { panic!("it waits still") };
+        assert!(matches!(Error::of(&error), Some(Error::Closed)));
+    }
+}
+
+#[test]
+fn pages_that_are_shown_outlive_the_cache() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = cache();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[6; 20_000], 0).unwrap();
+    let pages = file.read_pinned(0..20_000).unwrap();
+    drop(file);
+    cache.close().unwrap();
+    assert_eq!(pages.to_vec(), [6; 20_000]);
+}
+
+/// The last handle goes away on a thread of the cache, in a waker: the end comes all the same.
+#[test]
+fn the_last_handle_may_be_dropped_by_a_waker() {
+    struct Drops(Mutex<Option<afflux::File>>);
+    impl std::task::Wake for Drops {
+        fn wake(self: Arc<Self>) {
+            drop(self.0.lock().unwrap().take());
+        }
+    }
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    let (ended, end) = std::sync::mpsc::channel::<()>();
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.create(&path).unwrap();
+    file.write_at(&[7; 2 << 20], 0).unwrap();
+    let own = file.clone();
+    let mut sync = Box::pin(async move { file.sync_data_async().await });
+    let waker = Waker::from(Arc::new(Drops(Mutex::new(Some(own)))));
+    let pending = sync.as_mut().poll(&mut Context::from_waker(&waker)).is_pending();
+    assert!(pending, "two MiB are not written at once");
+    drop((cache, sync, ended));
+    // The waker alone has a handle; dropping the future took its waker away, so it goes here or there.
+    drop(waker);
+    assert!(end.recv().is_err());
+    let began = Instant::now();
+    while std::fs::read(&path).unwrap() != [7; 2 << 20] {
+        assert!(began.elapsed() < Duration::from_secs(60), "it was never written");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

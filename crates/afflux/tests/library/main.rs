@@ -1,0 +1,10 @@
+//! The library as its users meet it, on real files.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+mod bad_input;
+mod cancelled;
+mod coherence;
+mod descriptors;
+mod endings;
+mod model;
+mod runtimes;

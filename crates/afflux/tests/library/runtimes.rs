@@ -1,0 +1,135 @@
+//! The same cache from tokio, smol, and threads without a runtime, at once.
+
+use std::path::Path;
+
+use afflux::{Cache, File, OpenOptions};
+
+const BLOCK: usize = 10_000;
+const BLOCKS: u64 = 150;
+
+fn options() -> OpenOptions {
+    OpenOptions::new().read(true).write(true).create(true)
+}
+
+/// Writes, syncs, reads cold and hot, appends: the same whoever polls it.
+async fn work(cache: &Cache, path: &Path, mark: u8) {
+    let file = cache.open_async(path, options()).await.unwrap();
+    for block in 0..BLOCKS {
+        file.write_at_async(&[mark; BLOCK], block * BLOCK as u64).await.unwrap();
+    }
+    file.sync_data_async().await.unwrap();
+    cache.drop_clean_pages();
+    let mut bytes = [0; BLOCK];
+    for block in 0..BLOCKS {
+        file.read_exact_at_async(&mut bytes, block * BLOCK as u64).await.unwrap();
+        assert_eq!(bytes, [mark; BLOCK]);
+    }
+    assert_eq!(file.append_async(b"tail").await.unwrap(), BLOCKS * BLOCK as u64);
+    let pages = file.read_pinned_async(BLOCKS * BLOCK as u64 - 2..u64::MAX).await.unwrap();
+    assert_eq!(pages.to_vec(), [&[mark; 2], &b"tail"[..]].concat());
+    file.set_len_async(BLOCK as u64).await.unwrap();
+    file.punch_hole_async(0..100).await.unwrap();
+    file.sync_all_async().await.unwrap();
+    assert_eq!(file.metadata_async().await.unwrap().len(), BLOCK as u64);
+    file.close_async().await.unwrap();
+}
+
+fn blocking_work(cache: &Cache, path: &Path, mark: u8) {
+    let file: File = cache.open(path, options()).unwrap();
+    for block in 0..BLOCKS {
+        file.write_at(&[mark; BLOCK], block * BLOCK as u64).unwrap();
+    }
+    file.sync_data().unwrap();
+    cache.drop_clean_pages();
+    let mut bytes = [0; BLOCK];
+    for block in 0..BLOCKS {
+        file.read_exact_at(&mut bytes, block * BLOCK as u64).unwrap();
+        assert_eq!(bytes, [mark; BLOCK]);
+    }
+    file.set_len(BLOCK as u64).unwrap();
+    file.punch_hole(0..100).unwrap();
+    file.close().unwrap();
+}
+
+#[test]
+fn tokio_smol_and_plain_threads_share_a_cache() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+            runtime.block_on(async {
+                let tasks = (0..3_u8).map(|number| {
+                    let (cache, path) = (cache.clone(), place.path().join(format!("tokio-{number}")));
+                    tokio::spawn(async move { work(&cache, &path, 10 + number).await })
+                });
+                for task in tasks.collect::<Vec<_>>() {
+                    task.await.unwrap();
+                }
+            });
+        });
+        scope.spawn(|| {
+            let executor = smol::LocalExecutor::new();
+            smol::block_on(executor.run(async {
+                let tasks = (0..3_u8).map(|number| {
+                    let (cache, path) = (cache.clone(), place.path().join(format!("smol-{number}")));
+                    executor.spawn(async move { work(&cache, &path, 20 + number).await })
+                });
+                for task in tasks.collect::<Vec<_>>() {
+                    task.await;
+                }
+            }));
+        });
+        for number in 0..2_u8 {
+            let (cache, path) = (cache.clone(), place.path().join(format!("thread-{number}")));
+            scope.spawn(move || blocking_work(&cache, &path, 30 + number));
+        }
+    });
+    for (name, mark) in [("tokio-0", 10), ("smol-2", 22), ("thread-1", 31)] {
+        let bytes = std::fs::read(place.path().join(name)).unwrap();
+        assert_eq!((bytes.len(), &bytes[..100]), (BLOCK, &[0; 100][..]));
+        assert!(bytes[100..].iter().all(|byte| *byte == mark));
+    }
+    cache.close().unwrap();
+}
+
+/// Blocking calls inside a runtime work, too: they block its thread, and no more.
+#[test]
+fn blocking_calls_inside_a_runtime() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    smol::block_on(async { blocking_work(&cache, &place.path().join("file"), 7) });
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        blocking_work(&cache, &place.path().join("file"), 8);
+        cache.close_async().await.unwrap();
+    });
+}
+
+/// Appends from many tasks and threads: each has its place.
+#[test]
+fn appends_never_overlap() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(4 << 20).build().unwrap();
+    let file = cache.create(place.path().join("log")).unwrap();
+    let record = |thread: u8, number: u8| vec![thread * 16 + number % 16; 100 + usize::from(number)];
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let file = &file;
+            scope.spawn(move || {
+                for number in 0..100 {
+                    let record = record(thread, number);
+                    let at = match thread {
+                        0 | 1 => file.append(&record).unwrap(),
+                        _ => smol::block_on(file.append_async(&record)).unwrap(),
+                    };
+                    let mut back = vec![0; record.len()];
+                    file.read_exact_at(&mut back, at).unwrap();
+                    assert!(back == record);
+                }
+            });
+        }
+    });
+    let total: u64 = (0..100).map(|number| 100 + number).sum::<u64>() * 4;
+    assert_eq!(file.len(), total);
+}
