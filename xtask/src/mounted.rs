@@ -84,8 +84,11 @@ const PROGRAMS: &[Program] = &[
     Program {
         name: "pjdfstest",
         needs: "pjdfstest",
-        script: "chmod 755 \"$1\"; cd \"$1\"; pjdfstest -p \"$1\" > \"$2/out\" 2>&1 || true; tail -3 \"$2/out\"; \
-                 grep -i 'fail' \"$2/out\" | head -60",
+        // A file that was removed while it is open has a name yet over NFS version 3: that alone may fail.
+        script: "chmod 755 \"$1\"; printf '[settings]\\nnaptime = 1.1\\nallow_remount = false\\n[dummy_auth]\\nentries = \
+                 [[\"nobody\", \"nogroup\"], [\"daemon\", \"daemon\"], [\"bin\", \"bin\"]]\\n' > \"$2/users.toml\"; cd \"$1\"; \
+                 pjdfstest -c \"$2/users.toml\" -p \"$1\" > \"$2/out\" 2>&1 || true; grep '^Summary' \"$2/out\"; \
+                 [ \"$(grep ' FAILED$' \"$2/out\" | cut -d' ' -f1)\" = unlink::open_file_not_freed ]",
     },
 ];
 
