@@ -28,7 +28,7 @@ const TITLE_WORDS: f64 = 12.0;
 const HINTS: [(f64, &str); 3] = [(1160.0, "below-1400"), (780.0, "below-1200"), (560.0, "below-800")];
 
 /// The same on a telephone, where the first column is at most so wide.
-const NARROW_HINT: (f64, &str) = (360.0, "below-600");
+const NARROW_HINT: (f64, &str) = (385.0, "below-600");
 const NARROW_FIRST: f64 = 136.0;
 
 /// Where the texts of a column stand.

@@ -24,6 +24,10 @@ pub(super) fn answer(runs: &[Run]) -> String {
 /// `accepted after 65 s, on disk after 87 s; an fsync of desktop waited 5.20 s at worst.`
 fn of_run(figures: &Figures) -> String {
     let mut parts = vec![moved(figures)];
+    let [written, read] = [written_bytes(figures), read_bytes(figures)];
+    if written > 0 && read > 0 {
+        parts.push(format!("{} read", units::data(read)));
+    }
     parts.extend(longest(figures));
     let failed: u64 = figures.jobs.iter().flat_map(|job| job.errors.iter().map(|(_, count)| count)).sum();
     if failed > 0 {
@@ -35,14 +39,20 @@ fn of_run(figures: &Figures) -> String {
     format!("{}.{wrong}", parts.join("; "))
 }
 
+fn written_bytes(figures: &Figures) -> u64 {
+    figures.jobs.iter().map(|job| job.write.bytes).sum()
+}
+
+fn read_bytes(figures: &Figures) -> u64 {
+    figures.jobs.iter().map(|job| job.read.bytes).sum()
+}
+
 /// What was written and when it was where, or what was read and how fast.
 fn moved(figures: &Figures) -> String {
-    let sum = |of: fn(&JobOutcome) -> u64| figures.jobs.iter().map(of).sum::<u64>();
-    let (written, read) = (sum(|job| job.write.bytes), sum(|job| job.read.bytes));
     let time = |ns| units::time(Duration::from_nanos(ns));
     let ended_ns = figures.jobs.iter().map(|job| job.elapsed_ns).max().unwrap_or(0);
     let whole = figures.loss.is_none() && figures.unwritten.is_empty() && !figures.cut;
-    match (written, read) {
+    match (written_bytes(figures), read_bytes(figures)) {
         (0, 0) => format!("nothing was read or written in {}", time(figures.virtual_ns)),
         (0, read) => format!(
             "{} read in {}, {}",

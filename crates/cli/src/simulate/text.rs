@@ -333,12 +333,12 @@ fn over_time(figures: &Figures) -> Table {
 /// Who waited for what, what was at risk, what it took: names and values.
 pub(super) fn facts(figures: &Figures) -> Vec<(String, String)> {
     let mut facts = Vec::new();
-    for (cause, count, total_ns) in &figures.engine.pauses {
+    for (cause, count, total_ns) in figures.engine.pauses.iter().filter(|(_, count, _)| *count > 0) {
         let mean = units::latency(total_ns.checked_div(*count).unwrap_or(0));
         let (times, total) = (units::count(*count), units::latency(*total_ns));
         facts.push((format!("writers paused: {cause}"), format!("{times} times, {total} in sum, {mean} on average")));
     }
-    if figures.engine.pauses.is_empty() {
+    if facts.is_empty() {
         facts.push(("writers paused".to_owned(), "never".to_owned()));
     }
     let engine = &figures.engine;

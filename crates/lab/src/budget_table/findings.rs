@@ -16,6 +16,9 @@ const TEXT: &str = include_str!("findings.md");
 const CELLS: &str = section(TEXT, "cells");
 const NOT_SHOWN: &str = section(TEXT, "not shown");
 
+/// Loads that have bars.
+const PLOTTED: [&str; 3] = ["stream", "100-streams", "random"];
+
 /// Most points of a line of a plot.
 const POINTS_MAX: usize = 600;
 
@@ -78,9 +81,7 @@ pub(super) fn of(cells: &[Cell], goals: &[Row]) -> Findings {
     let mut findings = Findings { answer: answer(cells, goals), tables, ..Findings::default() };
     findings.tables.extend(LOADS.iter().filter_map(|(name, load)| table_of(cells, name, *load)));
     findings.tables.extend(sync_all(cells));
-    let percents = bars(cells, "percent_of_raw", "Share of what the device does by itself", "percent");
-    let waits = bars(cells, "write_p999_ms", "99.9th percentile of a write", "ms");
-    findings.figures = vec![percents.into(), waits.into()];
+    findings.figures = PLOTTED.into_iter().flat_map(|load| of_load(cells, load)).flatten().map(Into::into).collect();
     findings.figures.extend(plots(cells).into_iter().map(Into::into));
     findings.says = says(cells);
     findings
@@ -151,21 +152,26 @@ fn goals_table(goals: &[Row]) -> Table {
     table
 }
 
-/// A metric of the ordinary loads, by law.
-fn bars(cells: &[Cell], metric: &str, title: &str, label: &str) -> Bars {
-    let laws = laws(cells);
+/// What a load comes to on each device, by law: a plot of its own, since what caches take in differs by orders.
+fn of_load(cells: &[Cell], load: &str) -> [Option<Bars>; 2] {
+    [
+        bars(cells, load, "percent_of_raw", "written, of what the device does by itself", ("share", "%")),
+        bars(cells, load, "write_p999_ms", "one write in a thousand takes longer", ("time", "ms")),
+    ]
+}
+
+fn bars(cells: &[Cell], load: &str, metric: &str, title: &str, axis: (&str, &'static str)) -> Option<Bars> {
+    let (laws, devices) = (laws(cells), devices(cells, load));
     let names = laws.iter().map(|law| law.name());
-    let mut bars = Bars::new(title, label, Quantity::Count, names).note("Simulated; a load on a device each.");
-    for name in ["stream", "100-streams", "random"] {
-        for device in devices(cells, name) {
-            let bar = |law: &Law| {
-                let cell = cells.iter().find(|cell| cell.is(*law, name, device));
-                cell.and_then(|cell| figure(&cell.row, metric)).map(Bar::new)
-            };
-            bars = bars.group(format!("{name}, {device}"), laws.iter().map(bar).collect());
-        }
+    let mut bars = Bars::new(format!("{load}: {title}"), axis.0, Quantity::Plain(axis.1), names);
+    for device in &devices {
+        let bar = |law: &Law| {
+            let cell = cells.iter().find(|cell| cell.is(*law, load, device));
+            cell.and_then(|cell| figure(&cell.row, metric)).map(Bar::new)
+        };
+        bars = bars.group(*device, laws.iter().map(bar).collect());
     }
-    bars
+    (!devices.is_empty()).then_some(bars)
 }
 
 /// The backlog over time, where that tells the laws apart.
@@ -203,7 +209,10 @@ fn answer(cells: &[Cell], goals: &[Row]) -> String {
             Some(format!("{} {} s at {rate:.0} % of the device's speed", law.name(), digits(owed)))
         };
         let each: Vec<String> = laws(cells).iter().filter_map(of).collect();
-        answer.push_str(&format!(" A stream to {device} leaves it to work, at worst: {}.", each.join("; ")));
+        answer.push_str(&format!(
+            " What a stream leaves the device {device} to write takes it, at worst: {}.",
+            each.join("; ")
+        ));
     }
     answer
 }

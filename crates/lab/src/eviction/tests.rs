@@ -69,7 +69,8 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
         assert!(metric("device_us") > 0.0 && metric("client_us") > 0.0, "{row}");
         assert!((0.3..0.99).contains(&metric("hit_ratio")) && metric("written_per_dirtied") > 0.5, "{row}");
     }
-    assert_eq!((findings.tables.len(), findings.figures.len()), (4, 2));
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 1, 2));
+    assert!(findings.answer.contains("rows s3-window is at most a point behind"), "{}", findings.answer);
     assert_eq!(run(&options).unwrap().0, rows, "the same again");
 }
 

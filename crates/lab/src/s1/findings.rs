@@ -3,7 +3,7 @@
 //! Owns: the arrangement, the sentences; those that no run changes stand in `findings.md`. Does not own: the runs.
 //! Invariants: a sentence about a figure is made from the figure, or says that nothing was run for it.
 
-use report::{Align, Axis, Figure, Plot, Quantity, Row, Series, Shape, Table};
+use report::{Align, Axis, Bar, Bars, Figure, Plot, Quantity, Row, Series, Shape, Table};
 use serde_json::Value;
 
 use super::machines::DISK_CACHE_KIB;
@@ -105,12 +105,6 @@ fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
         noted(table("Two writers, five disks in a stripe set", &rows.two_writers, &with(&writers, &FLOW), None)),
         noted(table("The same disks, nobody over the limit", &rows.pool_alone, &with(&[CACHE], &FLOW), None)),
         table(
-            "A and B with 100,000 dirty pages each (B's share of the bytes when A is submitted; seconds)",
-            &rows.two_superblocks,
-            &with(&blocks, &[]),
-            None,
-        ),
-        table(
             "sync of A and B with 100,000 dirty pages each (seconds after it began)",
             &rows.sync_of_two,
             &with(&[("passes", "passes"), ("A durable", "a_ends_s"), ("both durable", "b_ends_s")], &[]),
@@ -120,6 +114,12 @@ fn tables(rows: &Rows) -> (Vec<Table>, Vec<Table>) {
         noted(table("Beside a writer that waits for requests", &rows.blocking_rival, &with(&rival, &FLOW), None)),
     ];
     let details = [
+        table(
+            "A and B with 100,000 dirty pages each (B's share of the bytes when A is submitted; seconds)",
+            &rows.two_superblocks,
+            &with(&blocks, &[]),
+            None,
+        ),
         table(
             "Two writers: disks and CPUs, and reading the files back",
             &rows.two_writers,
@@ -138,7 +138,7 @@ fn noted(table: Option<Table>) -> Option<Table> {
     Some(table)
 }
 
-fn figures(plotted: &[Ran]) -> Vec<Figure> {
+fn figures(rows: &Rows, plotted: &[Ran]) -> Vec<Figure> {
     let axis = |label: &str, quantity| Axis::new(label, quantity);
     let over_time = |title: &str, label: &str, quantity, of: fn(&Ran, usize) -> f64| {
         let mut plot = Plot::new(title, axis("time", Quantity::Time), axis(label, quantity));
@@ -148,13 +148,19 @@ fn figures(plotted: &[Ran]) -> Vec<Figure> {
         }
         Figure::Plot(plot)
     };
+    let cases = [
+        ("Two writers, five disks", &rows.two_writers),
+        ("The same disks, nobody over the limit", &rows.pool_alone),
+        ("Twelve disks", &rows.twelve_disks),
+    ];
+    let mut all: Vec<Figure> = cases.into_iter().filter_map(|(title, rows)| speed_bars(title, rows)).collect();
     if plotted.is_empty() {
-        return Vec::new();
+        return all;
     }
-    let mut all = vec![
+    all.extend([
         over_time("Two writers: throughput", "written", Quantity::DataRate, |ran, at| ran.rate(at).0),
         over_time("Two writers: IO/s", "commands", Quantity::Frequency, |ran, at| ran.rate(at).1),
-    ];
+    ]);
     for ran in plotted {
         let points = ran.offsets.iter().map(|it| (it.at_ns as f64 / 1e9, it.offset as f64)).collect();
         let title = format!("Two writers: offset on the stripe set, {}", ran.row.variant);
@@ -162,6 +168,42 @@ fn figures(plotted: &[Ran]) -> Vec<Figure> {
         all.push(Figure::Plot(plot.with(Series::new(ran.row.variant.as_str(), Shape::Dots, points))));
     }
     all
+}
+
+/// Throughput by setting and kernel, with the shortest queue that was run: there they differ most.
+fn speed_bars(title: &str, rows: &[Row]) -> Option<Figure> {
+    let shortest = rows.iter().map(|row| number(row, "nr_requests")).reduce(f64::min)?;
+    let rows: Vec<&Row> = rows.iter().filter(|row| number(row, "nr_requests") == shortest).collect();
+    let mut kernels: Vec<&str> = Vec::new();
+    let mut settings: Vec<&Row> = Vec::new();
+    for row in &rows {
+        if !kernels.contains(&row.variant.as_str()) {
+            kernels.push(&row.variant);
+        }
+        if !settings.iter().any(|other| other.params == row.params) {
+            settings.push(row);
+        }
+    }
+    let named = |row: &Row| {
+        let told = [
+            ("request_kib", "", " KiB"),
+            ("disk_cache_kib", "cache ", " KiB"),
+            ("cpu_ms_per_mb", "CPU ", " ms a MB"),
+            ("memory_mib", "memory ", " MiB"),
+        ];
+        let told = told.into_iter().filter(|(name, ..)| value(row, name).is_some());
+        told.map(|(name, before, unit)| format!("{before}{}{unit}", text(row, name))).collect::<Vec<_>>().join(", ")
+    };
+    let bars = Bars::new(format!("{title}: throughput"), "written", Quantity::DataRate, kernels.clone())
+        .note(format!("With {shortest} requests in a queue, of at most so many KiB."));
+    let bars = settings.iter().fold(bars, |bars, setting| {
+        let bar = |kernel: &&str| {
+            let row = rows.iter().find(|row| row.variant == *kernel && row.params == setting.params)?;
+            Some(Bar::new(number(row, "throughput_mb_per_s") * 1e6))
+        };
+        bars.group(named(setting), kernels.iter().map(bar).collect())
+    });
+    Some(Figure::Bars(bars))
 }
 
 fn find<'a>(rows: &'a [Row], variant: &str, params: &[(&str, f64)]) -> Option<&'a Row> {
@@ -382,7 +424,7 @@ pub(super) fn findings(rows: &Rows, plotted: &[Ran]) -> Findings {
     of_the_others(rows, &mut says);
     of_own(rows, &mut says);
     let (tables, details) = tables(rows);
-    Findings { answer: answer(rows), tables, details, figures: figures(plotted), says }
+    Findings { answer: answer(rows), tables, details, figures: figures(rows, plotted), says }
 }
 
 /// Flushers beside both kinds of pdflush, in the setting of what was run that tells them apart most.
@@ -413,7 +455,13 @@ fn answer(rows: &Rows) -> String {
             }
         }
     }
-    let blocks = rows.blocking_rival.iter().map(|row| (row.variant.as_str(), number(row, "share_beside_rival")));
+    let queue = |row: &Row| number(row, "nr_requests");
+    let shortest = rows.blocking_rival.iter().map(queue).fold(f64::INFINITY, f64::min);
+    let blocks = rows
+        .blocking_rival
+        .iter()
+        .filter(|row| queue(row) == shortest)
+        .map(|row| (row.variant.as_str(), number(row, "share_beside_rival")));
     let blocks: Vec<String> = blocks.map(|(name, share)| format!("{name} {:.1} %", share * 100.0)).collect();
     let rival = match blocks.is_empty() {
         true => String::new(),

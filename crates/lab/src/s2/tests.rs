@@ -88,7 +88,8 @@ fn every_loop_gives_a_row_for_each_variant() {
             "{row}"
         );
     }
-    assert_eq!((findings.tables.len(), findings.figures.len()), (3, 2));
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (2, 1, 2));
+    assert!(findings.answer.ends_with("came out exactly."), "{}", findings.answer);
 }
 
 #[test]

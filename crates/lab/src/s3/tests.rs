@@ -134,7 +134,12 @@ fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
     }
     assert!(kept.remarks[0].contains("8th of each file") && kept.remarks[0].contains("--full"), "{:?}", kept.remarks);
     assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
-    assert_eq!((findings.tables.len(), findings.figures.len()), (5, 4));
+    assert_eq!((findings.tables.len(), findings.figures.len()), (3, 4));
+    assert!(
+        findings.details.len() >= 2 && findings.answer.contains("With this project's reclaim"),
+        "{}",
+        findings.answer
+    );
     assert!(findings.says[0].starts_with("fitted: ") && findings.says[0].contains(" predicted: "));
 }
 

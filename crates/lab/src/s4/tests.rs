@@ -60,7 +60,8 @@ fn a_smaller_threshold_copies_faster_and_every_variant_has_its_rows() {
     }
     assert!(kept.done.is_sorted() && kept.done.last() == Some(&1.0), "{:?}", kept.done);
     // No plot of where writing begins at 100 centiseconds: nothing of that was run.
-    assert_eq!((findings.tables.len(), findings.figures.len()), (7, 2));
+    assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (2, 5, 2));
+    assert!(findings.answer.contains("with nothing set, copies at"), "{}", findings.answer);
 }
 
 #[test]

@@ -5,13 +5,13 @@ use super::answer;
 
 #[test]
 fn it_says_when_all_was_accepted_and_on_disk_and_who_waited() {
-    let said =
-        "1.00 GB accepted after 40 s, on disk after 44 s; an fsync of backup waited 1.44 s at worst; 1 call failed.";
+    let said = "1.00 GB accepted after 40 s, on disk after 44 s; 4.10 MB read; an fsync of backup waited 1.44 s at worst; 1 \
+                call failed.";
     assert_eq!(answer(&[run()]), said);
     assert_eq!(
         answer(&two()),
         format!(
-            "afflux: {said}\nlinux-6.1: 1.00 GB accepted after 1 min 24 s, on disk after 1 min 28 s; an fsync of backup \
+            "afflux: {said}\nlinux-6.1: 1.00 GB accepted after 1 min 24 s, on disk after 1 min 28 s; 4.10 MB read; an fsync of backup \
              waited 1.44 s at worst; 1 call failed."
         )
     );
