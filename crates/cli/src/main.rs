@@ -21,6 +21,7 @@ mod lab;
 mod output;
 mod progress;
 mod serve;
+mod service;
 mod set;
 mod simulate;
 mod stat;

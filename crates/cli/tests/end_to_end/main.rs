@@ -20,6 +20,7 @@ mod random_operations;
 mod restarts;
 mod scratch;
 mod server;
+mod service;
 mod shutdown;
 mod simulate;
 mod tools;
