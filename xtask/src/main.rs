@@ -1,12 +1,13 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race-nfs|mounted|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race-nfs|mounted|deb|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race_nfs`, `mounted`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race_nfs`, `mounted`, `deb`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
 
 mod ci;
+mod deb;
 mod docs;
 mod mounted;
 mod pages;
@@ -31,6 +32,8 @@ const USAGE: &str = "usage: cargo xtask <task>
   mounted [--profile NAME] [--keep] [NAME...]
                    mount the server through FUSE, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,
                    or those named; fsx and pjdfstest: `cargo install fsx pjdfstest`
+  deb [--profile NAME]
+                   build for use, and make a Debian package of it in target/deb
   soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
         ["pages", ..] => pages::check(&words[1..]),
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
+        ["deb", ..] => deb::run(&words[1..]),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {

@@ -119,15 +119,20 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// Reads the command line; ends the process where there is nothing to run (help, wrong use).
     pub(crate) fn read() -> Self {
+        Self::from_arg_matches(&Self::described().get_matches()).unwrap_or_else(|error| error.exit())
+    }
+
+    /// The command with all that its help says. Manuals and completions are made from it, too, by the example
+    /// `package_files`.
+    pub(crate) fn described() -> clap::Command {
         let list = knobs::list(&knobs::of_server());
-        let command = Self::command()
+        Self::command()
             .mut_subcommand("set", |set| set.after_long_help(format!("{SET_EXAMPLES}\n\n{list}")))
             .mut_subcommand("serve", |serve| serve.after_long_help(format!("{SERVE_EXAMPLES}\n\n{list}")))
             .mut_subcommand("simulate", |it| {
                 let (policies, list) = (policy_list(), knobs::list(&knobs::of_simulation()));
                 it.after_long_help(format!("{SIMULATE_EXAMPLES}\n\n{FAULTS_HELP}\n\n{policies}\n\n{list}"))
-            });
-        Self::from_arg_matches(&command.get_matches()).unwrap_or_else(|error| error.exit())
+            })
     }
 }
 
@@ -172,8 +177,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXAMPLES)]
 pub(crate) struct Serve {
-    /// Directories to serve
-    #[arg(value_name = "DIR", required = true)]
+    /// Directories to serve [default: `directories` of the configuration file]
+    #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
     /// Where to listen; port 0 picks a free one [default: 127.0.0.1:2049]
     #[arg(long, value_name = "ADDR:PORT")]

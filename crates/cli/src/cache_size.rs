@@ -9,6 +9,7 @@
 mod tests;
 
 use std::fs;
+use std::path::{Path, PathBuf};
 
 use bytesize::ByteSize;
 use frames::FRAME_BYTES;
@@ -35,9 +36,9 @@ impl HostMemory {
     /// Asks the host. Where it says nothing, 1 GiB is assumed.
     pub(crate) fn measured() -> Self {
         let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let limit = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"]
-            .iter()
-            .find_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok());
+        let membership = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let limits = limit_files(&membership).into_iter();
+        let limit = limits.filter_map(|path| fs::read_to_string(path).ok()?.trim().parse().ok()).min();
         Self::from_texts(&meminfo, limit)
     }
 
@@ -68,6 +69,24 @@ impl HostMemory {
         }
         Ok(whole_frames(bytes))
     }
+}
+
+/// Where the limits on memory stand of the control group that a process is in, as `/proc/self/cgroup` says, and of those
+/// above that: a service's own, a container's.
+fn limit_files(membership: &str) -> Vec<PathBuf> {
+    let files = membership.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (top, name) = match fields.next()? {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            controllers if controllers.split(',').any(|it| it == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        let groups = Path::new(fields.next()?.trim_start_matches('/')).ancestors();
+        Some(groups.map(|group| Path::new(top).join(group).join(name)).collect::<Vec<_>>())
+    });
+    files.flatten().collect()
 }
 
 fn whole_frames(bytes: u64) -> u64 {

@@ -18,7 +18,7 @@ use std::{env, fs};
 
 use engine::Readahead;
 use engine::eviction::EvictionKind;
-use engine::settings::{BackgroundShare, Shares};
+use engine::settings::{BackgroundShare, Shares, did_you_mean, near};
 use frontend_nfs::{Network, Squash};
 
 use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
@@ -41,7 +41,10 @@ const NAMES: &[&str] = &[
     "cache",
     "allow",
     "anon",
+    "any_port",
+    "async_metadata",
     "control",
+    DIRECTORIES,
     "eviction",
     "io",
     "lock_memory",
@@ -49,10 +52,18 @@ const NAMES: &[&str] = &[
     "metrics",
     "policy",
     "prefault",
+    "read_only",
     "readahead",
     "squash",
     "state",
+    "subtree_check",
 ];
+
+/// The setting that is given without a name on the command line; its values are paths.
+const DIRECTORIES: &str = "directories";
+
+/// The settings that are on or off; in the file also `true` or `false`.
+const SWITCHES: &[&str] = &["any_port", "async_metadata", "prefault", "read_only", "subtree_check"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -99,6 +110,8 @@ pub(crate) enum LockMemory {
 /// What `serve` runs with.
 #[derive(Debug)]
 pub(crate) struct Configuration {
+    /// At least one.
+    pub(crate) directories: Vec<PathBuf>,
     pub(crate) listen: SocketAddr,
     pub(crate) cache_bytes: u64,
     pub(crate) control: Option<PathBuf>,
@@ -114,6 +127,14 @@ pub(crate) struct Configuration {
     pub(crate) squash: Squash,
     /// User and group of whoever is that.
     pub(crate) anonymous: (u32, u32),
+    /// Whether other machines may call from ports that every program there may use.
+    pub(crate) any_port: bool,
+    /// Whether nobody may change anything.
+    pub(crate) read_only: bool,
+    /// Whether files that are moved out of the directories are refused.
+    pub(crate) subtree_check: bool,
+    /// Whether changes of names and attributes are answered before they are durable.
+    pub(crate) async_metadata: bool,
     /// Whether the server is to be safe to mount on its own host.
     pub(crate) lock_memory: LockMemory,
     /// What is said of the server's own accord.
@@ -124,6 +145,8 @@ pub(crate) struct Configuration {
     pub(crate) state: Option<PathBuf>,
     /// `KNOB=VALUE`, each known and in range.
     pub(crate) knobs: Vec<String>,
+    /// The other settings that were given, as they were written.
+    pub(crate) given: BTreeMap<&'static str, String>,
     /// What was passed over, and is to be told.
     pub(crate) warnings: Vec<String>,
 }
@@ -140,6 +163,7 @@ struct Given {
 struct Layers {
     values: BTreeMap<&'static str, Given>,
     knobs: BTreeMap<String, Given>,
+    directories: Vec<PathBuf>,
     /// Variables with our prefix that are no settings.
     unknown: Vec<String>,
 }
@@ -215,7 +239,15 @@ impl Layers {
             let allowed = NAMES.iter().copied().chain([KNOB_TABLE]);
             let name = known(&shown.to_string(), &key, allowed, "allowed are")?;
             let origin = format!("{shown}: {key}");
-            let text = plain(&origin, value)?;
+            if name == DIRECTORIES {
+                self.directories = paths(&origin, value)?;
+                continue;
+            }
+            let text = match value {
+                toml::Value::Boolean(is_on) if SWITCHES.contains(&name) => on_or_off_word(is_on).to_owned(),
+                toml::Value::Array(list) if name == "allow" => texts(&origin, list)?.join(","),
+                value => plain(&origin, value)?,
+            };
             self.values.insert(name, Given { origin, text });
         }
         Ok(())
@@ -225,7 +257,9 @@ impl Layers {
         for (variable, value) in variables {
             let key = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
             let given = Given { origin: variable.clone(), text: value.clone() };
-            if let Some(name) = NAMES.iter().find(|name| **name == key) {
+            if key == DIRECTORIES {
+                self.directories = env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect();
+            } else if let Some(name) = NAMES.iter().find(|name| **name == key) {
                 self.values.insert(name, given);
             } else if let Ok(name) = knobs::name_of(&key) {
                 self.knobs.insert(name.to_owned(), given);
@@ -239,14 +273,22 @@ impl Layers {
         if self.unknown.is_empty() {
             return Vec::new();
         }
-        let names: Vec<String> = self.unknown.iter().take(UNKNOWN_NAMED_MAX).map(output::shown).collect();
+        let settings: Vec<String> =
+            NAMES.iter().chain(&["config"]).map(|name| format!("{PREFIX}{}", name.to_uppercase())).collect();
+        let knobs = knobs::of_server();
+        let named = |variable: &String| {
+            let key = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
+            let known = NAMES.iter().copied().chain(knobs.all().map(|(_, info)| info.name));
+            let nearest = near(&key, known).first().map(|name| format!("{PREFIX}{}", name.to_uppercase()));
+            let meant = nearest.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+            format!("{}{meant}", output::shown(variable))
+        };
+        let names: Vec<String> = self.unknown.iter().take(UNKNOWN_NAMED_MAX).map(named).collect();
         let rest = match self.unknown.len().saturating_sub(UNKNOWN_NAMED_MAX) {
             0 => String::new(),
             rest => format!(" and {rest} more"),
         };
         let are = if self.unknown.len() == 1 { "is no setting and is" } else { "are no settings and are" };
-        let settings: Vec<String> =
-            NAMES.iter().chain(&["config"]).map(|name| format!("{PREFIX}{}", name.to_uppercase())).collect();
         vec![format!(
             "the environment: {}{rest} {are} ignored (settings: {}, and {PREFIX}KNOB for each knob of `afflux serve \
              --help`)",
@@ -275,8 +317,20 @@ impl Layers {
         ];
         for (name, value) in flags {
             if let Some(text) = value {
-                self.values.insert(name, Given { origin: format!("--{}", name.replace('_', "-")), text: text.clone() });
+                self.values.insert(name, Given { origin: flag(name), text: text.clone() });
             }
+        }
+        let switches = [
+            ("any_port", args.any_port),
+            ("async_metadata", args.async_metadata),
+            ("read_only", args.read_only),
+            ("subtree_check", args.subtree_check),
+        ];
+        for (name, _) in switches.into_iter().filter(|(_, is_given)| *is_given) {
+            self.values.insert(name, Given { origin: flag(name), text: on_or_off_word(true).to_owned() });
+        }
+        if !args.directories.is_empty() {
+            self.directories.clone_from(&args.directories);
         }
         for text in &args.knobs {
             let (knob, value) =
@@ -310,6 +364,14 @@ impl Layers {
         let log = self.values.get("log").map_or(Ok(log::DEFAULT), |given| log::level(&given.origin, &given.text))?;
         let metrics = self.values.get("metrics");
         let metrics = metrics.map(|given| address(&given.origin, &given.text, metrics::EXAMPLE)).transpose()?;
+        let switch = |name| self.values.get(name).map_or(Ok(false), on_or_off);
+        let (any_port, async_metadata) = (switch("any_port")?, switch("async_metadata")?);
+        let (read_only, subtree_check) = (switch("read_only")?, switch("subtree_check")?);
+        if self.directories.is_empty() {
+            return Err(Failure::wrong_use(
+                "no directory to serve: name one (afflux serve DIR), or set 'directories' in the configuration file",
+            ));
+        }
         let path = |name| self.values.get(name).map(|given| PathBuf::from(&given.text));
         let (control, state) = (path("control"), path("state"));
         let mut settings = knobs::of_server();
@@ -321,7 +383,9 @@ impl Layers {
         }
         let shares = Shares { memory_bytes: cache_bytes, background: BackgroundShare::OfLimit };
         settings.background_is_below_limit(shares).map_err(|error| Failure::wrong_use(error.to_string()))?;
+        let given = self.values.into_iter().map(|(name, given)| (name, given.text)).collect();
         Ok(Configuration {
+            directories: self.directories,
             listen,
             cache_bytes,
             control,
@@ -333,11 +397,16 @@ impl Layers {
             networks,
             squash,
             anonymous,
+            any_port,
+            read_only,
+            subtree_check,
+            async_metadata,
             lock_memory,
             log,
             metrics,
             state,
             knobs,
+            given,
             warnings,
         })
     }
@@ -352,8 +421,47 @@ fn known(
 ) -> Outcome<&'static str> {
     allowed.clone().find(|name| *name == key).ok_or_else(|| {
         let names: Vec<&str> = allowed.collect();
-        Failure::wrong_use(format!("{place}: there is no setting '{key}'; {all} {}", names.join(", ")))
+        let near = did_you_mean(key, names.iter().copied());
+        Failure::wrong_use(format!("{place}: there is no setting '{key}'{near}; {all} {}", names.join(", ")))
     })
+}
+
+/// How a setting is written as a flag.
+fn flag(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
+}
+
+fn on_or_off_word(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+/// A list of texts.
+fn texts(origin: &str, list: Vec<toml::Value>) -> Outcome<Vec<String>> {
+    list.into_iter()
+        .map(|value| match value {
+            toml::Value::String(text) => Ok(text),
+            other => Err(Failure::wrong_use(format!(
+                "{origin}: a list of texts is expected, and a value of type {} stands in it",
+                other.type_str()
+            ))),
+        })
+        .collect()
+}
+
+/// One path, or a list of them. A file is read from anywhere, so each says where it is.
+fn paths(origin: &str, value: toml::Value) -> Outcome<Vec<PathBuf>> {
+    let list = match value {
+        toml::Value::Array(list) => list,
+        one => vec![one],
+    };
+    let paths: Vec<PathBuf> = texts(origin, list)?.into_iter().map(PathBuf::from).collect();
+    match paths.iter().find(|path| !path.is_absolute()) {
+        Some(path) => Err(Failure::wrong_use(format!(
+            "{origin}: '{}' is not a whole path, from / on",
+            output::shown(path.display())
+        ))),
+        None => Ok(paths),
+    }
 }
 
 /// A TOML number or string as text.
@@ -417,8 +525,11 @@ fn readahead(Given { origin, text }: &Given) -> Outcome<Readahead> {
 
 /// The readahead called `name`; or why there is none.
 pub(crate) fn readahead_named(name: &str) -> Result<Readahead, String> {
-    let names = || Readahead::ALL.iter().map(|policy| policy.name()).collect::<Vec<_>>().join(" and ");
-    Readahead::named(name).ok_or_else(|| format!("there is no such readahead; there are {}", names()))
+    Readahead::named(name).ok_or_else(|| {
+        let names: Vec<&str> = Readahead::ALL.iter().map(|policy| policy.name()).collect();
+        let near = did_you_mean(name, names.iter().copied());
+        format!("there is no such readahead{near}; there are {}", names.join(" and "))
+    })
 }
 
 fn eviction(Given { origin, text }: &Given) -> Outcome<EvictionKind> {
@@ -429,8 +540,11 @@ fn policy(Given { origin, text }: &Given) -> Outcome<Policy> {
     match text.as_str() {
         OWN_POLICY => Ok(Policy::Budget),
         EQUAL_PARTS_POLICY => Ok(Policy::EqualParts),
-        _ => Err(Failure::wrong_use(format!(
-            "{origin} {text}: there is no such policy; there are {OWN_POLICY} and {EQUAL_PARTS_POLICY}"
-        ))),
+        _ => {
+            let near = did_you_mean(text, [OWN_POLICY, EQUAL_PARTS_POLICY].into_iter());
+            Err(Failure::wrong_use(format!(
+                "{origin} {text}: there is no such policy{near}; there are {OWN_POLICY} and {EQUAL_PARTS_POLICY}"
+            )))
+        }
     }
 }

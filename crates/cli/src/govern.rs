@@ -14,6 +14,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use budget::RememberedPrices;
+use engine::settings::did_you_mean;
 use govern::{BUDGET_NS_MAX, BUDGET_NS_MIN, Disk, Event, Governor, Host, JournalError, Options, restore};
 use tracing::{info, warn};
 
@@ -24,7 +25,7 @@ use crate::metrics::governor::Telling;
 use crate::serve::kept_prices::{KeptPrices, Learned};
 use crate::serve::state::StateDirectory;
 use crate::serve::{device_identity, signals};
-use crate::{log, metrics, output, simulate};
+use crate::{log, metrics, output, service, simulate};
 
 /// Between two looks at the counters.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -46,7 +47,7 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     log::start(log::level("--log", &args.log)?);
     let address = args.metrics.as_ref().map(|text| configuration::address("--metrics", text, metrics::EXAMPLE));
     let figures = metrics::bind(address.transpose()?)?;
-    let signalled = signals::watch(|| std::process::exit(1));
+    let signalled = signals::watch(signals::Hangup::Ends, || std::process::exit(1));
     let signalled = signalled.map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let state = StateDirectory::made(args.state.as_deref());
     let (kept, warnings) = KeptPrices::read(state.speeds_path());
@@ -63,7 +64,9 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     let mut running = Running { args, governor, kept, telling };
     running.say(&events);
     running.check_names();
+    service::tell_ready("Keeping each disk to its budget");
     let ran = if args.once { running.once() } else { running.until(&signalled) };
+    service::tell_stopping();
     running.keep();
     if args.once && ran.is_ok() {
         return ran;
@@ -144,9 +147,12 @@ impl Running<'_> {
     /// A name that nothing has now may be plugged in later; it may also be mistyped.
     fn check_names(&self) {
         let host = Host::new(&self.args.root);
+        let entries = std::fs::read_dir(self.args.root.join("sys/block")).into_iter().flatten();
+        let disks: Vec<String> = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
         let names = self.args.devices.iter().filter_map(|text| Some(text.split_once('=')?.0));
         for name in names.filter(|name| host.whole(name).is_none() && host.disk(name).is_none()) {
-            info!("there is no disk {} now; it counts once there is", output::shown(name));
+            let near = output::shown(did_you_mean(name, disks.iter().map(String::as_str)));
+            info!("there is no disk {} now{near}; it counts once there is", output::shown(name));
         }
     }
 
@@ -174,7 +180,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    fn until(&mut self, signalled: &Receiver<()>) -> Outcome {
+    fn until(&mut self, signalled: &Receiver<signals::Asked>) -> Outcome {
         let start = Instant::now();
         for turn in 0_u64.. {
             self.governor.sample(start.elapsed().as_nanos() as u64);

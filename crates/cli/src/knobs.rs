@@ -28,14 +28,42 @@ pub(crate) fn name_of(name: &str) -> Result<&'static str, KnobError> {
     settings.named(name).map(|knob| settings.info(knob).name)
 }
 
-/// Every knob with its range, a line each.
+/// Widest line of the list.
+const WIDTH: usize = 100;
+
+/// Every knob with its range, and below it what it does.
 pub(crate) fn list(settings: &Settings) -> String {
-    let width = settings.all().map(|(_, info)| info.name.len()).max().unwrap_or(0);
     let lines = settings.all().map(|(_, info)| {
         let default = units::count(info.default);
         let also = info.aliases.iter().map(|alias| format!("; also {alias}")).collect::<String>();
         let each = if info.scope == Scope::Device { "; each device can have its own" } else { "" };
-        format!("  {:width$}  {}, default {default}{each}{also}", info.name, info.range_with(units::count))
+        let head = format!("  {}  {}, default {default}{each}{also}", info.name, info.range_with(units::count));
+        format!("{head}\n{}", wrapped(first_sentence(info.doc), "      "))
     });
     format!("Knobs:\n{}", lines.collect::<Vec<_>>().join("\n"))
 }
+
+/// What a knob does, in a sentence; the rest stands in docs/knobs.md.
+fn first_sentence(doc: &str) -> &str {
+    doc.split_once(". ").map_or(doc, |(first, _)| first).trim_end_matches('.')
+}
+
+/// Broken between words, each line with something before it.
+fn wrapped(text: &str, before: &str) -> String {
+    let mut lines = vec![before.to_owned()];
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        match lines.last_mut() {
+            Some(last) if line == before.len() => last.push_str(word),
+            Some(last) if line + 1 + word.chars().count() <= WIDTH => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => lines.push(format!("{before}{word}")),
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests;

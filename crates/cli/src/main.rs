@@ -24,6 +24,7 @@ mod metrics;
 mod output;
 mod progress;
 mod serve;
+mod service;
 mod set;
 mod simulate;
 mod stat;

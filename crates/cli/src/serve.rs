@@ -15,6 +15,7 @@ mod kept_verifier;
 mod own_clients;
 pub(crate) mod port_holder;
 mod prefault;
+mod reload;
 pub(crate) mod running;
 pub(crate) mod signals;
 pub(crate) mod state;
@@ -48,16 +49,18 @@ use crate::args;
 use crate::cache_size::HostMemory;
 use crate::configuration::{self, Configuration, Io, Policy};
 use crate::control::listener;
-use crate::control::messages::Reply;
+use crate::control::messages::{Progress, Reply};
 use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
 use crate::progress::{self, DrainDisplay};
-use crate::{knobs, log, metrics, output, units};
+use crate::{knobs, log, metrics, output, service, units};
 use exports::Export;
 use kept_prices::KeptPrices;
 use port_holder::Holder;
 use prefault::Prefault;
+use reload::Reload;
 use running::{Devices, Running};
+use signals::{Asked, Hangup};
 use state::StateDirectory;
 use upkeep::Upkeep;
 
@@ -85,10 +88,10 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let (tree, exports) = exports::open(&args.directories, args.subtree_check)?;
+    let (tree, exports) = exports::open(&configuration.directories, configuration.subtree_check)?;
     let mut notes = tree.notes().to_vec();
-    let rules = admission::rules(args, &configuration, &mut notes);
-    if args.async_metadata {
+    let rules = admission::rules(&configuration, &mut notes);
+    if configuration.async_metadata {
         notes.push(ASYNC_METADATA_NOTE.to_owned());
     }
     let listening = Listener::tcp(configuration.listen).map_err(|error| cannot_listen(configuration.listen, &error))?;
@@ -112,7 +115,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let kept_here = (&state, &kept);
     let (running, handle) =
         start(&reactors.platform(), &configuration, kept_here, rules.clone(), (tree, exports), listening)?;
-    running.volume.set_names_durable(!args.async_metadata);
+    running.volume.set_names_durable(!configuration.async_metadata);
     if let Some(prepared) = prepared {
         let locked = prepared.and_then(|()| running.engine.frames().arena().lock());
         own_clients::say_locked(locked, configuration.lock_memory, &mut notes)?;
@@ -121,7 +124,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     let upkeep = Upkeep::start(&running, kept)
         .map_err(|error| Failure::failed(format!("cannot start a thread for upkeep: {error}")))?;
     let prefault = configuration.prefault.then(|| Prefault::start(&running.engine)).flatten();
-    let stop = watch_signals(&running, Arc::clone(&control.0), args.json)
+    let signalled = watch_signals(&running, Arc::clone(&control.0), args.json)
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
@@ -129,8 +132,12 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
 
     let ways = Ways { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
     say_ready(&running, &rules, &ways, host, &notes, args.json);
+    service::tell_ready(&format!("Serving on {}", running.listen));
+    let mut loaded = Reload { args, host, in_force: configuration };
     // An error is a signal thread that is gone: then there is nothing to wait for.
-    let _ = stop.recv();
+    while signalled.recv() == Ok(Asked::Reload) {
+        loaded.again(&running);
+    }
     drop(prefault);
     let stopped = stop_serving(&running, &handle, args.json);
     if let (Ok(()), Some(path)) = (&stopped, state.verifier_path())
@@ -335,9 +342,10 @@ impl Drop for RemovedAtEnd {
     }
 }
 
-fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<()>> {
+fn watch_signals(running: &Arc<Running>, control: Arc<Bound>, json: bool) -> io::Result<Receiver<Asked>> {
     let running = Arc::clone(running);
-    signals::watch(move || {
+    let hangup = if service::is_there() { Hangup::Reloads } else { Hangup::Ends };
+    signals::watch(hangup, move || {
         let unwritten = running.unwritten();
         control.remove();
         if json {
@@ -401,12 +409,18 @@ fn finish_connections(running: &Running, handle: &ServeHandle) -> Receiver<()> {
 /// Takes no more calls, writes everything, and says how that went.
 fn stop_serving(running: &Running, handle: &ServeHandle, json: bool) -> Outcome {
     output::remark("Stopping: writing what is not on disk yet (again to give up).");
+    service::tell_stopping();
     let finished = finish_connections(running, handle);
     let mut display = DrainDisplay::new(!json, "(Ctrl-C again to abandon it)");
-    let first = running.drain(&mut |progress| display.show(progress));
+    let mut told = service::Stopping::default();
+    let mut show = |progress: Progress| {
+        told.show(progress);
+        display.show(progress);
+    };
+    let first = running.drain(&mut show);
     // What the last calls have written since; mostly nothing.
     let _ = finished.recv();
-    let mut drained = running.drain(&mut |progress| display.show(progress));
+    let mut drained = running.drain(&mut show);
     display.finish();
     drained.written_bytes += first.written_bytes;
     drained.elapsed_ns += first.elapsed_ns;

@@ -13,7 +13,7 @@ mod threshold;
 mod values;
 
 pub use error::KnobError;
-pub use near::near;
+pub use near::{did_you_mean, near};
 pub use table::{Acts, KnobInfo, KnobTable, Scope, TableKnob};
 pub(crate) use threshold::would_fit;
 pub use threshold::{BackgroundShare, Shares, Threshold};

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use frontend::{Machine, Output, ProtocolError, RecordedCall, RecordedOperation, file_number};
+use frontend::{Machine, Output, Peer, ProtocolError, RecordedCall, RecordedOperation, file_number};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use volume::Platform;
@@ -60,9 +60,14 @@ impl<F: Future + Unpin> Future for Charged<F> {
 /// The server's side of one connection. See [`Server::connection`].
 pub struct Connection<P: Platform> {
     server: Arc<Server<P>>,
+    /// Who is at the other end.
+    origin: Peer,
+    /// From which address, in its one form.
     peer: IpAddr,
     /// For whom its calls are. Connections of one address are one client's.
     callers: Callers,
+    /// As of which change of the server's admission.
+    admitted_as_of: u64,
     records: record::Records,
     /// Calls that may be dropped: the client will ask again.
     running: FuturesUnordered<Charged<Running>>,
@@ -85,12 +90,17 @@ pub struct Connection<P: Platform> {
 }
 
 impl<P: Platform> Connection<P> {
-    pub(crate) fn new(server: Arc<Server<P>>, peer: IpAddr, callers: Callers) -> Self {
+    pub(crate) fn new(server: Arc<Server<P>>, origin: Peer) -> Self {
+        let peer = origin.address.to_canonical();
+        // Before the rules are read: a change between the two is then met twice, and not missed.
+        let admitted_as_of = server.admission_changes();
         Self {
             share: server.clients.share(peer),
+            callers: server.callers(&origin),
+            admitted_as_of,
             server,
+            origin,
             peer,
-            callers,
             records: record::Records::default(),
             running: FuturesUnordered::new(),
             changing: FuturesUnordered::new(),
@@ -101,6 +111,15 @@ impl<P: Platform> Connection<P> {
             tally: Tally::new(),
             records_calls: false,
             recorded: Vec::new(),
+        }
+    }
+
+    /// Has the next calls be answered as the server's rules are by now. Calls that run have their callers.
+    fn notice_admission(&mut self) {
+        let changes = self.server.admission_changes();
+        if changes != self.admitted_as_of {
+            self.admitted_as_of = changes;
+            self.callers = self.server.callers(&self.origin);
         }
     }
 
@@ -371,6 +390,7 @@ impl<P: Platform> Machine for Connection<P> {
 
     fn poll_output(&mut self, cx: &mut Context<'_>, output: &mut dyn Output) -> Poll<()> {
         self.records_calls = self.server.recording().is_on();
+        self.notice_admission();
         let turn_over = self.start_calls();
         if !self.recorded.is_empty() {
             let engine = self.server.volume.engine();

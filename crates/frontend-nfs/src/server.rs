@@ -5,7 +5,8 @@
 //! Does not own: files (the volume), sockets (the world), what happens on one connection.
 //! Invariants: nothing here grows without a bound, and nothing is locked while a call waits.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use frontend::{Peer, Recording};
 use volume::{Client, KnobId, Platform, Volume, WhichKnob};
@@ -22,7 +23,9 @@ use crate::reply_cache::ReplyCache;
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
     pub(crate) volume: Arc<Volume<P>>,
-    admission: Admission,
+    admission: RwLock<Admission>,
+    /// How often `admission` was changed.
+    admission_changes: AtomicU64,
     pub(crate) mounts: Mounts,
     pub(crate) replies: ReplyCache,
     pub(crate) calls: Calls,
@@ -40,7 +43,8 @@ impl<P: Platform> Server<P> {
     pub fn new(volume: Arc<Volume<P>>, admission: Admission) -> Arc<Self> {
         let inflight_bytes = NfsKnob::InflightBytes.id(volume.engine().settings());
         Arc::new(Self {
-            admission,
+            admission: RwLock::new(admission),
+            admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
             replies: ReplyCache::default(),
             calls: Calls::new(),
@@ -50,6 +54,26 @@ impl<P: Platform> Server<P> {
             recording: Arc::default(),
             volume,
         })
+    }
+
+    /// From now on answers the peers that `admission` says: on connections that are open from their next call on.
+    /// Calls that have begun are carried out as they began.
+    pub fn admit(&self, admission: Admission) {
+        *self.admission.write().unwrap_or_else(PoisonError::into_inner) = admission;
+        self.admission_changes.fetch_add(1, Ordering::Release);
+    }
+
+    /// How often that was changed: whoever has callers of another count asks for them again.
+    pub(crate) fn admission_changes(&self) -> u64 {
+        self.admission_changes.load(Ordering::Acquire)
+    }
+
+    /// The callers of a peer, as it is answered now.
+    pub(crate) fn callers(&self, peer: &Peer) -> Callers {
+        // One client, whichever kind of address it comes by.
+        let client = Client::named(&peer.address.to_canonical().to_string());
+        let admission = self.admission.read().unwrap_or_else(PoisonError::into_inner);
+        Callers::new(admission.standing(peer), admission.anonymous(), client)
     }
 
     /// Where READ, WRITE and COMMIT calls are noted while somebody reads it.
@@ -73,11 +97,7 @@ impl<P: Platform> Server<P> {
     pub fn connection(self: &Arc<Self>, peer: impl Into<Peer>) -> Connection<P> {
         let peer = peer.into();
         self.calls.count(Event::Connected);
-        // One client, whichever kind of address it comes by.
-        let address = peer.address.to_canonical();
-        let client = Client::named(&address.to_string());
-        let callers = Callers::new(self.admission.standing(&peer), self.admission.anonymous(), client);
-        Connection::new(Arc::clone(self), address, callers)
+        Connection::new(Arc::clone(self), peer)
     }
 
     /// How many calls of each procedure there were, how many were refused and why, and how many

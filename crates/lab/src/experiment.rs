@@ -5,6 +5,7 @@
 //! the command).
 //! Invariants: every figure reaches the reader as a [`Row`]; findings only arrange rows that were given.
 
+use engine::settings::did_you_mean;
 use report::{Figure, Row, Table};
 
 /// Most values in a list.
@@ -68,20 +69,24 @@ pub struct Findings {
 #[non_exhaustive]
 pub enum LabError {
     /// There is no such experiment.
-    #[error("there is no experiment '{name}'; there are {known}")]
+    #[error("there is no experiment '{name}'{near}; there are {known}")]
     Unknown {
         /// What was asked for.
         name: String,
+        /// Names near to it, as a question.
+        near: String,
         /// All names.
         known: String,
     },
     /// There is no such option.
-    #[error("{experiment} has no option '--{name}'; it has {known}")]
+    #[error("{experiment} has no option '--{name}'{near}; it has {known}")]
     NoOption {
         /// The experiment.
         experiment: &'static str,
         /// What was given.
         name: String,
+        /// Names near to it, as a question.
+        near: String,
         /// All names.
         known: String,
     },
@@ -134,7 +139,8 @@ impl Request {
                 let known: Vec<String> =
                     experiment.options().iter().map(|option| format!("--{}", option.name)).collect();
                 let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                return Err(LabError::NoOption { experiment: experiment.name(), name: name.clone(), known });
+                let near = did_you_mean(name, experiment.options().iter().map(|option| option.name));
+                return Err(LabError::NoOption { experiment: experiment.name(), name: name.clone(), near, known });
             }
         }
         Ok(())

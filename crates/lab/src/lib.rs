@@ -32,6 +32,8 @@ mod writeback_real;
 
 pub use experiment::{Experiment, Findings, LabError, OptionInfo, Request, SWITCH_ON, Watch};
 
+use engine::settings::did_you_mean;
+
 /// All experiments, in the order of the list.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &s0::S0,
@@ -54,6 +56,7 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
 pub fn experiment(name: &str) -> Result<&'static dyn Experiment, LabError> {
     EXPERIMENTS.iter().copied().find(|experiment| experiment.name() == name).ok_or_else(|| LabError::Unknown {
         name: name.to_owned(),
+        near: did_you_mean(name, EXPERIMENTS.iter().map(|experiment| experiment.name())),
         known: EXPERIMENTS.iter().map(|experiment| experiment.name()).collect::<Vec<_>>().join(", "),
     })
 }

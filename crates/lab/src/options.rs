@@ -7,6 +7,7 @@
 
 use std::ops::RangeInclusive;
 
+use engine::settings::did_you_mean;
 use simulator::catalogue::Unit;
 
 use crate::experiment::{LabError, OptionInfo, Request};
@@ -117,7 +118,7 @@ impl<T: Clone> TypedOption<T> {
                 found.map(|(_, value)| value.clone()).ok_or_else(|| {
                     let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
                     let said = refusal.replace("{known}", &names.join(", ")).replace("{default}", self.info.default);
-                    said.replace("{value}", text)
+                    said.replace("'{value}'", &format!("'{text}'{}", did_you_mean(text, names.into_iter())))
                 })
             }
             Reader::Parsed(read) => read(text),

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use engine::settings::did_you_mean;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -116,7 +117,8 @@ pub(crate) fn word(
 ) -> Result<&'static str, InputError> {
     let found = value.get_ref().as_str().and_then(|text| words.iter().find(|word| **word == text));
     found.copied().ok_or_else(|| {
-        let what = format!("{} is not one of {}", shown(source, value), words.join(", "));
+        let near = value.get_ref().as_str().map(|text| did_you_mean(text, words.iter().copied())).unwrap_or_default();
+        let what = format!("{}{near} is not one of {}", shown(source, value), words.join(", "));
         source.error(&value.span(), Some(key), what)
     })
 }
@@ -132,7 +134,8 @@ pub(crate) fn known_keys(source: &Source<'_>, table: &DeTable<'_>, keys: &[&str]
     for key in table.keys() {
         let name: &str = key.get_ref();
         if !keys.contains(&name) {
-            let what = format!("no such key; there are {}", keys.join(", "));
+            let near = did_you_mean(name, keys.iter().copied());
+            let what = format!("no such key{near}; there are {}", keys.join(", "));
             return Err(source.error(&key.span(), Some(name), what));
         }
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use budget::Budget;
 use engine::eviction::EvictionKind;
-use engine::settings::{KnobError, KnobTable, Settings, Shares};
+use engine::settings::{KnobError, KnobTable, Settings, Shares, did_you_mean};
 use engine::{Policies, Readahead};
 use linux_policies::{Policy, WITH_TICKS};
 
@@ -71,7 +71,8 @@ impl Setup {
         }
         let unknown = |_| {
             let names: Vec<&str> = policies().iter().map(|(name, _)| *name).collect();
-            let what = format!("there is no policy '{name}'; there are {} ({WITH_TICKS})", names.join(", "));
+            let near = did_you_mean(name, names.iter().copied());
+            let what = format!("there is no policy '{name}'{near}; there are {} ({WITH_TICKS})", names.join(", "));
             SetupError::UnknownPolicy(what)
         };
         Ok(Self::of_kernel(linux_policies::policy(name).map_err(unknown)?)?)

@@ -46,7 +46,7 @@ fn nonsense_is_told_with_the_value_and_the_range() {
         ("budget_ms=-1", "budget_ms: '-1' is not a number (200 to 60000 milliseconds; now 1000)"),
         ("budget_ms=1s", "budget_ms: '1s' is not a number (200 to 60000 milliseconds; now 1000)"),
         ("budget_ms=", "budget_ms: '' is not a number (200 to 60000 milliseconds; now 1000)"),
-        ("budget=1000", "there is no knob 'budget'; near it: budget_ms, budget_stretch_max"),
+        ("budget=1000", "there is no knob 'budget' (did you mean 'budget_ms' or 'budget_stretch_max'?)"),
         (
             "writeback_in_flight_ms=501",
             "writeback_in_flight_ms: 501 is out of range (0, or 10 to 500 milliseconds; now 0)",

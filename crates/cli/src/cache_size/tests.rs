@@ -1,4 +1,4 @@
-use super::HostMemory;
+use super::{HostMemory, limit_files};
 
 const MEMINFO: &str = "MemTotal:       24684092 kB\nMemFree: 1 kB\nMemAvailable:   20000000 kB\n";
 
@@ -38,4 +38,18 @@ fn a_bad_size_is_told_with_value_and_range() {
         assert!(error.starts_with(&format!("--cache: '{text}'")), "{error}");
         assert!(error.contains("16.0 MiB to 1.00 GiB"), "{error}");
     }
+}
+
+#[test]
+fn the_limits_are_those_of_the_services_own_group_and_of_all_above() {
+    let shown = |membership| {
+        let files = limit_files(membership).into_iter();
+        files.map(|path| path.display().to_string()).collect::<Vec<_>>()
+    };
+    let service = ["/sys/fs/cgroup/system.slice/a.service/memory.max", "/sys/fs/cgroup/system.slice/memory.max"];
+    assert_eq!(shown("0::/system.slice/a.service\n")[..2], service);
+    assert_eq!(shown("0::/\n"), ["/sys/fs/cgroup/memory.max"]);
+    let first = "/sys/fs/cgroup/memory/x/memory.limit_in_bytes";
+    assert_eq!(shown("3:cpu,cpuacct:/\n2:memory:/x\n")[..], [first, "/sys/fs/cgroup/memory/memory.limit_in_bytes"]);
+    assert!(shown("nonsense\n1:name=systemd\n").is_empty());
 }

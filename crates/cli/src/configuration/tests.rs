@@ -14,7 +14,7 @@ const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 <
 
 fn flags() -> Serve {
     Serve {
-        directories: Vec::new(),
+        directories: vec!["/srv".into()],
         listen: None,
         cache: None,
         control: None,
@@ -118,12 +118,12 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee'; allowed are listen, cache, allow, anon, control, eviction, io, lock_memory, log, metrics, policy, prefault, readahead, squash, state, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, allow, anon, any_port, async_metadata, control, directories, eviction, io, lock_memory, log, metrics, policy, prefault, read_only, readahead, squash, state, subtree_check, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
-    assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");
+    assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
     let text = wrong("", &[], &Serve { knobs: vec!["dirty=1".into()], ..flags() });
-    assert!(text.starts_with("--set: there is no knob 'dirty'; near it: dirty_bytes, "), "{text}");
+    assert!(text.starts_with("--set: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");
 }
 
 /// Kubernetes sets these for a service of that name.
@@ -139,7 +139,8 @@ fn variables_that_nobody_knows_are_warned_of_and_those_that_are_known_are_checke
     let found = layered("", &set, &flags()).unwrap();
     assert_eq!(found.cache_bytes, 32 << 20);
     let [warning] = &found.warnings[..] else { panic!("{:?}", found.warnings) };
-    let wanted = "AFFLUX_SERVICE_HOST, AFFLUX_PORT, AFFLUX_CAHCE, AFFLUX_AFFLUX_CACHE are no settings and are ignored";
+    let wanted = "AFFLUX_SERVICE_HOST, AFFLUX_PORT (did you mean 'AFFLUX_ANY_PORT'?), AFFLUX_CAHCE (did you mean 'AFFLUX_CACHE'?), AFFLUX_AFFLUX_CACHE \
+        are no settings and are ignored";
     assert!(warning.contains(wanted) && warning.contains("settings: AFFLUX_LISTEN, AFFLUX_CACHE, "), "{warning}");
     let odd = layered("", &[("AFFLUX_\x1b[2J", "")], &flags()).unwrap().warnings;
     assert!(odd[0].contains("AFFLUX_\\u001b[2J is no setting and is ignored"), "{odd:?}");
@@ -211,4 +212,58 @@ fn nonsense_for_any_knob_is_told_with_value_and_range() {
             assert!(text.contains(value), "{assignment}: {text}");
         }
     }
+}
+
+/// The file that the package installs, as it is and with each of its lines in force.
+#[test]
+fn the_example_that_is_installed_is_right() {
+    let text = include_str!("../../../../packaging/config.toml");
+    let none = Serve { directories: Vec::new(), ..flags() };
+    let told = wrong(text, &[], &none);
+    assert!(told.starts_with("no directory to serve: name one") && told.contains("'directories'"), "{told}");
+    let is_setting = |line: &&str| line.starts_with('#') && !line.starts_with("# ") && *line != "#";
+    let lines: Vec<&str> = text.lines().map(|line| if is_setting(&line) { &line[1..] } else { line }).collect();
+    let found = layered(&lines.join("\n"), &[], &none).unwrap();
+    assert_eq!(found.directories, [Path::new("/srv/share")]);
+    assert_eq!((found.networks.len(), found.cache_bytes), (2, 2 << 30));
+    assert_eq!(found.knobs, ["budget_ms=1000", "hang_error_ms=0"]);
+    let settings = text.lines().filter(is_setting).count();
+    assert_eq!(settings, found.given.len() + 1 + found.knobs.len(), "each line is read as a setting");
+    // What it says of defaults is so.
+    let plain = layered("", &[], &flags()).unwrap();
+    assert_eq!((found.listen, found.squash, found.anonymous), (plain.listen, plain.squash, plain.anonymous));
+    assert_eq!((found.any_port, found.read_only, found.async_metadata), (false, false, false));
+    for assignment in &found.knobs {
+        let (knob, value) = assignment.split_once('=').unwrap();
+        let settings = knobs::of_server();
+        assert_eq!(settings.info(settings.named(knob).unwrap()).default.to_string(), value, "{knob}");
+    }
+}
+
+#[test]
+fn directories_come_from_all_sources_and_are_whole_paths_in_the_file() {
+    let none = || Serve { directories: Vec::new(), ..flags() };
+    let of =
+        |file: &str, variables: &[(&str, &str)], flags: &Serve| layered(file, variables, flags).unwrap().directories;
+    let file = "directories = ['/a b', '/c,d']";
+    assert_eq!(of(file, &[], &none()), [Path::new("/a b"), Path::new("/c,d")]);
+    assert_eq!(of("directories = '/a'", &[], &none()), [Path::new("/a")]);
+    assert_eq!(of(file, &[("AFFLUX_DIRECTORIES", "e:/f")], &none()), [Path::new("e"), Path::new("/f")]);
+    assert_eq!(of(file, &[("AFFLUX_DIRECTORIES", "/e")], &flags()), [Path::new("/srv")]);
+    let told = wrong("directories = ['/a', 'b']", &[], &flags());
+    assert_eq!(told, "/etc/afflux.toml: directories: 'b' is not a whole path, from / on");
+    assert!(wrong("directories = ['/a', 7]", &[], &flags()).contains("a list of texts is expected"), "{told}");
+}
+
+#[test]
+fn switches_are_on_or_off_and_in_the_file_true_or_false() {
+    let of = |file: &str, flags: &Serve| {
+        let found = layered(file, &[("AFFLUX_ASYNC_METADATA", "on")], flags).unwrap();
+        (found.any_port, found.read_only, found.subtree_check, found.async_metadata, found.prefault)
+    };
+    assert_eq!(of("", &flags()), (false, false, false, true, true));
+    let file = "any_port = true\nread_only = 'on'\nsubtree_check = false\nprefault = false";
+    assert_eq!(of(file, &flags()), (true, true, false, true, false));
+    assert_eq!(of(file, &Serve { subtree_check: true, ..flags() }), (true, true, true, true, false));
+    assert_eq!(wrong("read_only = 'yes'", &[], &flags()), "/etc/afflux.toml: read_only: 'yes' is neither on nor off");
 }

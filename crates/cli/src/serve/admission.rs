@@ -11,11 +11,10 @@ use frontend_nfs::{Rules, Squash};
 use platform_linux::{acts_as_others, groups_of, peers_are_identified};
 use rustix::process::geteuid;
 
-use crate::args;
 use crate::configuration::Configuration;
 
 /// The rules; `notes` gets what a user may want to know of this machine.
-pub(super) fn rules(args: &args::Serve, configuration: &Configuration, notes: &mut Vec<String>) -> Rules {
+pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> Rules {
     if let Err(error) = peers_are_identified() {
         notes.push(format!(
             "this kernel does not tell whose a connection is (sock_diag: {error}), so no process of this machine is known: \
@@ -32,13 +31,13 @@ pub(super) fn rules(args: &args::Serve, configuration: &Configuration, notes: &m
         }
         Rules::of_serving_user(geteuid().as_raw())
     };
-    let Configuration { networks, squash, anonymous, .. } = configuration;
+    let Configuration { networks, squash, anonymous, any_port, read_only, .. } = configuration;
     Rules {
         squash: *squash,
         anonymous: *anonymous,
         networks: networks.clone(),
-        any_port: args.any_port,
-        read_only: args.read_only,
+        any_port: *any_port,
+        read_only: *read_only,
         ..rules
     }
 }

@@ -13,7 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::counters::COUNTERS;
-use engine::settings::KnobError;
+use engine::settings::{KnobError, did_you_mean};
 use engine::trace::Traced;
 use engine::{DeviceId, DeviceStatus, Engine, File, Platform, Whose};
 use frontend_nfs::Server;
@@ -218,7 +218,8 @@ impl Running {
         let devices = self.engine.status().devices;
         devices.iter().find(|device| device.name == name).map(|device| device.id).ok_or_else(|| {
             let names: Vec<_> = devices.iter().map(|device| device.name.as_str()).collect();
-            format!("there is no device '{name}'; there are: {}", names.join(", "))
+            let near = did_you_mean(name, names.iter().copied());
+            format!("there is no device '{name}'{near}; there are: {}", names.join(", "))
         })
     }
 

@@ -3,8 +3,8 @@
 //! Owns: the thread that waits for them; what the first and the second mean.
 //! Does not own: draining, and what is said at the end.
 //! Invariants: the first asks for an orderly end, the second ends the process whatever hangs. A
-//! terminal that closes asks for an orderly end too, however often it says so, unless it is ignored
-//! (`nohup`).
+//! terminal that closes (SIGHUP) asks for an orderly end too, however often it says so, unless it is ignored
+//! (`nohup`). A service has no terminal: there SIGHUP asks for the configuration to be read again.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,28 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
-/// The first signal arrives in the channel; the second runs `give_up`, which should not return.
-pub(crate) fn watch(give_up: impl FnOnce() + Send + 'static) -> io::Result<Receiver<()>> {
+/// What SIGHUP means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hangup {
+    /// The terminal has gone, and with it who started us.
+    Ends,
+    /// The service manager asks for the configuration to be read again.
+    Reloads,
+}
+
+/// What signals ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Asked {
+    /// An orderly end.
+    Stop,
+    /// That the configuration is read again.
+    Reload,
+}
+
+/// What is asked for arrives in the channel, an end last; a signal after that runs `give_up`, which should not return.
+pub(crate) fn watch(hangup: Hangup, give_up: impl FnOnce() + Send + 'static) -> io::Result<Receiver<Asked>> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
-    if !hangup_is_ignored() {
+    if hangup == Hangup::Reloads || !hangup_is_ignored() {
         signals.add_signal(SIGHUP)?;
     }
     // A write past the limit on file sizes is then an error of that file, not the end of the server.
@@ -27,8 +45,12 @@ pub(crate) fn watch(give_up: impl FnOnce() + Send + 'static) -> io::Result<Recei
     let (told, first) = mpsc::channel();
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut arriving = signals.forever();
-        if arriving.next().is_some() {
-            let _ = told.send(());
+        for signal in arriving.by_ref() {
+            let reload = signal == SIGHUP && hangup == Hangup::Reloads;
+            let _ = told.send(if reload { Asked::Reload } else { Asked::Stop });
+            if !reload {
+                break;
+            }
         }
         if arriving.any(|signal| signal != SIGHUP) {
             give_up();

@@ -11,6 +11,7 @@ mod tests;
 use std::path::Path;
 
 use bytesize::ByteSize;
+use engine::settings::did_you_mean;
 use simulator::LinkOptions;
 use workloads::nfs_client::NfsClientOptions;
 use workloads::{NfsStream, Readers, Workload};
@@ -26,6 +27,9 @@ const NFS_CLIENT_KEYS: &str = "directory, size, record, window, in-flight, link,
 /// Most bytes of a file, and of one call.
 const SIZE_BYTES_MAX: u64 = 1 << 44;
 const CALL_BYTES_MAX: u64 = 1 << 20;
+
+/// What the workloads are called.
+pub(super) const NAMES: [&str; 2] = ["readers", "nfs-client"];
 
 /// The workload of this name, if it is one; a file of the same name is a job file all the same.
 pub(super) fn parse(text: &str) -> Option<Outcome<Workload>> {
@@ -64,7 +68,8 @@ impl Keys<'_> {
             }
             seen.push(key);
             if !take(key, value)? {
-                return Err(self.wrong(format!("there is no key '{key}'; the keys are {known}")));
+                let near = did_you_mean(key, known.split([',', ' ']).filter(|word| !word.is_empty()));
+                return Err(self.wrong(format!("there is no key '{key}'{near}; the keys are {known}")));
             }
         }
         Ok(())

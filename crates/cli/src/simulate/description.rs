@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::{env, fs};
 
 use engine::eviction::EvictionKind;
+use engine::settings::did_you_mean;
 use simulator::{CostTable, FaultScript};
 use workloads::fio::{self, Likeness, Surroundings};
 use workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
@@ -24,11 +25,13 @@ use super::{built_in, disks, memory};
 use crate::args;
 use crate::configuration::readahead_named;
 use crate::failure::{Failure, Outcome};
-use crate::trace_file;
-use crate::units;
+use crate::{output, trace_file, units};
 
 /// The longest time: a year.
 const TIME_S_MAX: f64 = 365.0 * 86_400.0;
+
+/// Most files beside one that is not there whose names are looked at.
+const FILES_BESIDE_MAX: usize = 1000;
 
 /// Largest job file that is read; fio's own examples have a few kB.
 const JOB_FILE_BYTES_MAX: u64 = 16 << 20;
@@ -104,7 +107,7 @@ fn add_jobs(
     jobs: &mut Vec<Job>,
     warnings: &mut Vec<String>,
 ) -> Outcome {
-    let text = text_of(Path::new(name))?;
+    let text = text_of(Path::new(name)).map_err(|failure| with_near(failure, name))?;
     host.keep(name, &text);
     let file = fio::parse_as(name, &text, host, likeness);
     let mut file = file.map_err(|error| Failure::wrong_use(error.to_string()))?;
@@ -118,6 +121,24 @@ fn add_jobs(
     warnings.extend(file.warnings.iter().map(ToString::to_string));
     jobs.append(&mut file.jobs);
     Ok(())
+}
+
+/// What is no file may be a mistyped one beside it, or a mistyped workload.
+fn with_near(failure: Failure, name: &str) -> Failure {
+    let (path, workload) = (Path::new(name), name.split(':').next().unwrap_or(name));
+    if path.exists() {
+        return failure;
+    }
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let beside = fs::read_dir(directory).into_iter().flatten().take(FILES_BESIDE_MAX);
+    let files: Vec<String> =
+        beside.filter_map(|entry| Some(path.with_file_name(entry.ok()?.file_name()).display().to_string())).collect();
+    let of_files = did_you_mean(name, files.iter().map(String::as_str));
+    let near = if of_files.is_empty() { did_you_mean(workload, built_in::NAMES.into_iter()) } else { of_files };
+    match failure {
+        Failure::Failed(text) => Failure::Failed(format!("{text}{}", output::shown(near))),
+        Failure::WrongUse(text) => Failure::WrongUse(text),
+    }
 }
 
 /// The same run under each policy; knobs are checked here, so that an error says which flag it was.
@@ -226,7 +247,10 @@ fn costs(text: &str) -> Outcome<CostTable> {
     if !path.exists() && !text.contains(['/', '.']) {
         let names: Vec<&str> = CostTable::names().collect();
         let known = names.join(", ");
-        return Err(Failure::wrong_use(format!("--costs: there is no table '{text}'; there are {known}; or a file")));
+        let near = did_you_mean(text, names.into_iter());
+        return Err(Failure::wrong_use(format!(
+            "--costs: there is no table '{text}'{near}; there are {known}; or a file"
+        )));
     }
     CostTable::parse(text, &text_of(path)?).map_err(|error| Failure::wrong_use(format!("--costs: {error}")))
 }

@@ -78,7 +78,7 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
     let data = scratch.directory("data");
     let data = data.to_str().unwrap();
     for (arguments, parts) in [
-        (vec!["serve"], vec!["<DIR>"]),
+        (vec!["serve"], vec!["no directory to serve: name one (afflux serve DIR)", "configuration file"]),
         (vec!["serve", data, "--cache", "1MiB"], vec!["--cache: '1MiB'", "16.0 MiB to "]),
         (vec!["serve", data, "--cache", "lots"], vec!["--cache: 'lots'", "16.0 MiB to "]),
         (vec!["serve", data, "--listen", "here"], vec!["--listen: 'here'", "0 to 65535"]),
@@ -113,6 +113,70 @@ fn nonsense_is_wrong_use_and_names_value_and_range() {
             assert!(said.contains(part), "{arguments:?}: {said}");
         }
     }
+}
+
+/// Names of knobs, disks, policies, workloads, files, options, on the command line and in the files that it names.
+#[test]
+fn a_name_that_is_nearly_right_is_answered_with_the_right_one() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let data = data.to_str().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = scratch.path().join(name);
+        fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    file("backup.fio", "[a]\ndirectory=/afflux\nrw=write\nsize=1m\n");
+    let missing = scratch.path().join("bakcup.fio").to_str().unwrap().to_owned();
+    let option = file("option.fio", "[a]\nrw=write\nsiez=1m\n");
+    let engine = file("engine.fio", "[a]\nrw=write\nsize=1m\nioengine=libiao\n");
+    let waits = file("waits.fio", "[first]\nrw=write\nsize=1m\n[second]\nrw=write\nsize=1m\nwait_for=frist\n");
+    let disk = file("disk.toml", "about = 'mine'\nkind = 'rotating'\nrotations_per_minut = 7200\n");
+    let faults = file("faults.toml", "[[fault]]\ndo = 'eror'\n");
+    let fault_file = file("file.toml", "[[fault]]\ndo = 'error'\ntarget = 'write'\nfile = '/afflux/a.0.1'\n");
+    let knobs = file("knobs.toml", "[knobs]\ndirty_rato = 20\n");
+    let settings = file("settings.toml", "eviciton = 'sieve'\n");
+    let good = scratch.path().join("backup.fio").to_str().unwrap().to_owned();
+    let on = ["--device", "usb2-disk"];
+    for (arguments, wanted) in [
+        (vec!["serve", data, "--set", "dirty_rato=20"], "'dirty_ratio'"),
+        (vec!["serve", data, "--config", &knobs], "'dirty_ratio'"),
+        (vec!["serve", data, "--config", &settings], "'eviction'"),
+        (vec!["serve", data, "--policy", "equal-part"], "'equal-parts'"),
+        (vec!["serve", data, "--eviction", "seive"], "'sieve'"),
+        (vec!["serve", data, "--readahead", "linx"], "'linux'"),
+        (vec!["simulate", &good, on[0], on[1], "--set", "dirty_rato=20"], "'dirty_ratio'"),
+        (vec!["simulate", &good, on[0], "usb2-dsk"], "'usb2-disk'"),
+        (vec!["simulate", &good, on[0], "usb2-disk,write_cache_byte=0"], "'write_cache_bytes'"),
+        (vec!["simulate", &good, on[0], on[1], "--policy", "linux-6.0"], "'linux-6.1'"),
+        (vec!["simulate", &good, on[0], on[1], "--faults", &faults], "'error'"),
+        (vec!["simulate", &good, on[0], on[1], "--faults", &fault_file], "a.0.0'"),
+        (vec!["simulate", &missing, on[0], on[1]], "backup.fio'"),
+        (vec!["simulate", "nfs-clint:size=1GB", on[0], on[1]], "'nfs-client'"),
+        (vec!["simulate", "readers:blok=512", on[0], on[1]], "'block'"),
+        (vec!["simulate", &option, on[0], on[1]], "'size'"),
+        (vec!["simulate", &engine, on[0], on[1]], "'libaio'"),
+        (vec!["simulate", &waits, on[0], on[1]], "'first'"),
+        (vec!["devices", "nvme-sdd"], "'nvme-ssd'"),
+        (vec!["devices", &disk], "'rotations_per_minute'"),
+        (vec!["lab", "run", "throtled"], "'throttled'"),
+        (vec!["lab", "run", "s4", "--centisec", "5"], "'centisecs'"),
+        (vec!["lab", "run", "s1", "--case", "two-writer"], "'two-writers'"),
+    ] {
+        let (code, said) = outcome(&scratch, &arguments);
+        assert_ne!(code, 0, "{arguments:?}");
+        let question = said.split("(did you mean ").nth(1).and_then(|rest| rest.split("?)").next());
+        assert!(question.is_some_and(|names| names.contains(wanted)), "{arguments:?}: {said}");
+    }
+    let server = Server::start(scratch.path(), &[std::path::Path::new(data)], &[]);
+    let name = server.stat()["devices"][0]["name"].as_str().unwrap().to_owned();
+    for arguments in [vec!["set", "budget_ms=500", "--device"], vec!["trace", "--for", "1s", "--device"]] {
+        let said = text(&server.ask(&[&arguments[..], &[&format!("{name}x")]].concat()));
+        assert!(said.contains(&format!("(did you mean '{name}'?)")), "{said}");
+    }
+    let said = text(&server.ask(&["set", "dirty_rato=20"]));
+    assert!(said.contains("there is no knob 'dirty_rato' (did you mean 'dirty_ratio'?)"), "{said}");
+    server.stop();
 }
 
 #[test]

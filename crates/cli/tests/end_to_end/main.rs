@@ -21,6 +21,7 @@ mod random_operations;
 mod restarts;
 mod scratch;
 mod server;
+mod service;
 mod short_of_memory;
 mod shutdown;
 mod simulate;

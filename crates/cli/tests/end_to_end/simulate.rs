@@ -167,10 +167,10 @@ fn several_policies_are_side_by_side() {
     let objects: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(objects.iter().map(|it| &it["policy"]).collect::<Vec<_>>(), ["linux-6.1", "afflux"]);
     assert_ne!(objects[0]["trace_hash"], objects[1]["trace_hash"]);
-    let output = with_files(&files, &["simulate", "job.fio", "--device", "disk", "--policy", "linux-5.x"]);
+    let output = with_files(&files, &["simulate", "job.fio", "--device", "disk", "--policy", "freebsd-14"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(
-        text(&output).contains("there is no policy 'linux-5.x'; there are afflux, equal-parts, linux-2.6.31-rc1, ")
+        text(&output).contains("there is no policy 'freebsd-14'; there are afflux, equal-parts, linux-2.6.31-rc1, ")
     );
 }
 
@@ -258,7 +258,8 @@ fn a_fault_of_a_file_meets_that_file() {
     let met = said("/mnt/usb/backup.0.0");
     assert!(met.contains("backup: sync: input/output error (errno 5), once"), "{met}");
     let missed = said("/mnt/usb/backup");
-    let listed = "file: there is no '/mnt/usb/backup' in this run; there are /mnt/usb/backup.0.0, /mnt/usb/desktop.0.0";
+    let listed = "file: there is no '/mnt/usb/backup' in this run (did you mean '/mnt/usb/backup.0.0'?); there are \
+        /mnt/usb/backup.0.0, /mnt/usb/desktop.0.0";
     assert!(missed.contains("faults.toml:1: ") && missed.contains(listed), "{missed}");
 }
 

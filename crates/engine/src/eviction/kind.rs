@@ -8,6 +8,7 @@ use super::s3_fifo::S3Fifo;
 use super::s3_window::S3Window;
 use super::sieve::Sieve;
 use super::two_lists::TwoLists;
+use crate::settings::did_you_mean;
 
 /// Which pages are evicted.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -55,8 +56,9 @@ impl EvictionKind {
     /// When there is none; the error lists the names.
     pub fn from_name(name: &str) -> Result<Self, String> {
         let unknown = || {
-            let names = Self::ALL.map(Self::name).join(", ");
-            format!("there is no eviction policy '{name}'; there are {names}")
+            let names = Self::ALL.map(Self::name);
+            let near = did_you_mean(name, names.into_iter());
+            format!("there is no eviction policy '{name}'{near}; there are {}", names.join(", "))
         };
         Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(unknown)
     }

@@ -3,6 +3,7 @@
 //! Owns: the errors and their words. Does not own: the checks (`values`, `threshold`).
 //! Invariants: each names the knob and what was given; one about a value also the values allowed and the one in force.
 
+use super::near::did_you_mean;
 use super::table::KnobInfo;
 use super::threshold::Threshold;
 
@@ -11,12 +12,10 @@ use super::threshold::Threshold;
 #[non_exhaustive]
 pub enum KnobError {
     /// There is no such knob.
-    #[error("there is no knob '{name}'; {}", offer(near, known))]
+    #[error("there is no knob '{name}'{}", offered(name, known))]
     Unknown {
         /// What was asked for.
         name: String,
-        /// Names near to it.
-        near: Vec<&'static str>,
         /// All names.
         known: Vec<&'static str>,
     },
@@ -63,9 +62,8 @@ pub enum KnobError {
     },
 }
 
-fn offer(near: &[&str], known: &[&str]) -> String {
-    match near {
-        [] => format!("there are: {}", known.join(", ")),
-        near => format!("near it: {}", near.join(", ")),
-    }
+/// The names near to it; all where none is.
+fn offered(name: &str, known: &[&str]) -> String {
+    let near = did_you_mean(name, known.iter().copied());
+    if near.is_empty() { format!("; there are: {}", known.join(", ")) } else { near }
 }

@@ -1,6 +1,6 @@
-//! Names near to one that nobody knows.
+//! Names near to one that nobody knows: of knobs, devices, policies, options.
 //!
-//! Owns: which names are near. Does not own: the names, what is said of them.
+//! Owns: which names are near, the question with which they are offered. Does not own: the names.
 //! Invariants: the nearest comes first; of names equally near the first in the alphabet.
 
 /// Most names that are offered.
@@ -8,7 +8,12 @@ const OFFERED_MAX: usize = 4;
 
 /// The known names that somebody may have meant who wrote `name`: a few letters away, or with it inside.
 pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
-    let far = 2.max(name.len() / 3);
+    // Of short names many are a letter or two away from others.
+    let far = match name.len() {
+        0..=2 => 0,
+        3..=5 => 1,
+        length => 2.max(length / 3),
+    };
     let inside = |known: &str| name.len() > 2 && known.contains(name);
     let distances = known.map(|known| (distance(name, known), known));
     let mut near: Vec<_> = distances.filter(|(letters, known)| *letters <= far || inside(known)).collect();
@@ -17,17 +22,33 @@ pub fn near<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str
     near.into_iter().map(|(_, known)| known).collect()
 }
 
-/// How many letters have to be put in, taken out or replaced to get from one word to the other.
+/// A question to stand behind the name in an error, or nothing where no known name is near.
+pub fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let offered: Vec<String> = near(name, known).iter().map(|name| format!("'{name}'")).collect();
+    match offered.split_last() {
+        None => String::new(),
+        Some((only, [])) => format!(" (did you mean {only}?)"),
+        Some((last, others)) => format!(" (did you mean {} or {last}?)", others.join(", ")),
+    }
+}
+
+/// How many letters have to be put in, taken out, replaced or changed with their neighbour to get from one word to the
+/// other.
 fn distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
+    let (from, to): (Vec<char>, Vec<char>) = (from.chars().collect(), to.chars().collect());
+    let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], at + 1);
-        for column in 1..=to.len() {
-            let replaced = diagonal + usize::from(to[column - 1] != letter);
-            diagonal = row[column];
-            row[column] = replaced.min(diagonal + 1).min(row[column - 1] + 1);
+    for at in 0..from.len() {
+        let mut next = vec![at + 1];
+        for column in 0..to.len() {
+            let replaced = row[column] + usize::from(from[at] != to[column]);
+            let mut least = replaced.min(row[column + 1] + 1).min(next[column] + 1);
+            if at > 0 && column > 0 && from[at] == to[column - 1] && from[at - 1] == to[column] {
+                least = least.min(before[column - 1] + 1);
+            }
+            next.push(least);
         }
+        before = std::mem::replace(&mut row, next);
     }
     row[to.len()]
 }

@@ -64,9 +64,9 @@ fn a_value_beside_the_range_is_taken_and_said() {
 fn an_unknown_name_is_told_with_those_near_to_it_or_with_all() {
     let settings = Settings::with([&OTHERS]);
     for (name, message) in [
-        ("dirty_rati", "there is no knob 'dirty_rati'; near it: dirty_ratio"),
-        ("patience_msec", "there is no knob 'patience_msec'; near it: patience_ms"),
-        ("retry", "there is no knob 'retry'; near it: write_retry_ms_max, write_retry_ms_min"),
+        ("dirty_rati", "there is no knob 'dirty_rati' (did you mean 'dirty_ratio'?)"),
+        ("patience_msec", "there is no knob 'patience_msec' (did you mean 'patience_ms'?)"),
+        ("retry", "there is no knob 'retry' (did you mean 'write_retry_ms_max' or 'write_retry_ms_min'?)"),
         ("", "there is no knob ''; there are: dirty_ratio, dirty_background_ratio"),
         ("speed", "there is no knob 'speed'; there are: dirty_ratio, dirty_background_ratio"),
     ] {

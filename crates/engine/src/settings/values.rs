@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::KNOBS;
 use super::error::KnobError;
-use super::near::near;
 use super::table::{KnobInfo, KnobTable, Scope, TableKnob};
 
 /// What stands for no value of a device's own; no row allows so much.
@@ -162,7 +161,7 @@ impl Settings {
         let name = name.strip_prefix(SYSCTL_PREFIX).unwrap_or(name);
         self.find(name).ok_or_else(|| {
             let known: Vec<_> = self.all().map(|(_, info)| info.name).collect();
-            KnobError::Unknown { name: name.to_owned(), near: near(name, known.iter().copied()), known }
+            KnobError::Unknown { name: name.to_owned(), known }
         })
     }
 

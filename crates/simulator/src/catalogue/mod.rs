@@ -17,6 +17,8 @@ pub use crate::document::{InputError, Unit};
 pub use keys::{Key, Kind};
 pub use parse::{Model, Parameter};
 
+use engine::settings::did_you_mean;
+
 use crate::disk::{Disk, DiskOptions};
 use crate::world::World;
 
@@ -95,7 +97,9 @@ impl DeviceChoice {
             }
             (None, Some((name, text))) => Model::parse(name, &format!("devices/{name}.toml"), text)?,
             (None, None) => {
-                let what = format!("no such device; there are {}, or the path of a device file", names().join(", "));
+                let near = did_you_mean(&self.name, names().into_iter());
+                let what =
+                    format!("no such device{near}; there are {}, or the path of a device file", names().join(", "));
                 return Err(InputError { file: self.name.clone(), line: 0, key: None, what });
             }
         };

@@ -4,6 +4,7 @@
 //! Does not own: the list of keys (`keys`), what is built of the values (`make`).
 //! Invariants: a model has a value for each key of its kind, each in its range.
 
+use engine::settings::did_you_mean;
 use toml::de::{DeTable, DeValue};
 
 use super::keys::{Key, Kind};
@@ -164,7 +165,9 @@ impl Model {
                 let keys: &[&str] = if key == "rate" { self.kind.rate_keys() } else { &[key] };
                 let found = self.kind.keys().find(|known| known.name == keys[0]).ok_or_else(|| {
                     let known: Vec<&str> = self.kind.keys().map(|key| key.name).collect();
-                    error(format!("no such key; there are rate, scheduler, allocation, {}", known.join(", ")))
+                    let near =
+                        did_you_mean(key, ["rate", "scheduler", "allocation"].into_iter().chain(known.iter().copied()));
+                    error(format!("no such key{near}; there are rate, scheduler, allocation, {}", known.join(", ")))
                 })?;
                 let (unit, first, last) = (found.unit, found.first, found.last);
                 let range = || format!("{} to {}", unit.show(first), unit.show(last));

@@ -76,7 +76,10 @@ fn a_users_file_is_read_and_its_mistakes_are_named_with_their_place() {
     let with = |from: &str, to: &str| wrong(&SMALL.replace(from, to));
     assert!(with("nr_requests = 8", "nr_requests = 0").contains("x.toml:6: nr_requests: 0 is not within 1 to 65536"));
     assert!(with("nr_requests = 8\n", "").contains("x.toml:1: nr_requests: is missing: requests in flight"));
-    assert!(with("nr_requests", "nr_request").contains("x.toml:6: nr_request: no such key; there are about, kind"));
+    assert!(
+        with("nr_requests", "nr_request")
+            .contains("x.toml:6: nr_request: no such key (did you mean 'nr_requests'?); there are about, kind")
+    );
     assert!(with("\"1 GiB\"", "\"1 GiBb\"").contains("x.toml:3: capacity_bytes: \"1 GiBb\" is not a number of bytes"));
     assert!(with("65536", "5000").contains("x.toml:5: request_bytes_max: 5000 is not a multiple of 4096"));
     assert!(with("throttled", "magic").contains("x.toml:2: kind: \"magic\" is not one of rotating, card, flash"));

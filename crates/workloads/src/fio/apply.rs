@@ -8,6 +8,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use engine::settings::did_you_mean;
+
 use super::draft::Draft;
 use super::lines::{OptionLine, Section};
 use super::options::{self, Meaning};
@@ -39,7 +41,9 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
         reading.apply_all(&mut draft, &section.options);
         let known = jobs.iter().any(|job| Some(&job.name) == draft.job.more.wait_for.as_ref());
         if let Some(other) = draft.job.more.wait_for.as_ref().filter(|other| !known && **other != draft.job.name) {
-            let what = format!("job '{}': it waits for '{other}', and there is no such job above it", section.name);
+            let near = did_you_mean(other, jobs.iter().map(|job| job.name.as_str()));
+            let what =
+                format!("job '{}': it waits for '{other}', and there is no such job above it{near}", section.name);
             reading.refuse(&section.place, what);
         }
         for what in draft.near() {
@@ -105,8 +109,7 @@ impl Reading<'_> {
             if options::is_later(key) {
                 return Err(format!("option '{key}' is one of later versions of fio than 3.33, and is not supported"));
             }
-            let near = options::nearest(key).map(|near| format!("; did you mean '{near}'?")).unwrap_or_default();
-            return Err(format!("fio knows no such option as '{key}'{near}"));
+            return Err(format!("fio knows no such option as '{key}'{}", options::did_you_mean(key)));
         };
         let given = line.value.as_deref();
         match meaning {

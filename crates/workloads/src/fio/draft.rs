@@ -4,6 +4,8 @@
 //! Does not own: which lines count (`apply`), the text of values (`values`, `numbers`).
 //! Invariants: a finished job means what fio 3.33 means by it.
 
+use engine::settings::did_you_mean;
+
 use super::engines::{self, Likened};
 use super::numbers::{KbBase, number, pair, time};
 use super::values::{
@@ -231,7 +233,10 @@ impl Draft {
         let name = value.split(':').next().unwrap_or(value);
         match engines::find(name) {
             _ if name == "external" => Err(format!("'{value}' is a program of this host's, which cannot be simulated")),
-            None => Err(format!("fio knows no such engine as '{name}'; simulated are {}", engines::simulated())),
+            None => {
+                let near = did_you_mean(name, engines::ENGINES.iter().map(|(name, _)| *name));
+                Err(format!("fio knows no such engine as '{name}'{near}; simulated are {}", engines::simulated()))
+            }
             Some(Likened::Not(why)) => Err(format!("'{name}' is not simulated: {why}")),
             Some(_) => {
                 name.clone_into(&mut self.engine);

@@ -8,8 +8,6 @@
 //! Does not own: values of supported options (`draft`).
 //! Invariants: every option of fio has one row; names are in order.
 
-use engine::settings::near;
-
 /// What the simulator makes of an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Meaning {
@@ -349,11 +347,11 @@ pub(super) fn is_later(name: &str) -> bool {
     LATER.binary_search(&name).is_ok()
 }
 
-/// The known name that is nearest to `name`, if one is near.
-pub(super) fn nearest(name: &str) -> Option<&'static str> {
+/// The known names near to `name`, as a question behind it.
+pub(super) fn did_you_mean(name: &str) -> String {
     let of = |table: &'static [(&'static str, Meaning)]| table.iter().map(|option| option.0);
     let names = of(OPTIONS).chain(of(UNLISTED)).chain(of(OF_ENGINES)).chain(ALIASES.iter().map(|alias| alias.0));
-    near(name, names).first().copied()
+    engine::settings::did_you_mean(name, names)
 }
 
 /// Whether all tables are in order, and no name is in two.

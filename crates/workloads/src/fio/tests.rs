@@ -123,7 +123,7 @@ fn variables_are_replaced_and_unknown_ones_are_nothing() {
 
 #[test]
 fn what_fio_does_not_know_is_said_with_the_nearest_name() {
-    assert_eq!(complaint("siez=5"), "test.fio:3: fio knows no such option as 'siez'; did you mean 'size'?");
+    assert_eq!(complaint("siez=5"), "test.fio:3: fio knows no such option as 'siez' (did you mean 'size'?)");
     assert_eq!(complaint("SIZE=5"), "test.fio:3: fio knows no such option as 'SIZE'");
     assert_eq!(complaint("complete_nonsense"), "test.fio:3: fio knows no such option as 'complete_nonsense'");
     assert!(complaint("runtime:5").contains("no such option"));

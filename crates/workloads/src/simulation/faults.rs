@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use engine::settings::did_you_mean;
 use engine::{Nanos, Platform};
 use simulator::{Disk, DiskFileId, Fault, FaultScript, ScriptedFault, ScriptedWhat, World};
 
@@ -112,7 +113,8 @@ impl Parties<'_> {
             let name_of = |choice: &DeviceChoice| choice.directory.clone().unwrap_or_else(|| choice.model.clone());
             let names: Vec<String> = self.devices.iter().map(name_of).collect();
             let name = name.unwrap_or_default();
-            return Err(format!("device: there is no '{name}' in this run; there are {}", names.join(", ")));
+            let near = did_you_mean(name, names.iter().map(String::as_str));
+            return Err(format!("device: there is no '{name}' in this run{near}; there are {}", names.join(", ")));
         }
         Ok(meant)
     }
@@ -135,7 +137,8 @@ impl Parties<'_> {
             let more = names.len().saturating_sub(LISTED_MAX);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
             let listed = names[..names.len().min(LISTED_MAX)].join(", ");
-            format!("file: there is no '{path}' in this run; there are {listed}{rest}")
+            let near = did_you_mean(path, names.iter().copied());
+            format!("file: there is no '{path}' in this run{near}; there are {listed}{rest}")
         })
     }
 }

@@ -8,6 +8,7 @@ mod inter_reference;
 mod mixes;
 mod streams;
 
+use engine::settings::did_you_mean;
 use simulator::Random;
 
 use crate::zipf::Zipf;
@@ -149,7 +150,8 @@ pub const GENERATORS: &[Generator] = &[
 pub fn generator_named(name: &str) -> Result<&'static Generator, String> {
     let unknown = || {
         let names: Vec<&str> = GENERATORS.iter().map(|generator| generator.name).collect();
-        format!("there is no generator '{name}'; there are {}", names.join(", "))
+        let near = did_you_mean(name, names.iter().copied());
+        format!("there is no generator '{name}'{near}; there are {}", names.join(", "))
     };
     GENERATORS.iter().find(|generator| generator.name == name).ok_or_else(unknown)
 }

@@ -477,7 +477,8 @@ fn a_fault_finds_its_file() {
         simulation.devices[0].directory = None;
         if failing.is_empty() {
             let told = failure(&simulation);
-            let listed = "file: there is no 'y.0.0' in this run; there are /srv/x.0.0, /srv/y.0.0, /srv/nfs-client";
+            let listed = "file: there is no 'y.0.0' in this run (did you mean '/srv/y.0.0'?); there are /srv/x.0.0, \
+                /srv/y.0.0, /srv/nfs-client";
             assert!(told.starts_with("faults.toml:1: ") && told.ends_with(listed), "{told}");
             simulation.devices[0].directory = Some("/srv".to_owned());
         }

@@ -36,7 +36,10 @@ fn other_names_are_job_files() {
 #[test]
 fn what_makes_no_sense_is_named() {
     for (text, part) in [
-        ("readers:counts=1", "there is no key 'counts'; the keys are directory, count, size, block and over"),
+        (
+            "readers:counts=1",
+            "there is no key 'counts' (did you mean 'count'?); the keys are directory, count, size, block and over",
+        ),
         ("readers:1000", "'1000' is not KEY=VALUE; the keys are "),
         ("readers:count=0", "count: '0' is not a number from 1 to 100,000"),
         ("readers:count=1,count=2", "count is there twice"),

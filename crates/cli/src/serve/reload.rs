@@ -1,0 +1,116 @@
+//! The configuration, read again while the server runs.
+//!
+//! Owns: which settings act at once, what is said of those that do not.
+//! Does not own: reading and checking settings (`configuration`), when that is asked for (`signals`).
+//! Invariants: what cannot be read or makes no sense changes nothing. A knob that the configuration names has its value
+//! afterwards, one that it names no more its default; what `afflux set` changed of others stays.
+
+use std::collections::BTreeSet;
+
+use super::admission;
+use super::running::Running;
+use crate::args;
+use crate::cache_size::HostMemory;
+use crate::configuration::{self, Configuration};
+use crate::{output, service, units};
+
+/// The settings that act at once; knobs do so, too.
+const AT_ONCE: &[&str] = &["allow", "anon", "any_port", "async_metadata", "read_only", "squash"];
+
+/// What a server runs with, and where that comes from.
+pub(super) struct Reload<'a> {
+    pub(super) args: &'a args::Serve,
+    pub(super) host: HostMemory,
+    pub(super) in_force: Configuration,
+}
+
+impl Reload<'_> {
+    /// Reads everything again, and has act what can.
+    pub(super) fn again(&mut self, running: &Running) {
+        service::tell_reloading();
+        match configuration::load(self.args, self.host) {
+            Ok(wanted) => self.take(wanted, running),
+            Err(failure) => {
+                output::remark(format_args!("error: the configuration stays as it was: {failure}"));
+            }
+        }
+        service::tell_ready(&format!("Serving on {}", running.listen));
+    }
+
+    fn take(&mut self, wanted: Configuration, running: &Running) {
+        wanted.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+        let (waiting, mut acting) = self.changed(&wanted);
+        if !acting.is_empty() {
+            let rules = admission::rules(&wanted, &mut Vec::new());
+            acting.push(format!("answers {}", admission::told(&rules)));
+            running.server.admit(rules.into());
+            running.volume.set_names_durable(!wanted.async_metadata);
+        }
+        let mut wrong = Vec::new();
+        set_knobs(running, &self.in_force, &wanted, &mut acting, &mut wrong);
+        let acting =
+            if acting.is_empty() { "nothing that acts at once has changed".to_owned() } else { acting.join("; ") };
+        output::remark(format_args!("The configuration was read again: {}.", output::shown(acting)));
+        wrong.iter().for_each(|why| output::remark(format_args!("error: {why}")));
+        if !waiting.is_empty() {
+            output::remark(format_args!("note: acts at the next start only: {}", waiting.join(", ")));
+        }
+        // What waits is told again with the next reload.
+        let waits = |name: &&'static str| waiting.iter().any(|it| it == *name);
+        let mut given = wanted.given.clone();
+        given.retain(|name, _| !waits(&name));
+        let old = self.in_force.given.iter().filter(|(name, _)| waits(name));
+        given.extend(old.map(|(name, text)| (*name, text.clone())));
+        let directories = std::mem::take(&mut self.in_force.directories);
+        self.in_force = Configuration { directories, given, ..wanted };
+    }
+
+    /// The settings whose text is another than at the start: those that have to wait for the next, and those that have
+    /// not.
+    fn changed(&self, wanted: &Configuration) -> (Vec<String>, Vec<String>) {
+        let (old, new) = (&self.in_force.given, &wanted.given);
+        let names: BTreeSet<&str> = old.keys().chain(new.keys()).copied().collect();
+        let changed = names.into_iter().filter(|name| old.get(name) != new.get(name)).map(str::to_owned);
+        let (acting, mut waiting): (Vec<_>, Vec<_>) = changed.partition(|name| AT_ONCE.contains(&name.as_str()));
+        if self.in_force.directories != wanted.directories {
+            waiting.insert(0, "directories".to_owned());
+        }
+        (waiting, acting)
+    }
+}
+
+/// Gives knobs the values of `wanted`, and their defaults to those that only `before` has. `acting` gets what has
+/// changed by that, `wrong` what the engine refuses.
+fn set_knobs(
+    running: &Running,
+    before: &Configuration,
+    wanted: &Configuration,
+    acting: &mut Vec<String>,
+    wrong: &mut Vec<String>,
+) {
+    let settings = running.engine.settings();
+    let name = |assignment: &str| assignment.split('=').next().unwrap_or_default().to_owned();
+    let named: BTreeSet<String> = wanted.knobs.iter().map(|knob| name(knob)).collect();
+    let dropped = before.knobs.iter().map(|knob| name(knob)).filter(|knob| !named.contains(knob));
+    let known = dropped.filter_map(|knob| settings.named(&knob).ok());
+    let defaults = known.map(|knob| (knob, settings.info(knob).default));
+    let given = wanted.knobs.iter().filter_map(|assignment| settings.parse(assignment).ok());
+    let mut left: Vec<_> = defaults.chain(given).filter(|(knob, value)| settings.get(*knob) != *value).collect();
+    // A pair that moves up together, as thresholds and limits do, is taken in one of two orders only.
+    loop {
+        let count = left.len();
+        left.retain(|(knob, value)| {
+            let is_set = running.engine.set_knob(*knob, *value).is_ok();
+            if is_set {
+                let info = settings.info(*knob);
+                acting.push(format!("{} is now {} {}", info.name, units::count(*value), info.unit));
+            }
+            !is_set
+        });
+        if left.is_empty() || left.len() == count {
+            break;
+        }
+    }
+    let refused = left.iter().filter_map(|(knob, value)| running.engine.set_knob(*knob, *value).err());
+    wrong.extend(refused.map(|error| error.to_string()));
+}

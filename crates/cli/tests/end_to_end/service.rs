@@ -1,0 +1,157 @@
+//! The server under a service supervisor: what it tells it, what SIGHUP does there.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::Signal;
+
+use crate::client::Client;
+use crate::scratch::Scratch;
+use crate::server::{Server, afflux, eventually};
+
+/// NFS3ERR_ROFS.
+const READ_ONLY: u32 = 30;
+
+/// A guard against hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Where a service manager listens.
+struct Supervisor(UnixDatagram);
+
+impl Supervisor {
+    fn new(scratch: &Scratch) -> Self {
+        let socket = UnixDatagram::bind(scratch.path().join("notify")).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Self(socket)
+    }
+
+    /// The next message.
+    fn told(&self) -> Vec<String> {
+        let mut bytes = [0; 4096];
+        let length = self.0.recv(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes[..length]).lines().map(str::to_owned).collect()
+    }
+
+    /// The messages up to the one with this line.
+    fn told_until(&self, line: &str) -> Vec<Vec<String>> {
+        let mut all = Vec::new();
+        loop {
+            all.push(self.told());
+            if all.last().is_some_and(|told| told.iter().any(|it| it == line)) {
+                return all;
+            }
+        }
+    }
+}
+
+/// A server with a configuration file, and where what it says goes.
+fn start(scratch: &Scratch, data: &Path, configuration: &str) -> Server {
+    let (file, control) = (scratch.path().join("config.toml"), scratch.path().join("control.sock"));
+    fs::write(
+        &file,
+        format!("listen = '127.0.0.1:0'\ncache = '64MiB'\ndirectories = '{}'\n{configuration}", data.display()),
+    )
+    .unwrap();
+    let mut command = afflux(scratch.path());
+    command.env("NOTIFY_SOCKET", scratch.path().join("notify")).args(["serve", "--json", "--config"]).arg(&file);
+    command.arg("--control").arg(&control).stderr(fs::File::create(scratch.path().join("log")).unwrap());
+    Server::spawn_logging(command, control, scratch.path())
+}
+
+/// Changes the file and has the server read it again; what it said.
+fn reload(scratch: &Scratch, supervisor: &Supervisor, server: &Server, change: impl Fn(&str) -> String) -> String {
+    let (file, log) = (scratch.path().join("config.toml"), scratch.path().join("log"));
+    fs::write(&file, change(&fs::read_to_string(&file).unwrap())).unwrap();
+    let before = fs::read_to_string(&log).unwrap().len();
+    server.signal(Signal::HUP);
+    let told = supervisor.told_until("READY=1");
+    assert_eq!(told[0][0], "RELOADING=1", "{told:?}");
+    assert!(told[0][1].starts_with("MONOTONIC_USEC="), "{told:?}");
+    fs::read_to_string(&log).unwrap()[before..].to_owned()
+}
+
+#[test]
+fn the_service_manager_is_told_of_the_start_the_end_and_each_reload() {
+    let scratch = Scratch::new();
+    let (data, supervisor) = (scratch.directory("data"), Supervisor::new(&scratch));
+    let server = start(&scratch, &data, "[knobs]\ndirty_ratio = 11\n");
+    let ready = supervisor.told();
+    assert_eq!(ready, ["READY=1".to_owned(), format!("STATUS=Serving on 127.0.0.1:{}", server.port())]);
+    let said = reload(&scratch, &supervisor, &server, str::to_owned);
+    assert_eq!(said, "The configuration was read again: nothing that acts at once has changed.\n");
+    server.stop();
+    supervisor.told_until("STOPPING=1");
+}
+
+#[test]
+fn a_reload_sets_what_the_file_names_and_says_what_waits_for_a_restart() {
+    let scratch = Scratch::new();
+    let (data, supervisor) = (scratch.directory("data"), Supervisor::new(&scratch));
+    let server = start(&scratch, &data, "[knobs]\ndirty_ratio = 11\ndirty_background_ratio = 5\nwriteback_depth = 3\n");
+    supervisor.told_until("READY=1");
+    assert!(server.ask(&["set", "writeback_request_batch=2"]).status.success());
+    assert!(server.ask(&["set", "dirty_ratio=12"]).status.success());
+    // Up together: the threshold's new value is above the limit's old one.
+    let said = reload(&scratch, &supervisor, &server, |text| {
+        text.replace("ratio = 11", "ratio = 70")
+            .replace("ratio = 5", "ratio = 60")
+            .replace("writeback_depth = 3\n", "")
+            .replace("64MiB", "32MiB")
+    });
+    let knobs = server.stat()["knobs"].clone();
+    assert_eq!((&knobs["dirty_ratio"], &knobs["dirty_background_ratio"]), (&70.into(), &60.into()), "{said}");
+    assert_eq!(knobs["writeback_depth"], 16, "the file does not name it any more: {said}");
+    assert_eq!(knobs["writeback_request_batch"], 2, "the file never named it: {said}");
+    assert!(said.contains("dirty_ratio is now 70 percent"), "{said}");
+    assert!(said.contains("note: acts at the next start only: cache\n"), "{said}");
+    assert_eq!(server.stat()["cache"]["cache_bytes"], 64 << 20);
+    let said = reload(&scratch, &supervisor, &server, str::to_owned);
+    assert!(said.contains("nothing that acts at once has changed") && said.contains("only: cache\n"), "{said}");
+    server.stop();
+}
+
+#[test]
+fn a_reload_changes_what_a_client_may_do_on_the_connection_that_it_has() {
+    let scratch = Scratch::new();
+    let (data, supervisor) = (scratch.directory("data"), Supervisor::new(&scratch));
+    let server = start(&scratch, &data, "");
+    supervisor.told_until("READY=1");
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let file = client.write_file(&root, "a", b"a");
+    let said = reload(&scratch, &supervisor, &server, |text| format!("{text}read_only = true\n"));
+    assert!(said.contains("read_only; answers ") && said.contains("for reading only"), "{said}");
+    assert_eq!(client.read_file(&root, "a"), b"a");
+    assert_eq!(client.try_write_at(&file, 0, b"b"), Err(READ_ONLY));
+    reload(&scratch, &supervisor, &server, |text| text.replace("read_only = true\n", ""));
+    client.write_file(&root, "b", b"b");
+    server.stop();
+}
+
+#[test]
+fn a_file_that_makes_no_sense_changes_nothing() {
+    let scratch = Scratch::new();
+    let (data, supervisor) = (scratch.directory("data"), Supervisor::new(&scratch));
+    let server = start(&scratch, &data, "[knobs]\ndirty_ratio = 11\n");
+    supervisor.told_until("READY=1");
+    let right = fs::read_to_string(scratch.path().join("config.toml")).unwrap();
+    for (from, to, why) in [
+        ("= 11", "= 91", "dirty_ratio: 91 is out of range"),
+        ("dirty_ratio", "dirty_rato", "(did you mean 'dirty_ratio'?)"),
+        ("[knobs]", "[knobs", "TOML parse error"),
+        ("[knobs]", "squash = 'some'\n[knobs]", "squash: 'some' is none of"),
+        ("directories", "#", "no directory to serve"),
+    ] {
+        let said = reload(&scratch, &supervisor, &server, |_| right.replace(from, to));
+        assert!(said.starts_with("error: the configuration stays as it was: ") && said.contains(why), "{said}");
+        assert_eq!(server.stat()["knobs"]["dirty_ratio"], 11);
+    }
+    fs::remove_file(scratch.path().join("config.toml")).unwrap();
+    server.signal(Signal::HUP);
+    supervisor.told_until("READY=1");
+    let log = || fs::read_to_string(scratch.path().join("log")).unwrap();
+    eventually("it is said", || log().contains("cannot read the configuration file"));
+    server.stop();
+}

@@ -1,0 +1,218 @@
+//! The Debian package.
+//!
+//! Owns: which files are in it and where, what it depends on, its control data.
+//! Does not own: the files of `packaging/`; manuals and completions (`crates/cli/examples/package_files.rs`).
+//! Invariants: the same sources give the same package, to the byte, with the same tools. Nothing is written outside of
+//! the build's folder.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::{ci, repository};
+
+const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
+
+/// The profile of what is installed.
+const PROFILE: &str = "dist";
+
+/// Revision of the package, for the same version of the program.
+const REVISION: u32 = 1;
+
+/// What is copied as it is: from where in the repository, to which directory of the system, under which name.
+const FILES: &[(&str, &str, &str)] = &[
+    ("packaging/afflux.service", "usr/lib/systemd/system", "afflux.service"),
+    ("packaging/afflux-govern.service", "usr/lib/systemd/system", "afflux-govern.service"),
+    ("packaging/config.toml", "etc/afflux", "config.toml"),
+    ("packaging/afflux-govern.default", "etc/default", "afflux-govern"),
+    ("packaging/debian/copyright", "usr/share/doc/afflux", "copyright"),
+    ("README.md", "usr/share/doc/afflux", "README.md"),
+    ("docs/coherence.md", "usr/share/doc/afflux", "coherence.md"),
+    ("docs/counters.md", "usr/share/doc/afflux", "counters.md"),
+    ("docs/govern.md", "usr/share/doc/afflux", "govern.md"),
+    ("docs/install.md", "usr/share/doc/afflux", "install.md"),
+    ("docs/jobs.md", "usr/share/doc/afflux", "jobs.md"),
+    ("docs/knobs.md", "usr/share/doc/afflux", "knobs.md"),
+    ("docs/lab.md", "usr/share/doc/afflux", "lab.md"),
+    ("docs/glossary.md", "usr/share/doc/afflux", "glossary.md"),
+    ("docs/nfs.md", "usr/share/doc/afflux", "nfs.md"),
+    ("docs/traces.md", "usr/share/doc/afflux", "traces.md"),
+];
+
+/// Files of FILES that a user changes, and an upgrade leaves alone.
+const CONFFILES: &str = "/etc/afflux/config.toml\n/etc/default/afflux-govern\n";
+
+const SCRIPTS: &[&str] = &["postinst", "prerm", "postrm"];
+
+/// Builds the command and the package, and says where that is.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let profile = match *arguments {
+        [] => PROFILE,
+        ["--profile", name] => name,
+        _ => bail!("{USAGE}"),
+    };
+    for tool in ["dpkg-deb", "dpkg-shlibdeps", "gzip"] {
+        if !ci::on_path(tool) {
+            bail!("{tool} is not there: apt-get install dpkg-dev");
+        }
+    }
+    cargo(&["build", "--profile", profile, "-p", "afflux-cli"])?;
+    let folder = if profile == "dev" { "debug" } else { profile };
+    let binary = repository::target().join(folder).join("afflux");
+
+    let place = repository::target().join("deb");
+    let tree = place.join("tree");
+    if tree.exists() {
+        fs::remove_dir_all(&tree)?;
+    }
+    put(&binary, &tree.join("usr/bin"), "afflux", 0o755)?;
+    let top = tree.to_str().context("the build's folder has an odd name")?;
+    cargo(&["run", "-q", "-p", "afflux-cli", "--example", "package_files", "--", top])?;
+    for (from, directory, name) in FILES {
+        put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
+    }
+    fs::write(tree.join("usr/share/doc/afflux/changelog.Debian"), changelog()?)?;
+    compress(&tree)?;
+
+    let depends = libraries(&place, &tree.join("usr/bin/afflux"))?;
+    let (architecture, version) = (output("dpkg", &["--print-architecture"])?, version());
+    let control = tree.join("DEBIAN");
+    fs::create_dir_all(&control)?;
+    fs::write(control.join("control"), fields(&version, &architecture, &depends, kib(&tree)?))?;
+    fs::write(control.join("conffiles"), CONFFILES)?;
+    for script in SCRIPTS {
+        put(&repository::root().join("packaging/debian").join(script), &control, script, 0o755)?;
+    }
+    readable(&tree)?;
+
+    let package = place.join(format!("afflux_{version}_{architecture}.deb"));
+    let package = package.to_str().context("the build's folder has an odd name")?;
+    let date = output("git", &["log", "-1", "--format=%ct"])?;
+    let mut build = Command::new("dpkg-deb");
+    build.args(["--root-owner-group", "-Zxz", "--build", top, package]).env("SOURCE_DATE_EPOCH", date);
+    succeeds(&mut build)?;
+    let (binary, whole) = (fs::metadata(tree.join("usr/bin/afflux"))?.len(), fs::metadata(package)?.len());
+    println!("{package}: {whole} bytes, the binary in it {binary}");
+    Ok(())
+}
+
+fn version() -> String {
+    format!("{}-{REVISION}", env!("CARGO_PKG_VERSION"))
+}
+
+fn fields(version: &str, architecture: &str, depends: &str, installed_kib: u64) -> String {
+    let depends = if depends.is_empty() { String::new() } else { format!("Depends: {depends}\n") };
+    format!(
+        "Package: afflux\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: The Afflux authors \
+         <afflux@example.org>\nSection: net\nPriority: optional\n{depends}Suggests: nfs-common, libnfs-utils\n\
+         Installed-Size: {installed_kib}\nDescription: NFS server with a page cache and writeback of its own\n \
+         Serves directories over NFSv3: writes are taken at the speed of the\n network while the disk writes behind, no \
+         disk owes more than it writes in\n about a second, and a slow disk does not hold up a fast one.\n .\n Also keeps \
+         the disks of the kernel itself to such a budget (afflux\n govern), and simulates jobs of fio on other disks \
+         (afflux simulate).\n"
+    )
+}
+
+fn changelog() -> Result<String> {
+    let date = output("git", &["log", "-1", "--format=%cD"])?;
+    Ok(format!(
+        "afflux ({}) unstable; urgency=medium\n\n  * As built from the sources.\n\n -- The Afflux authors \
+         <afflux@example.org>  {date}\n",
+        version()
+    ))
+}
+
+/// The packages of the libraries that a program needs.
+fn libraries(place: &Path, binary: &Path) -> Result<String> {
+    // The tool wants a source package around it.
+    fs::create_dir_all(place.join("debian"))?;
+    fs::write(place.join("debian/control"), "Source: afflux\n\nPackage: afflux\nArchitecture: any\n")?;
+    let mut tool = Command::new("dpkg-shlibdeps");
+    tool.args(["-O", "--ignore-missing-info", "--warnings=0"]).arg(binary).current_dir(place);
+    let found = tool.output().context("dpkg-shlibdeps")?;
+    if !found.status.success() {
+        bail!("dpkg-shlibdeps: {}", String::from_utf8_lossy(&found.stderr).trim());
+    }
+    let text = String::from_utf8_lossy(&found.stdout);
+    Ok(text.trim().strip_prefix("shlibs:Depends=").unwrap_or_default().to_owned())
+}
+
+/// Copies one file to a directory that is made for it.
+fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
+    fs::create_dir_all(directory)?;
+    let to = directory.join(name);
+    fs::copy(from, &to).with_context(|| from.display().to_string())?;
+    fs::set_permissions(&to, fs::Permissions::from_mode(mode))?;
+    Ok(())
+}
+
+/// Manuals and the changelog, as Debian has them.
+fn compress(tree: &Path) -> Result<()> {
+    let mut files = vec![tree.join("usr/share/doc/afflux/changelog.Debian")];
+    for page in fs::read_dir(tree.join("usr/share/man/man1"))? {
+        files.push(page?.path());
+    }
+    files.sort();
+    succeeds(Command::new("gzip").args(["-9", "-n"]).args(files))
+}
+
+/// Whatever the mask of whoever builds: all can read everything, the owner alone can write.
+fn readable(tree: &Path) -> Result<()> {
+    for path in below(tree)? {
+        let mode = fs::metadata(&path)?.permissions().mode();
+        let mode = if path.is_dir() || mode & 0o100 != 0 { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
+    }
+    Ok(())
+}
+
+/// What a tree takes when it is installed.
+fn kib(tree: &Path) -> Result<u64> {
+    let mut total = 0;
+    for path in below(tree)? {
+        total += if path.is_file() { fs::metadata(&path)?.len().div_ceil(1024) } else { 1 };
+    }
+    Ok(total)
+}
+
+/// A directory and all in it.
+fn below(directory: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = vec![directory.to_path_buf()];
+    let mut at = 0;
+    while let Some(path) = found.get(at).cloned() {
+        if path.is_dir() {
+            for entry in fs::read_dir(&path)? {
+                found.push(entry?.path());
+            }
+        }
+        at += 1;
+    }
+    Ok(found)
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    succeeds(Command::new("cargo").args(arguments))
+}
+
+fn succeeds(command: &mut Command) -> Result<()> {
+    let line = format!("{command:?}");
+    eprintln!("+ {line}");
+    let status = command.current_dir(repository::root()).status().with_context(|| line.clone())?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
+}
+
+/// What a command says, without the end of its line.
+fn output(program: &str, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(program).args(arguments).current_dir(repository::root()).output();
+    let output = output.with_context(|| program.to_owned())?;
+    if !output.status.success() {
+        bail!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
