@@ -129,6 +129,9 @@ fn kill_again_and_again(times: u64) {
         }
         drop(store);
         cache.close().unwrap();
+        if kill % 100 == 99 {
+            println!("{} kills, {step} steps", kill + 1);
+        }
     }
     assert!(step > times, "{step} steps: the children did nothing");
 }
