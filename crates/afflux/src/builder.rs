@@ -18,8 +18,8 @@ use rustix::process::{Resource, getrlimit};
 use crate::cache::Cache;
 use crate::core::{Core, WORK_THREADS};
 use crate::devices::Devices;
-use crate::ending::{Hook, Life};
-use crate::error::{Error, Unwritten};
+use crate::ending::Life;
+use crate::error::{Error, Hook, Unwritten};
 use crate::files::{Bounds, Files};
 use crate::gate::Gate;
 use crate::tend;
@@ -66,6 +66,13 @@ pub struct Builder {
     descriptors: Option<usize>,
     idle_files: Option<usize>,
     on_unwritten: Option<Hook>,
+}
+
+impl Cache {
+    /// Settings for a cache, at their defaults.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
 }
 
 impl Default for Builder {

@@ -14,8 +14,7 @@ use std::task::{Poll, Waker};
 
 use engine::settings::{Knob, KnobError};
 
-use crate::builder::Builder;
-use crate::core::Core;
+use crate::core::{Core, SyncOf};
 use crate::ending::Life;
 use crate::error::{Error, Unwritten};
 use crate::file::File;
@@ -26,8 +25,8 @@ use crate::stats::{Delays, Stats};
 ///
 /// It goes on as long as there is a handle of it, a `Cache` or a [`File`]. When the last one is dropped, or one is
 /// [closed](Cache::close), everything dirty is written, and its threads, memory and descriptors are given back. What
-/// cannot be written in [time](Builder::drain_time) is told on the standard error stream and to a
-/// [hook](Builder::on_unwritten), and nothing is written later. So the last drop may take that long: it blocks.
+/// cannot be written in [time](crate::Builder::drain_time) is told on the standard error stream and to a
+/// [hook](crate::Builder::on_unwritten), and nothing is written later. So the last drop may take that long: it blocks.
 ///
 /// ```
 /// use afflux::Cache;
@@ -55,11 +54,6 @@ impl fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// Settings for a cache, at their defaults.
-    pub fn builder() -> Builder {
-        Builder::default()
-    }
-
     pub(crate) fn new(life: Arc<Life>) -> Self {
         Self { life }
     }
@@ -69,7 +63,8 @@ impl Cache {
     }
 
     /// Opens a file. A file that is open already, by this name or another, is the same file: its handles see each
-    /// other's bytes at once.
+    /// other's bytes at once. One that another cache has is waited for, two seconds at most: a process that was killed
+    /// has its files until the kernel is done with what it had asked for.
     ///
     /// # Errors
     /// The host's; a file that another cache has ([`Error::InUse`]); what is neither a regular file nor a block device;
@@ -212,7 +207,7 @@ impl Cache {
     /// threads end and its descriptors are closed. Nothing is written after it returns. Its memory goes with the last
     /// handle and the last [`Pages`](crate::Pages).
     ///
-    /// Blocks for the [time](Builder::drain_time) that it may take. Whoever closes it again hears the same.
+    /// Blocks for the [time](crate::Builder::drain_time) that it may take. Whoever closes it again hears the same.
     ///
     /// # Errors
     /// What could not be made durable, file by file.
@@ -260,11 +255,19 @@ impl Cache {
 }
 
 impl Core {
+    /// Makes all files durable, those of a device together.
     async fn drain(&self) -> Result<(), Error> {
+        let files = self.files.all();
+        let mut syncs: Vec<_> =
+            files.iter().filter(|file| !file.is_durable()).map(|file| SyncOf::begins(file)).collect();
         let mut first = Ok(());
-        for file in self.files.all() {
-            if !file.is_durable() {
-                first = first.and(self.sync(&file).await);
+        for device in self.devices.all() {
+            let failed = self.engine.drain(device.id).await;
+            for sync in syncs.iter_mut().filter(|sync| sync.file.file.device() == device.id) {
+                match failed.iter().find(|(file, _)| file.same(&sync.file.file)) {
+                    Some((_, error)) => first = first.and(Err(sync.file.error(*error))),
+                    None => sync.succeeded(),
+                }
             }
         }
         first

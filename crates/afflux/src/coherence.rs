@@ -1,18 +1,17 @@
 //! Noticing what others change in the host's files.
 //!
-//! Owns: what is known of the host's file, what a look at it says.
-//! Does not own: when it is looked at (`open`, `file`, `tend`), the pages that are void then (the engine).
+//! Owns: what is known of a host's file, what a look at it says.
+//! Does not own: the files (`files`), when they are looked at (`open`, `file`, `tend`), the pages that are void then (the
+//! engine).
 //! Invariants: a change of ours is never taken for others', and bytes that are not written yet are never given up for
 //! what others did. While we write a file nobody can tell whose change it was: only its size is compared afterwards.
 
 use std::io;
 use std::os::fd::AsFd;
-use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use engine::File;
 use rustix::fs::{AtFlags, Statx, StatxFlags, StatxTimestamp, statx};
-
-use crate::files::CachedFile;
 
 /// What tells one state of a host's file from another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,6 +71,27 @@ impl Known {
     pub(crate) fn new(stamp: Stamp) -> Self {
         Self { stamp, changes: 0, looked: Instant::now() }
     }
+
+    /// Whether the host was asked within so long.
+    pub(crate) fn is_newer_than(&self, age: Duration) -> bool {
+        self.looked.elapsed() < age
+    }
+
+    /// What the host's answer says of others.
+    pub(crate) fn seen(&mut self, file: &File, before: &Before, stamp: Stamp) -> Option<Foreign> {
+        if !before.clean || !file.is_clean() || file.change_count() != before.changes {
+            return None;
+        }
+        let ours = self.changes != before.changes;
+        let foreign = if ours { stamp.size != file.size() } else { stamp != self.stamp };
+        *self = Self { stamp, changes: before.changes, looked: Instant::now() };
+        foreign.then_some(Foreign { size: stamp.size, seen: before.changes })
+    }
+
+    /// Whether the host's file is as it was last; of a block device, whether it is the same one.
+    pub(crate) fn is_as(&self, stamp: &Stamp, is_block_device: bool) -> bool {
+        self.stamp == *stamp || is_block_device && self.stamp.made == stamp.made
+    }
 }
 
 /// To be taken before the host is asked.
@@ -80,51 +100,14 @@ pub(crate) struct Before {
     clean: bool,
 }
 
+impl Before {
+    pub(crate) fn of(file: &File) -> Self {
+        Self { changes: file.change_count(), clean: file.is_clean() }
+    }
+}
+
 /// Others changed the file: to this size; the engine's count of changes from before.
 pub(crate) struct Foreign {
     pub(crate) size: u64,
     pub(crate) seen: u64,
-}
-
-impl CachedFile {
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn before_look(&self) -> Before {
-        Before { changes: self.file.change_count(), clean: self.file.is_clean() }
-    }
-
-    /// Whether the host was asked within so long.
-    pub(crate) fn was_looked_at(&self, within: Duration) -> bool {
-        self.known().looked.elapsed() < within
-    }
-
-    /// What the host's answer says of others.
-    pub(crate) fn seen(&self, before: &Before, stamp: Stamp) -> Option<Foreign> {
-        if self.device.size.is_some() {
-            return None;
-        }
-        let mut known = self.known();
-        if !before.clean || !self.file.is_clean() || self.file.change_count() != before.changes {
-            return None;
-        }
-        let ours = known.changes != before.changes;
-        let foreign = if ours { stamp.size != self.file.size() } else { stamp != known.stamp };
-        *known = Known { stamp, changes: before.changes, looked: Instant::now() };
-        foreign.then_some(Foreign { size: stamp.size, seen: before.changes })
-    }
-
-    /// Keeps how the file is as it gives up its descriptors. False if that cannot be told, or others changed it before.
-    pub(crate) fn look_last(&self) -> bool {
-        let before = self.before_look();
-        let stamp = self.host.given().and_then(|fd| Stamp::of(&fd).ok());
-        stamp.is_some_and(|stamp| self.seen(&before, stamp).is_none() && self.is_as(&stamp))
-    }
-
-    /// Whether the host's file is as it was last.
-    pub(crate) fn is_as(&self, stamp: &Stamp) -> bool {
-        let known = self.known();
-        known.stamp == *stamp || self.device.size.is_some() && known.stamp.made == stamp.made
-    }
 }

@@ -13,8 +13,7 @@ use platform_linux::{LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{Before, Stamp};
 use crate::devices::Devices;
-use crate::ending::Hook;
-use crate::error::{Error, Unwritten};
+use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
 
@@ -67,11 +66,9 @@ impl Core {
 
     /// Makes all that was written to the file durable.
     pub(crate) async fn sync(&self, file: &CachedFile) -> Result<(), Error> {
-        let was = file.unsynced.swap(false, Ordering::SeqCst);
-        // If this is dropped half way, or fails, or something was written since, it stays what it was.
-        let mut undone = Undone { file, was };
+        let mut sync = SyncOf::begins(file);
         self.engine.sync(&file.file, 0..u64::MAX).await.map_err(|error| file.error(error))?;
-        undone.was = !file.file.is_clean();
+        sync.succeeded();
         Ok(())
     }
 
@@ -83,15 +80,26 @@ impl Core {
     }
 }
 
-/// A sync under way.
-struct Undone<'a> {
-    file: &'a CachedFile,
-    was: bool,
+/// A sync of a whole file under way. Dropped without success, half way too, the file is as unsynced as it was.
+pub(crate) struct SyncOf<'a> {
+    pub(crate) file: &'a CachedFile,
+    is_undone: bool,
 }
 
-impl Drop for Undone<'_> {
+impl<'a> SyncOf<'a> {
+    pub(crate) fn begins(file: &'a CachedFile) -> Self {
+        // What is written from here on says so anew.
+        Self { file, is_undone: file.unsynced.swap(false, Ordering::SeqCst) }
+    }
+
+    pub(crate) fn succeeded(&mut self) {
+        self.is_undone = !self.file.file.is_clean();
+    }
+}
+
+impl Drop for SyncOf<'_> {
     fn drop(&mut self) {
-        if self.was {
+        if self.is_undone {
             self.file.note_written();
         }
     }

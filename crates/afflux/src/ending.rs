@@ -22,9 +22,6 @@ use crate::files::FileKey;
 /// How long what the kernel has in flight may take when the time for writing is over.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Told what could not be written.
-pub(crate) type Hook = Arc<dyn Fn(&Unwritten) + Send + Sync>;
-
 /// What keeps a cache going: all its handles have it together, and the last one ends it.
 pub(crate) struct Life(pub(crate) Arc<Core>);
 

@@ -183,6 +183,9 @@ pub struct Unwritten {
     pub time: Duration,
 }
 
+/// Told what could not be written.
+pub(crate) type Hook = Arc<dyn Fn(&Unwritten) + Send + Sync>;
+
 /// A file that a cache could not write, or not make durable.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -26,7 +26,6 @@ use crate::files::CachedFile;
 use crate::gate::Gate;
 use crate::open::{Entered, Rights};
 use crate::pages::Pages;
-use crate::stream::Stream;
 
 /// An open file of a [`Cache`](crate::Cache). A clone is the same handle; all handles of one file see the same bytes.
 ///
@@ -170,11 +169,6 @@ impl File {
     /// Whether the two are handles of the same file of the host in the same cache.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0.file, &other.0.file)
-    }
-
-    /// A reader and writer of the standard library's kind, at the file's beginning, with a position of its own.
-    pub fn stream(&self) -> Stream {
-        Stream::new(self.clone())
     }
 }
 

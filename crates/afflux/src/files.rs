@@ -12,14 +12,19 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use engine::Backing;
 use platform_linux::{Claim, HostFile, SpareDescriptors, claim, unclaim};
 
-use crate::coherence::{Known, Stamp};
+use crate::coherence::{Before, Foreign, Known, Stamp};
 use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
 use crate::tail::Tail;
+
+/// How long a file is waited for that another cache has.
+const CLAIM_PATIENCE: Duration = Duration::from_secs(2);
+const CLAIM_PAUSE: Duration = Duration::from_millis(5);
 
 /// A file of the host.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -39,7 +44,7 @@ pub(crate) struct CachedFile {
     /// Something was written that no sync of the whole file has followed.
     pub(crate) unsynced: AtomicBool,
     pub(crate) tail: Tail,
-    pub(crate) known: Mutex<Known>,
+    known: Mutex<Known>,
 }
 
 impl CachedFile {
@@ -62,6 +67,37 @@ impl CachedFile {
         if !self.unsynced.load(Ordering::Relaxed) {
             self.unsynced.store(true, Ordering::SeqCst);
         }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To be taken before the host is asked.
+    pub(crate) fn before_look(&self) -> Before {
+        Before::of(&self.file)
+    }
+
+    /// Whether the host was asked within so long.
+    pub(crate) fn was_looked_at(&self, within: Duration) -> bool {
+        self.known().is_newer_than(within)
+    }
+
+    /// What the host's answer says of others.
+    pub(crate) fn seen(&self, before: &Before, stamp: Stamp) -> Option<Foreign> {
+        if self.device.size.is_some() { None } else { self.known().seen(&self.file, before, stamp) }
+    }
+
+    /// Keeps how the file is as it gives up its descriptors. False if that cannot be told, or others changed it before.
+    fn look_last(&self) -> bool {
+        let before = self.before_look();
+        let stamp = self.host.given().and_then(|fd| Stamp::of(&fd).ok());
+        stamp.is_some_and(|stamp| self.seen(&before, stamp).is_none() && self.is_as(&stamp))
+    }
+
+    /// Whether the host's file is as it was last.
+    fn is_as(&self, stamp: &Stamp) -> bool {
+        self.known().is_as(stamp, self.device.size.is_some())
     }
 
     /// Whether all that was written is durable, as far as is known here.
@@ -159,6 +195,25 @@ impl Files {
         drop(state);
         drop(dropped);
         Ok((file, was_held))
+    }
+
+    /// Claims the host's file for a cache that does not have it yet. What another cache has is waited for a moment: one
+    /// whose process was killed has its files until the kernel is done with its requests. Blocks.
+    pub(crate) fn claim_first(&self, wanted: &Wanted, goes_on: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+        let began = Instant::now();
+        loop {
+            goes_on()?;
+            // What this cache has already is no other's.
+            let has_it = self.state().entries.get(&wanted.key).is_some_and(|entry| entry.claim.is_some());
+            if has_it {
+                return Ok(());
+            }
+            match claimed(&wanted.fd, &wanted.path, wanted.write) {
+                Err(Error::InUse { .. }) if began.elapsed() < CLAIM_PATIENCE => std::thread::sleep(CLAIM_PAUSE),
+                Err(error) => return Err(error),
+                Ok(_) => return Ok(()),
+            }
+        }
     }
 
     /// One handle less. If it was the last, the file is idle.

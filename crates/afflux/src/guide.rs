@@ -112,8 +112,9 @@
 //!
 //! *Another cache*, in this process or another, is refused ([`Error::InUse`](crate::Error::InUse)) unless both only
 //! read: each would miss what the other writes. An open file description lock on a byte past all data says so; it goes
-//! with the file's last descriptor, so a file is free for another cache when nobody has it open and it is durable, or
-//! when the cache ends. On file systems without locks nobody is refused.
+//! with the file's last descriptor, so a file is free for another cache when nobody has it open and it is durable, when
+//! the cache ends, or, after a kill, when the kernel is done with what the process had asked for: opening a file waits
+//! for that, two seconds at most. On file systems without locks nobody is refused.
 //!
 //! *Other programs* may read and write the host's files. What they write is noticed when a file is opened, when its
 //! [metadata](crate::File::metadata) is asked for, and by a look at open files about once a second (a thousand files at a

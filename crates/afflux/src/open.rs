@@ -178,6 +178,7 @@ impl Core {
         let fd = if own { HostFile::prepared_for(&device.host, fd) } else { fd };
         let stamp = Stamp::from(&stat);
         let wanted = Wanted { fd, key, path, device, stamp, write: rights.write };
+        self.files.claim_first(&wanted, || self.gate.check())?;
         // The end closes the gate and then forgets the files: none may come in between.
         let _inside = self.gate.enter(stat.stx_ino)?;
         let make = |device: &crate::devices::CacheDevice, backing, size| self.engine.open(device.id, backing, size);

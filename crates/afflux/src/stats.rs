@@ -13,7 +13,7 @@ use platform_linux::HostFile;
 use crate::core::Core;
 
 /// How a cache is doing.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Stats {
     /// Memory for pages.
@@ -84,7 +84,11 @@ impl Stats {
         self.counters.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
+    /// In a forked child all is 0: nothing of the cache may be looked at there.
     pub(crate) fn of(core: &Core) -> Self {
+        if core.gate.is_forked() {
+            return Self::default();
+        }
         let status = core.engine.status();
         let hosts = core.devices.all();
         let devices = status.devices.into_iter().map(|device| DeviceStats {
@@ -137,9 +141,12 @@ impl Delays {
 
     pub(crate) fn of(core: &Core) -> Vec<Self> {
         let mut all = Vec::new();
+        if core.gate.is_forked() {
+            return all;
+        }
         for device in core.devices.all() {
             let told = core.engine.waits(device.id).unwrap_or_default().delays;
-            let others = (told.others_count > 0).then(|| (None, told.others));
+            let others = (told.others_count > 0).then_some((None, told.others));
             let of_files = told.accounts.into_iter().map(|account| {
                 let path = match account.whose {
                     Whose::File(backing) => backing.get::<HostFile>().and_then(HostFile::host_path),

@@ -31,11 +31,14 @@ pub struct Stream {
     position: u64,
 }
 
-impl Stream {
-    pub(crate) fn new(file: File) -> Self {
-        Self { file, position: 0 }
+impl File {
+    /// A reader and writer of the standard library's kind, at the file's beginning, with a position of its own.
+    pub fn stream(&self) -> Stream {
+        Stream { file: self.clone(), position: 0 }
     }
+}
 
+impl Stream {
     /// The file.
     pub fn file(&self) -> &File {
         &self.file

@@ -1,5 +1,5 @@
 //! The examples do what they say.
-#![allow(clippy::unwrap_used, dead_code, missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, dead_code, missing_docs, unreachable_pub, reason = "a test")]
 
 #[path = "../examples/copy.rs"]
 mod copy;

@@ -3,7 +3,7 @@
 //! The child is this test's own program, told by its environment. It puts, deletes and compacts by a rule that the number
 //! of a step decides, syncs now and then, and says on its output up to which step all is synced. The parent kills it at
 //! some moment, opens the store, and looks whether that is the state after some step, no earlier than the last synced.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
 
 #[path = "../examples/store/log.rs"]
 mod log;
@@ -103,7 +103,9 @@ fn run_and_kill(directory: &Path, step: u64, lines_max: u64, pause: Duration) ->
     std::thread::sleep(pause);
     child.kill().unwrap();
     assert!(child.wait().unwrap().code().is_none(), "it ended by itself");
-    lines.map_while(Result::ok).for_each(|line| drop(hear(line)));
+    for line in lines.map_while(Result::ok) {
+        hear(line);
+    }
     synced
 }
 
@@ -129,6 +131,9 @@ fn kill_again_and_again(times: u64) {
         }
         drop(store);
         cache.close().unwrap();
+        if kill % 100 == 99 {
+            println!("{} kills, {step} steps", kill + 1);
+        }
     }
     assert!(step > times, "{step} steps: the children did nothing");
 }

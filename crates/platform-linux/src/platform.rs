@@ -277,7 +277,8 @@ impl LinuxPlatform {
     /// Gives back what this thread keeps for its next [`LinuxPlatform::block_on`]: a ring, if it ever did I/O there.
     /// Otherwise that stays until the thread ends, or waits on another platform once this one is gone.
     pub fn forget_this_thread(&self) {
-        let mine = WAITING.with_borrow_mut(|waiting| {
+        let mine = WAITING.try_with(|waiting| {
+            let mut waiting = waiting.borrow_mut();
             let at = waiting.iter().position(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared))?;
             Some(waiting.swap_remove(at))
         });
@@ -291,17 +292,23 @@ impl LinuxPlatform {
 
     /// The reactor that this thread uses while it waits.
     fn waiting_reactor(&self) -> Rc<Reactor> {
-        WAITING.with_borrow_mut(|waiting| {
+        let made = || {
+            let made = Reactor::new(self.shared.number, Remote::new(), self.shared.ability, false);
+            made.unwrap_or_else(|_| unreachable!("only a thread that stays needs a descriptor"))
+        };
+        let kept = WAITING.try_with(|waiting| {
+            let mut waiting = waiting.borrow_mut();
             let known = waiting.iter().find(|(shared, _)| shared.as_ptr() == Arc::as_ptr(&self.shared));
             if let Some((_, reactor)) = known {
                 return Rc::clone(reactor);
             }
             waiting.retain(|(shared, _)| shared.strong_count() > 0);
-            let made = Reactor::new(self.shared.number, Remote::new(), self.shared.ability, false);
-            let Ok(reactor) = made else { unreachable!("only a thread that stays needs a descriptor") };
+            let reactor = made();
             waiting.push((Arc::downgrade(&self.shared), Rc::clone(&reactor)));
             reactor
-        })
+        });
+        // At the very end of a thread nothing is kept any more.
+        kept.unwrap_or_else(|_| made())
     }
 
     /// How I/O is done here, for the log.

@@ -156,13 +156,15 @@ impl Reactor {
 
     /// The same; nothing where that would panic.
     pub(crate) fn try_enter(self: &Rc<Self>) -> Option<Entered> {
-        CURRENT.with(|current| {
+        let entered = CURRENT.try_with(|current| {
             let mut current = current.borrow_mut();
             current.is_none().then(|| {
                 *current = Some(Rc::clone(self));
                 Entered
             })
-        })
+        });
+        // At the very end of a thread it cannot be driven any more either.
+        entered.ok().flatten()
     }
 
     /// Whether its thread goes on driving it, and not only until something it waits for has ended.

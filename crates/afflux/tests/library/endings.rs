@@ -30,6 +30,28 @@ impl Mounted {
         Some(Self(path))
     }
 
+    /// A journaled one that can be frozen: whatever writes to it waits then, in the kernel.
+    fn ext4(place: &Path) -> Option<Self> {
+        let (path, image) = (place.join("mounted"), place.join("image"));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
+        let run = |program: &str, arguments: &[&std::ffi::OsStr]| {
+            let output = Command::new(program).args(arguments).output();
+            output.is_ok_and(|output| output.status.success())
+        };
+        let made = run("mkfs.ext4", &["-q".as_ref(), image.as_ref()])
+            && run("mount", &["-o".as_ref(), "loop".as_ref(), image.as_ref(), path.as_ref()]);
+        if !made {
+            println!("skipped: nothing can be mounted here");
+        }
+        made.then_some(Self(path))
+    }
+
+    fn freeze(&self, how: &str) -> bool {
+        let output = Command::new("fsfreeze").arg(how).arg(&self.0).output();
+        output.is_ok_and(|output| output.status.success())
+    }
+
     /// Nothing fits any more.
     fn fill(&self) {
         let filler = vec![0; 2 << 20];
@@ -275,4 +297,62 @@ fn the_last_handle_may_be_dropped_by_a_waker() {
         assert!(began.elapsed() < Duration::from_secs(60), "it was never written");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Given back whatever happens: else the machine would keep it.
+struct Frozen<'a>(&'a Mounted);
+
+impl Drop for Frozen<'_> {
+    fn drop(&mut self) {
+        self.0.freeze("--unfreeze");
+    }
+}
+
+#[test]
+fn a_device_that_hangs_does_not_keep_the_end_longer_than_was_said() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(mounted) = Mounted::ext4(place.path()) else { return };
+    let cache = Cache::builder().memory(8 << 20).drain_time(Duration::from_secs(1)).build().unwrap();
+    let file = cache.create(mounted.0.join("file")).unwrap();
+    let fine = cache.create(place.path().join("fine")).unwrap();
+    file.write_at(&[8; 100_000], 0).unwrap();
+    file.sync_data().unwrap();
+    if !mounted.freeze("--freeze") {
+        println!("skipped: it cannot be frozen");
+        return;
+    }
+    let frozen = Frozen(&mounted);
+    file.write_at(&[9; 100_000], 0).unwrap();
+    fine.write_at(&[9; 100_000], 0).unwrap();
+    let began = Instant::now();
+    let unwritten = cache.clone().close().unwrap_err();
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(unwritten.still_in_flight, "{unwritten}");
+    let [lost] = unwritten.files.as_slice() else { panic!("{unwritten}") };
+    assert!(lost.path.ends_with("mounted/file") && lost.error.is_none(), "{unwritten}");
+    assert!(unwritten.to_string().contains("within 1s"), "{unwritten}");
+    assert_eq!(std::fs::read(place.path().join("fine")).unwrap(), [9; 100_000], "the other device did not hang");
+    assert!(file.read_at(&mut [0; 10], 0).is_err());
+    drop(frozen);
+    drop((file, fine, cache));
+}
+
+/// A handle in a thread's own storage goes when the thread has next to nothing left.
+#[test]
+fn the_last_handle_may_go_with_a_thread() {
+    thread_local! {
+        static KEPT: std::cell::RefCell<Option<afflux::File>> = const { std::cell::RefCell::new(None) };
+    }
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("file");
+    let own = path.clone();
+    let thread = std::thread::spawn(move || {
+        KEPT.with_borrow_mut(|kept| {
+            let file = cache().create(&own).unwrap();
+            file.write_at(&[5; 30_000], 0).unwrap();
+            *kept = Some(file);
+        });
+    });
+    thread.join().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), [5; 30_000]);
 }

@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 mod bad_input;
+mod block_device;
 mod cancelled;
 mod coherence;
-mod descriptors;
 mod endings;
 mod model;
 mod runtimes;

@@ -81,7 +81,8 @@ impl Descriptors {
     /// What can be done with a descriptor that somebody gave us.
     fn of(fd: OwnedFd) -> Self {
         let given = Arc::new(fd);
-        let unusable = OFlags::PATH | OFlags::APPEND;
+        // With O_NONBLOCK the ring answers 'try again' in place of waiting.
+        let unusable = OFlags::PATH | OFlags::APPEND | OFlags::NONBLOCK;
         let mut descriptors = Self { given: Some(Arc::clone(&given)), ..Self::default() };
         let Some(flags) = fcntl_getfl(&given).ok().filter(|flags| !flags.intersects(unusable)) else {
             return descriptors;

@@ -1,10 +1,17 @@
-//! Descriptors: cached files that nobody has open cost none.
+//! Descriptors: cached files that nobody has open cost none. Those of the process are counted, so one test at a time.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use afflux::Cache;
 
 const FILES: u64 = 8_000;
+
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
@@ -12,13 +19,15 @@ fn descriptors() -> usize {
 
 #[test]
 fn eight_thousand_cached_files_cost_few_descriptors_and_are_hit_when_opened_again() {
-    let place = tempfile::tempdir().unwrap();
+    let (_alone, place) = (alone(), tempfile::tempdir().unwrap());
     let path = |number: u64| place.path().join(number.to_string());
+    (0..FILES).for_each(|number| std::fs::write(path(number), number.to_le_bytes()).unwrap());
+    // Else each read past the host's cache would wait until the host has written the file.
+    rustix::fs::syncfs(std::fs::File::open(place.path()).unwrap()).unwrap();
     let cache = Cache::builder().memory(64 << 20).descriptors(100).build().unwrap();
     let before = descriptors();
     let mut most = before;
     for number in 0..FILES {
-        std::fs::write(path(number), number.to_le_bytes()).unwrap();
         let file = cache.open_read(path(number)).unwrap();
         let mut bytes = [0; 8];
         assert_eq!(file.read_at(&mut bytes, 0).unwrap(), 8);
@@ -43,7 +52,7 @@ fn eight_thousand_cached_files_cost_few_descriptors_and_are_hit_when_opened_agai
 
 #[test]
 fn files_that_were_written_give_their_descriptors_back_when_durable() {
-    let place = tempfile::tempdir().unwrap();
+    let (_alone, place) = (alone(), tempfile::tempdir().unwrap());
     let cache = Cache::builder().memory(32 << 20).descriptors(40).build().unwrap();
     let before = descriptors();
     for number in 0..300_u64 {
@@ -70,7 +79,7 @@ fn files_that_were_written_give_their_descriptors_back_when_durable() {
 
 #[test]
 fn files_without_handles_are_bounded() {
-    let place = tempfile::tempdir().unwrap();
+    let (_alone, place) = (alone(), tempfile::tempdir().unwrap());
     let cache = Cache::builder().memory(16 << 20).idle_files(10).build().unwrap();
     for number in 0..50 {
         std::fs::write(place.path().join(number.to_string()), b"x").unwrap();
