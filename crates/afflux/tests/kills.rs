@@ -33,7 +33,7 @@ fn key(step: u64) -> Vec<u8> {
 fn value(step: u64) -> Option<Vec<u8>> {
     let mixed = mixed(step) / KEYS;
     let len = 8 + mixed / 8 % if mixed % 16 == 1 { 60_000 } else { 500 };
-    (mixed % 8 != 0).then(|| step.to_le_bytes().into_iter().cycle().take(len as usize).collect())
+    (!mixed.is_multiple_of(8)).then(|| step.to_le_bytes().into_iter().cycle().take(len as usize).collect())
 }
 
 type State = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -68,7 +68,7 @@ fn child() {
         if step % 500 == 499 {
             store.compact().unwrap();
         }
-        if mixed(step) % 5 == 0 || step % 500 == 499 {
+        if mixed(step).is_multiple_of(5) || step % 500 == 499 {
             store.sync().unwrap();
             // One write, so that a line is whole or not there.
             std::io::stderr().write_all(format!("synced {}\n", step + 1).as_bytes()).unwrap();

@@ -25,7 +25,7 @@ struct Place {
 }
 
 /// A store in a directory.
-pub struct Store {
+pub(crate) struct Store {
     cache: Cache,
     directory: PathBuf,
     log: File,
@@ -34,7 +34,7 @@ pub struct Store {
 
 impl Store {
     /// Opens the store of a directory, or makes it.
-    pub fn open(cache: &Cache, directory: &Path) -> io::Result<Self> {
+    pub(crate) fn open(cache: &Cache, directory: &Path) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let log = open_log(cache, &directory.join("log"))?;
         // The new log's name has to outlive a crash, too.
@@ -68,7 +68,7 @@ impl Store {
     }
 
     /// Sets a key. Durable after a sync.
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) -> io::Result<()> {
         if key.len() > BYTES_MAX || value.len() > BYTES_MAX {
             return Err(io::Error::new(ErrorKind::InvalidInput, format!("more than {BYTES_MAX} bytes")));
         }
@@ -79,7 +79,7 @@ impl Store {
     }
 
     /// Takes a key away. Durable after a sync.
-    pub fn delete(&mut self, key: &[u8]) -> io::Result<()> {
+    pub(crate) fn delete(&mut self, key: &[u8]) -> io::Result<()> {
         if self.index.remove(key).is_some() {
             self.append(key, None)?;
         }
@@ -92,7 +92,7 @@ impl Store {
     }
 
     /// The value of a key.
-    pub fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn get(&self, key: &[u8]) -> io::Result<Option<Vec<u8>>> {
         let Some(place) = self.index.get(key) else { return Ok(None) };
         let mut value = vec![0; place.len];
         self.log.read_exact_at(&mut value, place.offset)?;
@@ -100,18 +100,18 @@ impl Store {
     }
 
     /// All keys, in order.
-    pub fn keys(&self) -> impl Iterator<Item = &[u8]> {
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.index.keys().map(Vec::as_slice)
     }
 
     /// What was put and deleted before this call outlives a crash.
-    pub fn sync(&self) -> io::Result<()> {
+    pub(crate) fn sync(&self) -> io::Result<()> {
         self.log.sync_data()
     }
 
     /// Writes a log without what is not needed any more; says how many bytes that saved. A crash leaves the old log or
     /// the new one.
-    pub fn compact(&mut self) -> io::Result<u64> {
+    pub(crate) fn compact(&mut self) -> io::Result<u64> {
         let (path, new_path) = (self.directory.join("log"), self.directory.join("log.new"));
         let new = open_log(&self.cache, &new_path)?;
         // What a crash left of another compaction.
