@@ -22,6 +22,7 @@ mod lab;
 mod log;
 mod metrics;
 mod output;
+mod port_holder;
 mod progress;
 mod serve;
 mod service;

@@ -1,14 +1,13 @@
 //! Figures for Prometheus: which there are, and where each comes from.
 //!
 //! Owns: the addresses that `--metrics` takes, why one cannot be listened on, the rate at which figures are read.
-//! Does not own: the text and the HTTP (crate `metrics`), the figures (the engine, the governor).
+//! Does not own: the text and the HTTP (crate `metrics`), the figures of a server (`serve::figures`) and of a governor.
 //! Invariants: figures are read when somebody asks, from what the server keeps anyway: a call of a client does nothing for
 //! them. No label is a client's or a file's name: their number has no bound. `afflux top` tells of these.
 
 pub(crate) mod governor;
 pub(crate) mod names;
-mod process;
-pub(crate) mod server;
+pub(crate) mod process;
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -17,8 +16,7 @@ use metrics::Listener;
 
 use crate::failure::{Failure, Outcome};
 use crate::output;
-use crate::serve::banner::bracketed;
-use crate::serve::port_holder::{self, Holder};
+use crate::port_holder::{self, Holder};
 
 /// Shown where an address is no address.
 pub(crate) const EXAMPLE: &str = "127.0.0.1:9464";
@@ -37,8 +35,8 @@ fn cannot_listen(address: SocketAddr, error: &io::Error) -> Failure {
             let named = |Holder { process, program }| format!(" ({}, process {process})", output::shown(program));
             let holder = holder.map(named).unwrap_or_default();
             format!(
-                "--metrics: {address} is in use by another program{holder}; choose another port, or {}:0 for a free one",
-                bracketed(ip)
+                "--metrics: {address} is in use by another program{holder}; choose another port, or {} for a free one",
+                SocketAddr::new(ip, 0)
             )
         }
         ErrorKind::AddrNotAvailable => format!("--metrics: {ip} is no address of this machine"),

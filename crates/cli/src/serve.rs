@@ -6,14 +6,14 @@
 //! process ends with 0 only when everything acknowledged is durable.
 
 mod admission;
-pub(crate) mod banner;
+mod banner;
 pub(crate) mod device_identity;
 mod device_label;
 mod exports;
+mod figures;
 pub(crate) mod kept_prices;
 mod kept_verifier;
 mod own_clients;
-pub(crate) mod port_holder;
 mod prefault;
 mod reload;
 pub(crate) mod running;
@@ -52,11 +52,11 @@ use crate::control::listener;
 use crate::control::messages::{Progress, Reply};
 use crate::control::place::{self, Bound};
 use crate::failure::{Failure, Outcome};
+use crate::port_holder::{self, Holder};
 use crate::progress::{self, DrainDisplay};
 use crate::{knobs, log, metrics, output, service, units};
 use exports::Export;
 use kept_prices::KeptPrices;
-use port_holder::Holder;
 use prefault::Prefault;
 use reload::Reload;
 use running::{Devices, Running};
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
         .map_err(|error| Failure::failed(format!("cannot wait for signals: {error}")))?;
     listener::start(control_listener, Arc::clone(&running) as _)
         .map_err(|error| Failure::failed(format!("cannot answer on the control socket: {error}")))?;
-    let figures = figures.map(|figures| metrics::start(figures, metrics::server::source(&running))).transpose()?;
+    let figures = figures.map(|figures| metrics::start(figures, figures::source(&running))).transpose()?;
 
     let ways = Ways { control: &control.0.path, control_is_named: configuration.control.is_some(), figures };
     say_ready(&running, &rules, &ways, host, &notes, args.json);

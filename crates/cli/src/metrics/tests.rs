@@ -1,10 +1,8 @@
 use std::collections::BTreeSet;
 
-use engine::WaitHistogram;
-use metrics::{Family, Kind, Value};
+use metrics::{Family, Kind};
 
 use super::names::all;
-use super::server::in_seconds;
 
 const PAGE: &str = include_str!("../../../../docs/live.md");
 const DASHBOARD: &str = include_str!("../../../../docs/dashboard.json");
@@ -69,16 +67,4 @@ fn the_dashboard_refers_only_to_figures_that_exist() {
     // Also those of its variables.
     let unknown: Vec<_> = named(DASHBOARD).difference(&known).cloned().collect();
     assert!(unknown.is_empty(), "{unknown:?}");
-}
-
-#[test]
-fn bounds_of_a_histogram_are_where_the_engine_counts() {
-    let mut of = WaitHistogram { ns: 3_000_000_000, ..WaitHistogram::default() };
-    (of.by_power[0], of.by_power[11], of.by_power[12], of.by_power[35], of.by_power[36], of.by_power[63]) =
-        (1, 2, 4, 8, 16, 32);
-    let Value::Histogram { buckets, sum } = in_seconds(&of) else { panic!() };
-    assert_eq!((buckets.len(), sum), (26, 3.0));
-    assert_eq!((buckets[0], buckets[1]), ((4.096e-6, 3), (8.192e-6, 4)));
-    assert_eq!((buckets[24], buckets[25]), ((68.719_476_736, 8), (f64::INFINITY, 48)));
-    assert!(buckets.is_sorted_by(|one, next| one.0 < next.0));
 }

@@ -1,17 +1,20 @@
 //! The terminal while the screen is shown.
 //!
-//! Owns: taking the terminal and giving it back, the loop of keys, sizes and samples.
+//! Owns: taking the terminal and giving it back, signals, the loop of keys, sizes and samples.
 //! Does not own: the picture (`screen`), what keys do (`keys`).
 //! Invariants: however it ends but by SIGKILL, a panic included, the terminal is as it was. A server that does not answer
 //! holds up no key.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use std::{io, process, thread};
 
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use super::follow::Following;
 use super::keys::Choices;
@@ -20,50 +23,74 @@ use super::screen;
 use crate::failure::{Failure, Outcome};
 
 /// How long a key waits at most.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_EVERY: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
 /// Looks for a sample to one for a key.
 const NO_TIME: Duration = Duration::ZERO;
 
 pub(super) fn run(following: &Following) -> Outcome {
-    let ends = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGHUP, SIGINT] {
-        let registered = signal_hook::flag::register(signal, Arc::clone(&ends));
-        registered.map_err(|error| Failure::failed(format!("signals: {error}")))?;
-    }
+    let drawing = Arc::new(Mutex::new(()));
+    end_on_signals(&drawing).map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let mut terminal = ratatui::try_init().map_err(|error| failed(&error))?;
-    let shown = show(&mut terminal, following, &ends);
+    let shown = show(&mut terminal, following, &drawing);
     let restored = ratatui::try_restore().map_err(|error| failed(&error));
     shown.and(restored)
 }
 
-fn failed(error: &std::io::Error) -> Failure {
+/// A thread of their own ends the process: whoever reads keys of a terminal that is gone may never come back.
+fn end_on_signals(drawing: &Arc<Mutex<()>>) -> io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT])?;
+    let drawing = Arc::clone(drawing);
+    let body = move || {
+        if signals.forever().next().is_some() {
+            // Nothing is drawn any more.
+            let _last = drawing.lock().unwrap_or_else(PoisonError::into_inner);
+            let _ = ratatui::try_restore();
+            process::exit(0);
+        }
+    };
+    thread::Builder::new().name("signals".to_owned()).spawn(body).map(drop)
+}
+
+/// Waits a little for keys, or another size.
+///
+/// # Errors
+/// Once the terminal is gone: to read keys then would never end.
+fn wait_for_keys() -> io::Result<()> {
+    let stdin = io::stdin();
+    let mut all = [PollFd::new(&stdin, PollFlags::IN)];
+    match poll(&mut all, Some(&LOOK_EVERY)) {
+        // Another size is told by a signal.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let gone = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
+    if all[0].revents().intersects(gone) { Err(Errno::IO.into()) } else { Ok(()) }
+}
+
+fn failed(error: &io::Error) -> Failure {
     Failure::failed(format!("the terminal: {error}; --once and a pipe do without"))
 }
 
-fn show(terminal: &mut DefaultTerminal, following: &Following, ends: &AtomicBool) -> Outcome {
+fn show(terminal: &mut DefaultTerminal, following: &Following, drawing: &Mutex<()>) -> Outcome {
     let (mut model, mut choices) = (Model::default(), Choices::default());
     let mut changed = true;
-    while !choices.ends && !ends.load(Ordering::Relaxed) {
+    while !choices.ends {
         if changed {
+            let _drawing = drawing.lock().unwrap_or_else(PoisonError::into_inner);
             let mut rows = model.rows();
             rows.keep(&choices.letters);
             rows.sort(choices.order);
             terminal.draw(|frame| screen::draw(frame, &rows, &choices)).map_err(|error| failed(&error))?;
         }
         changed = false;
-        // Keys that come together are taken together.
-        let mut wait = LOOK_EVERY;
-        while event::poll(wait).map_err(|error| failed(&error))? {
-            match event::read().map_err(|error| failed(&error))? {
-                Event::Key(key) => choices.key(key),
-                // The next picture is as large as the terminal then is.
-                _ => {}
+        wait_for_keys().map_err(|error| failed(&error))?;
+        // Keys that come together are taken together. The next picture is as large as the terminal then is.
+        while !choices.ends && event::poll(NO_TIME).map_err(|error| failed(&error))? {
+            if let Event::Key(key) = event::read().map_err(|error| failed(&error))? {
+                choices.key(key);
             }
-            (changed, wait) = (true, NO_TIME);
-            if choices.ends {
-                return Ok(());
-            }
+            changed = true;
         }
         if let Some(sample) = following.next_within(NO_TIME)?
             && !choices.held

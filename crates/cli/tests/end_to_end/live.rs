@@ -107,6 +107,36 @@ fn figures_for_prometheus_are_those_of_stat() {
     server.stop();
 }
 
+/// How often a thread of the server has run and slept again, as the kernel counts it.
+fn times_run(server: &Server, name: &str) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{}/task", server.process())).unwrap().map(|task| task.unwrap().path());
+    let mut named = tasks.filter(|task| fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name));
+    let status = fs::read_to_string(named.next().unwrap().join("status")).unwrap();
+    let counts = status.lines().filter_map(|line| line.split_once("voluntary_ctxt_switches:\t"));
+    counts.map(|(_, count)| count.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn calls_do_nothing_for_figures_that_nobody_asks_for() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[SMALL, &["--metrics", "127.0.0.1:0"]].concat());
+    // It has begun to wait.
+    let address = server.ready["metrics"].as_str().unwrap();
+    get(address, "/");
+    eventually("it sleeps", || {
+        let before = times_run(&server, "metrics");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        times_run(&server, "metrics") == before
+    });
+    let before = times_run(&server, "metrics");
+    write_until_throttled(&server);
+    assert_eq!(times_run(&server, "metrics"), before);
+    get(address, "/metrics");
+    assert!(times_run(&server, "metrics") > before);
+    server.stop();
+}
+
 /// Prometheus' own parser has nothing to say against it.
 fn checked_by_promtool(body: &str) {
     let mut command = Command::new("promtool");
@@ -336,6 +366,13 @@ fn top_has_a_screen_that_follows_keys_and_sizes_and_gives_the_terminal_back() {
     top.shows("held");
     top.press("q");
     top.ends();
+    // Without its terminal it ends.
+    let mut top = OnTerminal::start(&server, scratch.path(), 80, 24).unwrap();
+    top.shows("device");
+    let process = fs::read_to_string(&top.process).unwrap();
+    top.script.kill().unwrap();
+    top.script.wait().unwrap();
+    eventually("it has ended", || !Path::new("/proc").join(process.trim()).join("exe").exists());
     // A signal gives the terminal back, too.
     let top = OnTerminal::start(&server, scratch.path(), 20, 5).unwrap();
     top.shows("device");

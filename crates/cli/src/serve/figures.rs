@@ -1,7 +1,7 @@
 //! A running server's figures.
 //!
 //! Owns: which figure of the engine, the devices and the connections goes into which family.
-//! Does not own: the figures; the names (`names`).
+//! Does not own: the figures; the names (`metrics::names`).
 //! Invariants: nothing here waits for a device, and nothing is asked for by client or by file.
 
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use engine::{DeviceStatus, EngineStatus, Platform, WaitHistogram, WaitHistograms
 use metrics::{Exposition, Family, Value};
 use platform_linux::ServeCounts;
 
-use super::names::*;
-use super::process::Process;
-use crate::serve::running::Running;
+use super::running::Running;
+use crate::metrics::names::*;
+use crate::metrics::process::Process;
 
 /// The first bound of a histogram as a power of two of nanoseconds (4 µs), and the last (69 s).
 const POWERS: std::ops::RangeInclusive<usize> = 12..=36;
 
 /// What gives the text.
-pub(crate) fn source(running: &Arc<Running>) -> impl Fn() -> String + Send + 'static {
+pub(super) fn source(running: &Arc<Running>) -> impl Fn() -> String + Send + 'static {
     let (running, process) = (Arc::clone(running), Process::begins());
     move || {
         let mut all = Exposition::default();
@@ -129,7 +129,7 @@ fn waits(device: &str, waits: &WaitHistograms, all: &mut Exposition) {
 }
 
 /// Bounds are powers of two of nanoseconds, where the engine counts exactly.
-pub(super) fn in_seconds(of: &WaitHistogram) -> Value {
+fn in_seconds(of: &WaitHistogram) -> Value {
     let (first, last) = (*POWERS.start(), *POWERS.end());
     let bound = |power: usize| (1_u64 << power) as f64 / 1e9;
     let below = (bound(first), of.by_power[..first].iter().sum());
@@ -177,3 +177,6 @@ fn calls(running: &Running, all: &mut Exposition) {
         all.add(family, &[(label, name)], Value::Count(count));
     }
 }
+
+#[cfg(test)]
+mod tests;
