@@ -58,7 +58,7 @@ impl Reload<'_> {
         // What waits is told again with the next reload.
         let waits = |name: &&'static str| waiting.iter().any(|it| it == *name);
         let mut given = wanted.given.clone();
-        given.retain(|name, _| !waits(&name));
+        given.retain(|name, _| !waits(name));
         let old = self.in_force.given.iter().filter(|(name, _)| waits(name));
         given.extend(old.map(|(name, text)| (*name, text.clone())));
         let directories = std::mem::take(&mut self.in_force.directories);
