@@ -3,7 +3,7 @@
 //! The child is this test's own program, told by its environment. It puts, deletes and compacts by a rule that the number
 //! of a step decides, syncs now and then, and says on its output up to which step all is synced. The parent kills it at
 //! some moment, opens the store, and looks whether that is the state after some step, no earlier than the last synced.
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs, unreachable_pub, reason = "a test")]
 
 #[path = "../examples/store/log.rs"]
 mod log;

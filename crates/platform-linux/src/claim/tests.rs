@@ -27,5 +27,5 @@ fn readers_share_and_a_writer_is_alone() {
 fn who_cannot_write_cannot_claim_to() {
     let scratch = Scratch::new();
     File::create(scratch.path().join("file")).unwrap();
-    assert!(claim(&opened(&scratch, false), Claim::Alone).is_err());
+    assert!(claim(opened(&scratch, false), Claim::Alone).is_err());
 }
