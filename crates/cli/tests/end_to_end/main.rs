@@ -20,6 +20,7 @@ mod random_operations;
 mod restarts;
 mod scratch;
 mod server;
+mod short_of_memory;
 mod shutdown;
 mod simulate;
 mod tools;

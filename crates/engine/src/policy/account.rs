@@ -1,19 +1,19 @@
 //! A payer's account: what it dirtied and was not yet asked about.
 //!
-//! Owns: the account of an open file, or of a client for all its new ones; when a question about it is due; until when
-//! a file is new.
+//! Owns: the account of an open file, or of a client for all its new ones; when a question about it is due, and which of
+//! its calls it is about; until when a file is new.
 //! Does not own: the pages of a CPU (`counters`), the question.
 //! Invariants: an account is opened when it is first asked for, so files that nobody writes have none; it is
 //! locked before the policy's memories.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use super::erased::Kept;
 use super::seam::{Admission, Asked, EXCEEDED_PAGES, Pace};
 use super::view::{PayerCounts, View};
 use super::{DeviceMemory, InForce};
-use crate::wait::lock;
+use crate::wait::{Permits, lock};
 
 /// Pages that a file has dirtied when it ceases to be new: small files never do, and of the last piece of a larger one,
 /// which nobody is asked about any more, this is a part.
@@ -25,6 +25,17 @@ pub(crate) struct Payer {
     account: Mutex<Option<Account>>,
     /// Pages that were dirtied while it was new.
     new_pages: AtomicU64,
+    /// Held by the call that the policy is asked about. Made when it is first asked for: most payers never are.
+    turn: OnceLock<Box<Permits>>,
+}
+
+/// The right of one call to have the policy asked about its payer.
+pub(crate) struct Turn<'a>(&'a Permits);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.give_back(1);
+    }
 }
 
 /// What a writer dirtied.
@@ -78,6 +89,26 @@ impl Account {
 }
 
 impl Payer {
+    fn turn(&self) -> &Permits {
+        self.turn.get_or_init(|| Box::new(Permits::new(1)))
+    }
+
+    /// Whether no call of the payer waits for its turn.
+    pub(crate) fn nobody_waits(&self) -> bool {
+        !self.turn.get().is_some_and(|turn| turn.are_waited_for())
+    }
+
+    /// The turn, if no other call has it.
+    pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
+        self.turn().try_take(1).then(|| Turn(self.turn()))
+    }
+
+    /// Waits for the turn, in order of asking.
+    pub(crate) async fn next_turn(&self) -> Turn<'_> {
+        self.turn().take(1).await;
+        Turn(self.turn())
+    }
+
     fn with<T>(&self, in_force: &InForce, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {
         look(lock(&self.account).get_or_insert_with(|| Account::new(in_force, machine)))
     }

@@ -2,8 +2,9 @@
 //!
 //! Owns: what the policy is told of the file, the device and the cache; the way of its answer to requests; advice.
 //! Does not own: how far ahead (`readahead`), the requests (`fill`).
-//! Invariants: nothing here waits. What cannot be had now is not read, and the policy is told. Pages that nobody has
-//! asked for are a quarter of the cache at most; a quarter of a device's requests is left to those who wait.
+//! Invariants: nothing here waits. Where no frame is free, a few clean pages of others go first; what cannot be had even
+//! then is not read, and the policy is told. Pages that nobody has asked for are a quarter of the cache at most; a
+//! quarter of a device's requests is left to those who wait.
 
 use std::ops::Range;
 use std::sync::Arc;

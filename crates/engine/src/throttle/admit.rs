@@ -95,16 +95,33 @@ impl<P: Platform> Throttle<P> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
-            let enters = self.enters_unasked(payer, pages)
-                || match self.ask(payer, wanted).await? {
-                    Follows::Queues => false,
-                    Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
-                };
-            if enters {
+            let enters = payer.account().nobody_waits() && self.enters_unasked(payer, pages);
+            if enters || self.enters_in_turn(payer, wanted).await? {
                 return Ok(Charge::granted(&file.device, pages));
             }
         }
         self.queue(payer, pages).await
+    }
+
+    /// Asks for one call of the payer after the other: were each asked for by itself, one that has just come would go in
+    /// as soon as one that has waited for long, and some would wait for ever.
+    async fn enters_in_turn(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<bool, Error> {
+        let (file, pages) = (payer.file, wanted.end - wanted.start);
+        let _turn = match payer.account().try_turn() {
+            Some(turn) => turn,
+            None => {
+                let cause = file.device.admission.cause(Pages(pages));
+                let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
+                payer.account().next_turn().await
+            }
+        };
+        if self.enters_unasked(payer, pages) {
+            return Ok(true);
+        }
+        Ok(match self.ask(payer, wanted).await? {
+            Follows::Queues => false,
+            Follows::GoesOn | Follows::AskAgain => try_enter(&self.base.devices, &file.device, Pages(pages)),
+        })
     }
 
     /// Charges pages of a payer that has not used up its allowance, if its device has room and nobody waits for it.

@@ -74,6 +74,11 @@ impl Permits {
         self.grant();
     }
 
+    /// Whether somebody waits who was not granted anything yet.
+    pub(crate) fn are_waited_for(&self) -> bool {
+        self.used.load(Ordering::Relaxed) & WAITED != 0
+    }
+
     /// Grants from the front as far as it goes.
     fn grant(&self) {
         let woken = self.grant_in(&mut sync::lock(&self.line));

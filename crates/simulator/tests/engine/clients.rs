@@ -51,6 +51,40 @@ fn in_seconds(lab: &Lab, seconds: u64, written: &[Written]) -> Vec<f64> {
     now().iter().zip(before).map(|(now, before)| (now - before) as f64).collect()
 }
 
+/// What a client does that keeps so many calls in flight, each of so many bytes, as one over NFS that copies a large
+/// file: the longest that a call took, and the bytes of a minute.
+fn copies(in_flight: u64, len: usize) -> (u64, u64) {
+    let lab = lab(1 << 30, &[disk(SLOW)]);
+    let (client, file, longest) = (Client::named("10.0.0.1"), lab.file(0, 0, 0), Written::default());
+    let written = Written::default();
+    for slot in 0..in_flight {
+        let (here, to, client) = (Arc::clone(&lab.here), file.clone(), client.clone());
+        let (longest, written) = (Arc::clone(&longest), Arc::clone(&written));
+        lab.world.spawn("slot", async move {
+            let bytes = vec![0; len];
+            for turn in 0.. {
+                let (offset, began) = ((turn * in_flight + slot) * len as u64, here.now_ns());
+                here.engine.write_for(Some(&client), &to.file, offset, &bytes).await.unwrap();
+                longest.fetch_max(here.now_ns() - began, Ordering::Relaxed);
+                written.fetch_add(len as u64, Ordering::Relaxed);
+                here.sleep(16_000).await;
+            }
+        });
+    }
+    lab.passes(60 * SECOND);
+    (longest.load(Ordering::Relaxed), written.load(Ordering::Relaxed))
+}
+
+#[test]
+fn no_reply_is_withheld_for_longer_than_a_second_in_normal_work() {
+    for (in_flight, len) in [(64, 32 << 10), (64, 64 << 10), (16, 256 << 10), (4, 1 << 20)] {
+        let (longest_ns, written) = copies(in_flight, len);
+        println!("{in_flight} x {len}: {longest_ns} ns {written}");
+        assert!(longest_ns <= SECOND, "{in_flight} calls of {len} bytes in flight: one waited {longest_ns} ns");
+        assert!(written >= SLOW * 60 * 97 / 100, "{in_flight} calls of {len} bytes in flight: {written} bytes");
+    }
+}
+
 fn jain(bytes: &[f64]) -> f64 {
     let (sum, squares) = (bytes.iter().sum::<f64>(), bytes.iter().map(|bytes| bytes * bytes).sum::<f64>());
     sum * sum / (bytes.len() as f64 * squares)

@@ -1,0 +1,137 @@
+//! The server on a host that is short of memory: it is in the path by which its own host's clients get theirs back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Scratch};
+use crate::server::{Server, afflux, eventually};
+
+const CACHE_BYTES: u64 = 32 << 20;
+/// What the group may use: the cache, what the server has beside it, and little for the others.
+const GROUP_BYTES: u64 = 72 << 20;
+
+/// A control group whose memory is bounded, and programs in it that always want more than there is.
+struct Group {
+    path: PathBuf,
+    others: Vec<Child>,
+}
+
+impl Group {
+    /// None where the host has no such groups, or this user may not make them.
+    fn new(name: &str) -> Option<Self> {
+        let path = Path::new("/sys/fs/cgroup/memory").join(format!("{name}-{}", std::process::id()));
+        fs::create_dir(&path).ok()?;
+        let group = Self { path, others: Vec::new() };
+        fs::write(group.path.join("memory.limit_in_bytes"), GROUP_BYTES.to_string()).ok()?;
+        Some(group)
+    }
+
+    /// A command that runs in the group.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.path.join("cgroup.procs")).arg(program);
+        command
+    }
+
+    fn runs(&mut self, script: &str, argument: &Path) {
+        let mut command = self.command("sh");
+        command.args(["-c", script, "sh"]).arg(argument);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        self.others.push(command.spawn().unwrap());
+    }
+
+    /// Takes what is left but for a few MiB, and reads and writes far more than fits into these, again and again: what
+    /// can be reclaimed of others is.
+    fn gets_short(&mut self, folder: &Path) {
+        // Whatever becomes too much, this is what the host is to kill.
+        self.runs(
+            "echo 1000 > /proc/self/oom_score_adj; while :; do head -c 14m /dev/zero | tail -c 14m | sleep 100; done",
+            folder,
+        );
+        self.runs("cd \"$1\"; while :; do dd if=/dev/zero of=churn bs=1M count=128; cat churn; done", folder);
+    }
+
+    fn reclaims(&self) -> u64 {
+        let failed = fs::read_to_string(self.path.join("memory.failcnt")).unwrap();
+        failed.trim().parse().unwrap()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let ends = || fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        // The shells and what they started.
+        for _ in 0..1000 {
+            let left = ends();
+            if left.is_empty() {
+                break;
+            }
+            left.split_whitespace().for_each(|process| {
+                let _ = Command::new("kill").args(["-9", process]).status();
+            });
+            self.others.iter_mut().for_each(|other| {
+                let _ = other.wait();
+            });
+        }
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+/// How often the server has waited for a page of its program or its data to be read from a disk.
+fn major_faults(server: &Server) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", server.process())).unwrap();
+    let after_name = &stat[stat.rfind(')').unwrap() + 2..];
+    after_name.split(' ').nth(9).unwrap().parse().unwrap()
+}
+
+/// Writes, commits and reads while the group has no memory to spare. How often the server had to wait for its own.
+fn faults_under_pressure(lock_memory: &str) -> Option<u64> {
+    let scratch = Scratch::new();
+    let (data, beside) = (scratch.directory("data"), scratch.directory("beside"));
+    let mut group = Group::new(&format!("afflux-short-of-memory-{lock_memory}"))?;
+    let control = scratch.path().join("control.sock");
+    let served = afflux(scratch.path());
+    // A copy that was made in the group: its pages are the group's.
+    let program = beside.join("afflux");
+    assert!(group.command("cp").arg(served.get_program()).arg(&program).status().unwrap().success());
+    let mut command = group.command(program.to_str().unwrap());
+    command.envs(served.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command.arg("serve").arg(&data).args(["--listen", "127.0.0.1:0", "--json", "--cache", "32MiB"]);
+    command.arg("--control").arg(&control).args(["--lock-memory", lock_memory]).stdin(Stdio::null());
+    let server = Server::spawn(command, control, scratch.path());
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let mut round = |number: u64| {
+        let name = format!("file-{number}");
+        let bytes = Bytes::new(number).vec(3 << 20);
+        let file = client.write_file(&root, &name, &bytes);
+        assert!(client.read(&file, bytes.len()) == bytes);
+        client.remove(&root, &name);
+    };
+    // From here on the server has used what it needs.
+    (0..20).for_each(&mut round);
+    group.gets_short(&beside);
+    eventually("the group is short of memory", || group.reclaims() > 100);
+    let before = major_faults(&server);
+    (20..60).for_each(&mut round);
+    let faults = major_faults(&server) - before;
+    assert!(server.resident_bytes() > CACHE_BYTES, "nobody took its memory away");
+    server.stop();
+    Some(faults)
+}
+
+#[test]
+fn short_of_memory_the_server_answers_and_never_waits_for_its_own_pages() {
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: only root is sure to be allowed to lock memory, and to bound it");
+        return;
+    }
+    let Some(faults) = faults_under_pressure("on") else {
+        println!("skipped: no control groups that bound memory");
+        return;
+    };
+    // What it runs for the first time is read once. Without its memory locked there are thousands.
+    assert!(faults <= 32, "{faults} pages of the server were taken away and read again");
+}
