@@ -93,7 +93,7 @@ const FILES: [Column; 7] = [
 
 const WAITS: [Column; 7] = [
     figure("longest", 8, 0),
-    name("waited for", 10, 20, 1),
+    name("waited for", 10, 32, 1),
     figure("times", 5, 3),
     figure("ended", 9, 4),
     name("device", 6, 12, 5),
