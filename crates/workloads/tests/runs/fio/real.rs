@@ -1,7 +1,8 @@
 //! Real fio, and what it says it did.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use super::VARIABLE;
 
@@ -28,10 +29,25 @@ pub(crate) fn is_installed() -> bool {
     installed
 }
 
-fn fio(arguments: &[&str], directory: &Path) -> std::process::Output {
-    let mut command = Command::new("fio");
-    command.args(arguments).env(VARIABLE.0, VARIABLE.1).current_dir(directory);
-    command.output().expect("fio runs")
+/// Runs fio, which now and then waits for one of its own threads for ever: then it is ended and run again. What it says
+/// goes into files: a process of its that stays behind would keep a pipe open.
+fn fio(arguments: &[&str], directory: &Path) -> Output {
+    /// What coreutils' `timeout` exits with when it had to kill: a guard against hangs, far above what a file here takes.
+    const KILLED: [i32; 2] = [124, 137];
+    for _ in 0..3 {
+        let said = Scratch::new("said");
+        let [out, errors] = ["out", "errors"].map(|name| said.0.join(name));
+        let create = |path: &Path| File::create(path).expect("a file in the scratch directory");
+        let mut command = Command::new("timeout");
+        command.args(["--kill-after=5", "120", "fio"]).args(arguments).env(VARIABLE.0, VARIABLE.1);
+        let status = command.current_dir(directory).stdout(create(&out)).stderr(create(&errors)).status();
+        let status = status.expect("fio runs");
+        if status.code().is_some_and(|code| !KILLED.contains(&code)) {
+            let [stdout, stderr] = [out, errors].map(|path| std::fs::read(path).expect("what fio said"));
+            return Output { status, stdout, stderr };
+        }
+    }
+    panic!("fio {arguments:?} hung three times");
 }
 
 /// Whether fio takes the file.
