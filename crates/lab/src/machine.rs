@@ -257,6 +257,14 @@ impl Machine {
         self.run(self.platform.sleep_until(self.platform.now().after(ns)))
     }
 
+    /// Lets time pass until all writers have ended, which is looked at once in so long.
+    pub(crate) fn until_ended(&self, writers: &[Arc<Progress>], look_ns: u64) -> Result<(), LabError> {
+        while !writers.iter().all(|writer| writer.has_ended()) {
+            self.sleep(look_ns)?;
+        }
+        Ok(())
+    }
+
     /// A task that writes `bytes` to the file in calls of `call_bytes`, one after the other, as fast as it may.
     pub(crate) fn stream(&self, file: &File, bytes: u64, call_bytes: u64) -> Arc<Progress> {
         let progress = Arc::new(Progress::default());

@@ -26,13 +26,13 @@ pub(crate) struct Payer {
     /// Pages that were dirtied while it was new.
     new_pages: AtomicU64,
     /// Held by the call that the policy is asked about. Made when it is first asked for: most payers never are.
-    turn: OnceLock<Box<Permits>>,
+    question: OnceLock<Box<Permits>>,
 }
 
 /// The right of one call to have the policy asked about its payer.
-pub(crate) struct Turn<'a>(&'a Permits);
+pub(crate) struct Question<'a>(&'a Permits);
 
-impl Drop for Turn<'_> {
+impl Drop for Question<'_> {
     fn drop(&mut self) {
         self.0.give_back(1);
     }
@@ -89,24 +89,27 @@ impl Account {
 }
 
 impl Payer {
-    fn turn(&self) -> &Permits {
-        self.turn.get_or_init(|| Box::new(Permits::new(1)))
+    fn question(&self) -> &Permits {
+        self.question.get_or_init(|| Box::new(Permits::new(1)))
     }
 
-    /// Whether no call of the payer waits for its turn.
+    /// Whether no call of the payer waits until it may be asked about.
     pub(crate) fn nobody_waits(&self) -> bool {
-        !self.turn.get().is_some_and(|turn| turn.are_waited_for())
+        !self.question.get().is_some_and(|question| question.are_waited_for())
     }
 
-    /// The turn, if no other call has it.
-    pub(crate) fn try_turn(&self) -> Option<Turn<'_>> {
-        self.turn().try_take(1).then(|| Turn(self.turn()))
+    /// The question, if it is about no other call.
+    pub(crate) fn try_question(&self) -> Option<Question<'_>> {
+        let question = self.question();
+        // Not made before: dropping one that was not had would give back another's.
+        question.try_take(1).then(|| Question(question))
     }
 
-    /// Waits for the turn, in order of asking.
-    pub(crate) async fn next_turn(&self) -> Turn<'_> {
-        self.turn().take(1).await;
-        Turn(self.turn())
+    /// Waits until it may be about this call, in order of asking.
+    pub(crate) async fn next_question(&self) -> Question<'_> {
+        let question = self.question();
+        question.take(1).await;
+        Question(question)
     }
 
     fn with<T>(&self, in_force: &InForce, machine: MachineSize, look: impl FnOnce(&mut Account) -> T) -> T {

@@ -96,7 +96,7 @@ impl<P: Platform> Throttle<P> {
         if self.base.devices.policy.needs().asked == Asked::Before {
             failing::admit(&self.base.devices, file, pages).await?;
             let enters = payer.account().nobody_waits() && self.enters_unasked(payer, pages);
-            if enters || self.enters_in_turn(payer, wanted).await? {
+            if enters || self.enters_asked(payer, wanted).await? {
                 return Ok(Charge::granted(&file.device, pages));
             }
         }
@@ -105,14 +105,14 @@ impl<P: Platform> Throttle<P> {
 
     /// Asks for one call of the payer after the other: were each asked for by itself, one that has just come would go in
     /// as soon as one that has waited for long, and some would wait for ever.
-    async fn enters_in_turn(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<bool, Error> {
+    async fn enters_asked(&self, payer: &Paying<'_>, wanted: Range<u64>) -> Result<bool, Error> {
         let (file, pages) = (payer.file, wanted.end - wanted.start);
-        let _turn = match payer.account().try_turn() {
-            Some(turn) => turn,
+        let _question = match payer.account().try_question() {
+            Some(question) => question,
             None => {
                 let cause = file.device.admission.cause(Pages(pages));
                 let _noted = NotedPause::begins(&self.base, payer, cause, u64::MAX);
-                payer.account().next_turn().await
+                payer.account().next_question().await
             }
         };
         if self.enters_unasked(payer, pages) {

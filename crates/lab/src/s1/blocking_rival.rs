@@ -116,9 +116,7 @@ fn run_one(beside: Beside, rival: bool, queue: Queue, seed: u64) -> Result<Row, 
         queue,
     })?;
     let writers: Vec<_> = (0..FILES).map(|_| machine.stream(&machine.file(0).0, FILE_BYTES, 64 << 10)).collect();
-    while !writers.iter().all(|writer| writer.has_ended()) {
-        machine.sleep(100 * Nanos::MILLISECOND)?;
-    }
+    machine.until_ended(&writers, 100 * Nanos::MILLISECOND)?;
     // From now on there is too much; the next writer whose allowance is used up says so. The rival comes
     // when the pool is at work.
     let knob = machine.engine.set_knob(Knob::BackgroundRatio, 1);

@@ -43,9 +43,7 @@ pub(super) fn run_one(variant: &Variant, queue: Queue, cache_kib: u64, pages: u6
         let pages = if at == 0 { pages - LAST_PAGES } else { pages };
         machine.stream(&files[at], pages * PAGE_BYTES, 64 << 10)
     });
-    while !writers.iter().all(|writer| writer.has_ended()) {
-        machine.sleep(LOOK_NS)?;
-    }
+    machine.until_ended(&writers, LOOK_NS)?;
     begin(&machine, Begun::Background, &files[0], pages - LAST_PAGES)?;
     // Without the beginning, when the disks' caches fill, and the end, when the queue runs empty.
     let all_bytes = 2 * pages * PAGE_BYTES;

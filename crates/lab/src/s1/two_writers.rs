@@ -103,9 +103,7 @@ pub(super) fn run_one(variant: &Variant, setting: Setting, seed: u64) -> Result<
         .with("file_bytes", file_bytes)
         .with("allocate_at_submission", queue.at_submission)
         .with("seed", seed);
-    while !writers.iter().all(|writer| writer.has_ended()) {
-        machine.sleep(LOOK_NS)?;
-    }
+    machine.until_ended(&writers, LOOK_NS)?;
     let offsets = machine.disks[0].disk.offsets();
     let read = read_back(&machine, &files, file_bytes)?;
     let metrics = Span::between(&read[0], &read[1]).with_reading(span.metrics(queue.nr_requests));

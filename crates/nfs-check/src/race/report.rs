@@ -17,9 +17,16 @@ pub(super) fn short(rate: f64) -> String {
     }
 }
 
-fn median(mut values: Vec<f64>) -> Option<f64> {
+/// The median, the least and the most; nothing of none.
+fn median_and_range(mut values: Vec<f64>) -> Option<(f64, f64, f64)> {
     values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    let (least, most) = (*values.first()?, *values.last()?);
+    let (low, high) = (values[(values.len() - 1) / 2], values[values.len() / 2]);
+    Some((f64::midpoint(low, high), least, most))
+}
+
+fn median(values: Vec<f64>) -> Option<f64> {
+    Some(median_and_range(values)?.0)
 }
 
 fn figures(raced: &Raced, which: Running) -> Vec<Figure> {
@@ -28,14 +35,8 @@ fn figures(raced: &Raced, which: Running) -> Vec<Figure> {
 
 /// The ratios of two, round by round: median, least and most.
 fn ratio(raced: &Raced, of: Running, to: Running) -> Option<(f64, f64, f64)> {
-    let ratios: Vec<f64> = raced
-        .rounds
-        .iter()
-        .filter_map(|round| Some(round[of as usize]?.rate / round[to as usize]?.rate.max(1e-9)))
-        .collect();
-    let least = ratios.iter().copied().fold(f64::INFINITY, f64::min);
-    let most = ratios.iter().copied().fold(0.0, f64::max);
-    Some((median(ratios)?, least, most))
+    let of_round = |round: &[Option<Figure>; _]| Some(round[of as usize]?.rate / round[to as usize]?.rate.max(1e-9));
+    median_and_range(raced.rounds.iter().filter_map(of_round).collect())
 }
 
 fn shown(ratio: Option<(f64, f64, f64)>) -> String {
@@ -112,3 +113,6 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests;
