@@ -78,6 +78,8 @@ impl Recording {
         if std::mem::replace(&mut ring.read, true) {
             return None;
         }
+        // At once, or a call would now and then wait until the ring has moved to more room.
+        ring.kept.reserve_exact(CALLS_KEPT);
         self.is_on.store(true, Ordering::Relaxed);
         Some(RecordingReader(Arc::clone(self)))
     }
