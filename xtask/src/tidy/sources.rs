@@ -65,6 +65,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/engine/src/memory/",
     "crates/platform-linux/",
     "crates/afflux/tests/forked.rs",
+    "crates/frontend-nfs/tests/allocations.rs",
 ];
 
 /// Crates with `unsafe` somewhere, whose root cannot forbid it.
