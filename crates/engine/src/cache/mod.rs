@@ -8,6 +8,7 @@
 
 mod census;
 mod file_pages;
+pub(crate) mod guards;
 pub(crate) mod hit;
 pub(crate) mod index;
 pub(crate) mod nodes;
@@ -29,6 +30,7 @@ use crate::units::PAGE_BYTES;
 use crate::wait::WaitQueue;
 pub use census::Census;
 pub(crate) use file_pages::FilePages;
+use guards::GuardCounts;
 use nodes::Nodes;
 pub use pins::PinnedPages;
 
@@ -47,7 +49,7 @@ pub(crate) struct Cache {
     page_queues: Box<[WaitQueue]>,
     /// Those who found no frame to take.
     pub(crate) memory_queue: OwnLines<WaitQueue>,
-    pinned_pages: OwnLines<AtomicU64>,
+    guards: GuardCounts,
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
 }
@@ -66,7 +68,7 @@ impl Cache {
             eviction_kind,
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
             memory_queue: OwnLines(WaitQueue::new()),
-            pinned_pages: OwnLines(AtomicU64::new(0)),
+            guards: GuardCounts::new(),
             files_numbered: AtomicU64::new(0),
             rare: Switches::new(),
         }
@@ -162,15 +164,6 @@ impl Cache {
         self.memory_queue.wake_all();
     }
 
-    /// Notes guards taken; false (and none taken) when guards would hold more than `pages_max`.
-    fn admit_guards(&self, count: u64, pages_max: u64) -> bool {
-        let fits = self.pinned_pages.fetch_add(count, Ordering::Relaxed) + count <= pages_max;
-        if !fits {
-            self.pinned_pages.fetch_sub(count, Ordering::Relaxed);
-        }
-        fits
-    }
-
     /// Lets go of one guarded page.
     pub(crate) fn unguard(&self, frame: FrameId) {
         if self.pages.unhold(frame, GUARD) {
@@ -178,14 +171,13 @@ impl Cache {
         }
     }
 
-    fn forget_guards(&self, count: u64) {
-        let before = self.pinned_pages.fetch_sub(count, Ordering::Relaxed);
-        debug_assert!(before >= count, "guards were given back that nobody took");
+    fn forget_guards(&self, place: usize, count: u64) {
+        self.guards.forget(place, count);
         self.memory_queue.wake_all();
     }
 
     pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.pinned_pages.load(Ordering::Relaxed) * PAGE_BYTES
+        self.guards.pages() * PAGE_BYTES
     }
 
     /// Bytes that describe the cache rather than being it.

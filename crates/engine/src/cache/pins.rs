@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use frames::{FRAME_BYTES, FrameId};
 
+use super::guards::GuardPlace;
 use super::hit::InPage;
 use super::{Cache, FilePages};
 
@@ -17,8 +18,10 @@ static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 
 /// Bytes of a file straight from the page frames, stable until dropped.
 pub struct PinnedPages {
-    cache: Arc<Cache>,
-    frames: Vec<FrameId>,
+    place: Arc<GuardPlace>,
+    first: Option<FrameId>,
+    /// Those after the first: mostly none, which takes no memory.
+    more: Vec<FrameId>,
     start: usize,
     len: usize,
 }
@@ -27,26 +30,40 @@ impl PinnedPages {
     /// Guards the pages of a range if all of them are there and may be shown; the range lies inside
     /// the file. Nothing also when guards would then hold more than `guards_max` pages in all.
     pub(crate) fn take(
-        cache: &Arc<Cache>,
+        place: &Arc<GuardPlace>,
         file: &FilePages,
         (offset, len): (u64, usize),
         guards_max: u64,
     ) -> Option<Self> {
         let first = InPage::first(offset, len);
         let count = (first.start + len).div_ceil(FRAME_BYTES);
-        if !cache.admit_guards(count as u64, guards_max) {
+        let cache = &place.cache;
+        if !cache.guards.admit(place.number, count as u64, guards_max) {
             return None;
         }
-        let mut pages = Self { cache: Arc::clone(cache), frames: Vec::with_capacity(count), start: first.start, len };
+        let more = Vec::with_capacity(count.saturating_sub(1));
+        let mut pages = Self { place: Arc::clone(place), first: None, more, start: first.start, len };
         for page in first.page..first.page + count as u64 {
             let Some(frame) = guard(cache, file, page) else {
                 // Those not taken are given back here, the others when `pages` is dropped.
-                cache.forget_guards((count - pages.frames.len()) as u64);
+                cache.forget_guards(place.number, (count - pages.frames().count()) as u64);
                 return None;
             };
-            pages.frames.push(frame);
+            pages.push(frame);
         }
         Some(pages)
+    }
+
+    fn push(&mut self, frame: FrameId) {
+        if self.first.is_none() {
+            self.first = Some(frame);
+        } else {
+            self.more.push(frame);
+        }
+    }
+
+    fn frames(&self) -> impl Iterator<Item = FrameId> + '_ {
+        self.first.into_iter().chain(self.more.iter().copied())
     }
 
     /// How many bytes.
@@ -62,8 +79,9 @@ impl PinnedPages {
     /// The bytes, a slice a page, in the file's order. From a stamped arena a page is two slices: what
     /// was kept of it, and zeros.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
-        let kept = self.cache.frames.kept_bytes();
-        let (mut frames, mut start, mut left, mut zeros) = (self.frames.iter(), self.start, self.len, 0);
+        let arena = &self.place.cache.frames;
+        let kept = arena.kept_bytes();
+        let (mut frames, mut start, mut left, mut zeros) = (self.frames(), self.start, self.len, 0);
         std::iter::from_fn(move || {
             if zeros > 0 {
                 return Some(&ZEROS[..std::mem::take(&mut zeros)]);
@@ -71,7 +89,7 @@ impl PinnedPages {
             let frame = frames.next()?;
             let len = left.min(FRAME_BYTES - start);
             let here = len.min(kept.saturating_sub(start));
-            let address = self.cache.frames.address(*frame).as_ptr().wrapping_add(start.min(kept));
+            let address = arena.address(frame).as_ptr().wrapping_add(start.min(kept));
             (start, left, zeros) = (0, left - len, len - here);
             // SAFETY: the guard keeps the frame's memory in place and unchanged while `self` lives,
             // and the frame has memory for the range.
@@ -95,9 +113,12 @@ fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
 
 impl Drop for PinnedPages {
     fn drop(&mut self) {
-        for frame in &self.frames {
-            self.cache.unguard(*frame);
+        let cache = &self.place.cache;
+        let mut count = 0;
+        for frame in self.frames() {
+            cache.unguard(frame);
+            count += 1;
         }
-        self.cache.forget_guards(self.frames.len() as u64);
+        cache.forget_guards(self.place.number, count);
     }
 }

@@ -19,6 +19,7 @@ use self::fill::Hand;
 use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::PinnedPages;
+use crate::cache::guards::GuardPlaces;
 use crate::cache::hit::InPage;
 use crate::call::Call;
 use crate::client::Client;
@@ -53,6 +54,7 @@ pub(crate) struct Reading<P: Platform> {
     base: Base<P>,
     reclaim: Arc<Reclaim<P>>,
     arena: Arc<Arena>,
+    guards: Arc<GuardPlaces>,
 }
 
 /// As many as an engine has of the mechanism, which all are alike.
@@ -63,7 +65,8 @@ pub(crate) struct Readings<P: Platform>(Box<[Arc<Reading<P>>]>);
 
 impl<P: Platform> Readings<P> {
     pub(crate) fn new(base: &Base<P>, reclaim: &Arc<Reclaim<P>>) -> Arc<Self> {
-        let copy = |_| Reading::new(base.clone(), Arc::clone(reclaim));
+        let guards = GuardPlaces::new(&base.cache);
+        let copy = |_| Reading::new(base.clone(), Arc::clone(reclaim), Arc::clone(&guards));
         Arc::new(Self((0..COPIES).map(copy).collect()))
     }
 
@@ -114,9 +117,9 @@ pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
 }
 
 impl<P: Platform> Reading<P> {
-    fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>) -> Arc<Self> {
+    fn new(base: Base<P>, reclaim: Arc<Reclaim<P>>, guards: Arc<GuardPlaces>) -> Arc<Self> {
         let arena = Arc::new(Arena(Arc::clone(&base.cache.frames)));
-        Arc::new(Self { base, reclaim, arena })
+        Arc::new(Self { base, reclaim, arena, guards })
     }
 
     /// Copies bytes from `offset` on; returns how many: fewer than asked only at the file's end.
@@ -162,7 +165,8 @@ impl<P: Platform> Reading<P> {
 
     fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
         let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
-        PinnedPages::take(&self.base.cache, &file.pages, (offset, len), guards_max)
+        let place = self.guards.of(self.base.local());
+        PinnedPages::take(place, &file.pages, (offset, len), guards_max)
     }
 
     /// As [`Reading::read`], without the copy. Nothing when guards hold too much already, or the cache
