@@ -64,6 +64,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let mut command = Command::new(program);
     command.arg("--dir").arg(&wanted.directory).arg("--artifacts").arg(&artifacts).args(&wanted.passed_on);
+    command.arg("--engine").arg(repository::target().join("fio-engine/afflux.so"));
     let output = command.stderr(Stdio::inherit()).output().context("the race")?;
     let _ = fs::remove_dir_all(&wanted.directory);
     if !output.status.success() {
