@@ -66,6 +66,7 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/platform-linux/",
     "crates/afflux/tests/forked.rs",
     "race/src/in_process/mapped.rs",
+    "crates/frontend-nfs/tests/allocations.rs",
 ];
 
 /// Crates with `unsafe` somewhere, whose root cannot forbid it.

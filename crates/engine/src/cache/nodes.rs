@@ -30,8 +30,12 @@ pub(crate) enum Tag {
     Unflushed = 2,
 }
 
+impl Tag {
+    pub(crate) const ALL: [Self; 3] = [Self::Dirty, Self::ToWrite, Self::Unflushed];
+}
+
 /// The number of tags.
-const TAGS: usize = 3;
+const TAGS: usize = Tag::ALL.len();
 
 /// One node. Slot value 0 is empty, n + 1 is node or frame n.
 #[repr(align(64))]
