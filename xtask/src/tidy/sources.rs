@@ -64,11 +64,12 @@ const UNSAFE_PLACES: &[&str] = &[
     "crates/engine/src/cache/",
     "crates/engine/src/memory/",
     "crates/platform-linux/",
+    "crates/afflux-c/src/",
     "crates/afflux/tests/forked.rs",
 ];
 
 /// Crates with `unsafe` somewhere, whose root cannot forbid it.
-const UNSAFE_CRATES: &[&str] = &["crates/frames/", "crates/engine/", "crates/platform-linux/"];
+const UNSAFE_CRATES: &[&str] = &["crates/frames/", "crates/engine/", "crates/platform-linux/", "crates/afflux-c/"];
 
 const BAG_NAMES: &[&str] = &["util", "utils", "common", "misc", "helper", "helpers", "manager", "handler", "handlers"];
 
