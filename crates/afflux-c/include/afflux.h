@@ -329,9 +329,9 @@ int afflux_cache_new(const afflux_settings *settings, afflux_cache **cache);
 // its descriptors are closed, and nothing is written after this returns. Its files and pages are still to be closed and
 // released; its memory goes with the last of them.
 //
-// May take the drain time. AFFLUX_ERROR_IO: something could not be made durable; then `told`, unless it is NULL, is called
-// for each such file with `context`, on this thread, and afflux_last_error() has a summary. The handle is gone in any
-// case; of several threads that close it one does, and the others hear AFFLUX_ERROR_BAD_HANDLE.
+// May take the drain time. AFFLUX_ERROR_IO: something could not be made durable; then `told`, unless it is NULL, is
+// called for each such file with `context`, on this thread, and afflux_last_error() has a summary. The handle is gone in
+// any case; of several threads that close it one does, and the others hear AFFLUX_ERROR_BAD_HANDLE.
 int afflux_cache_close(afflux_cache *cache,
                        afflux_unwritten_fn told,
                        void *context);
@@ -386,8 +386,8 @@ int afflux_release(afflux_file *file);
 // Reads up to `len` bytes from `offset` on. How many were read: fewer only at the file's end.
 int64_t afflux_read(afflux_file *file, void *into, size_t len, uint64_t offset);
 
-// afflux_read() if that need not wait, otherwise AFFLUX_ERROR_WOULD_BLOCK, and `into` may have some of the bytes. Without a
-// system call or a lock.
+// afflux_read() if that need not wait, otherwise AFFLUX_ERROR_WOULD_BLOCK, and `into` may have some of the bytes. Without
+// a system call or a lock.
 int64_t afflux_try_read(afflux_file *file,
                         void *into,
                         size_t len,
@@ -401,7 +401,8 @@ int64_t afflux_readv(afflux_file *file, const struct iovec *into, int count_of, 
 // dirty for a device. After an error a part of the bytes, from the first on, may have been written.
 int64_t afflux_write(afflux_file *file, const void *from, size_t len, uint64_t offset);
 
-// afflux_write() if that need not wait, otherwise AFFLUX_ERROR_WOULD_BLOCK, and nothing was written.
+// afflux_write() of bytes that are dirty in the cache already, which is a copy; otherwise AFFLUX_ERROR_WOULD_BLOCK, and
+// some may have been written, which writing all of them again makes good.
 int64_t afflux_try_write(afflux_file *file, const void *from, size_t len, uint64_t offset);
 
 // Writes several buffers, one after the other, as pwritev(2). Returns how many bytes: all of them.
