@@ -15,6 +15,8 @@ pub(crate) struct Group {
     pub(crate) more_is_better: bool,
     /// A sentence above the table: what was done.
     pub(crate) words: String,
+    /// Which of the figures that stand beside a figure are shown with it.
+    pub(crate) shown: &'static [&'static str],
     pub(crate) cases: Vec<Case>,
     /// What could not be raced, and why.
     pub(crate) remarks: Vec<String>,

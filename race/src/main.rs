@@ -4,7 +4,7 @@
 //! error says what is being done and how long it will take.
 //!
 //! Owns: the order of the halves, where their results go.
-//! Does not own: what is raced (`in_process`), how a case is measured (`rounds`), its form (`markdown`, `artifacts`).
+//! Does not own: what is raced (`in_process`, `fio`), how a case is measured (`rounds`), its form (`markdown`, `artifacts`).
 //! Invariants: a contender that cannot run is a remark in the table, not the end of the race.
 
 // `unsafe` stands in `in_process/mapped.rs` alone: a mapping, and copies out of it and into it.
@@ -13,6 +13,7 @@
 
 mod artifacts;
 mod case;
+mod fio;
 mod in_process;
 mod markdown;
 mod options;
@@ -21,7 +22,7 @@ mod rounds;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use options::Options;
+use options::{Half, Options};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -38,7 +39,14 @@ fn race(options: &Options) -> Result<(), String> {
     let begin = Instant::now();
     std::fs::create_dir_all(&options.directory).map_err(|error| format!("{}: {error}", options.directory.display()))?;
     let mut told = |what: &str| eprintln!("[{:>3} s] {what}", begin.elapsed().as_secs());
-    let groups = in_process::run(options, &mut told)?;
+    told(&options.time());
+    let mut groups = Vec::new();
+    if options.half != Some(Half::Fio) {
+        groups.extend(in_process::run(options, &mut told));
+    }
+    if options.half != Some(Half::Memory) {
+        groups.extend(fio::run(options, &mut told));
+    }
     artifacts::write(&options.artifacts, &groups)?;
     print!("{}", markdown::text(&groups));
     told("done");

@@ -5,7 +5,9 @@
 //! Invariants: a ratio stands with the least and the most of its rounds. Who did not run has a dash, and its reason
 //! stands below the table.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+
+use lab::statistics::median_and_range;
 
 use crate::case::{Case, Group, Outcome};
 
@@ -38,7 +40,15 @@ fn columns(group: &Group) -> Vec<&'static str> {
 
 fn cell(group: &Group, case: &Case, outcome: &Outcome) -> String {
     let Some([middle, ..]) = outcome.figure() else { return "–".to_owned() };
-    let figure = short(middle);
+    let mut figure = short(middle);
+    let beside = group.shown.iter().filter_map(|name| {
+        let (_, rounds) = outcome.beside.iter().find(|(known, _)| known == name)?;
+        median_and_range(rounds.clone()).map(|[middle, ..]| short(middle))
+    });
+    let beside: Vec<String> = beside.collect();
+    if !beside.is_empty() {
+        figure.push_str(&format!(" ({})", beside.join(" / ")));
+    }
     let is_own = case.results.first().is_some_and(|own| std::ptr::eq(own, outcome));
     match case.ratio(outcome, group.more_is_better).filter(|_| !is_own) {
         Some([ratio, least, most]) => format!("{figure}, **{}×** ({}–{})", short(ratio), short(least), short(most)),
@@ -82,15 +92,21 @@ fn table(group: &Group) -> String {
     text
 }
 
-/// What did not run, each reason once.
-fn remarks(group: &Group) -> BTreeSet<String> {
-    let failed = group.cases.iter().flat_map(|case| {
-        case.results.iter().filter_map(|outcome| {
-            let why = outcome.rounds.as_ref().err()?;
-            Some(format!("{}, {}: {why}", case.name, outcome.name))
-        })
+/// What did not run: each reason of a contender once, with the cases, unless they are all.
+fn remarks(group: &Group) -> Vec<String> {
+    let mut failed: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
+    for case in &group.cases {
+        for outcome in &case.results {
+            if let Err(why) = &outcome.rounds {
+                failed.entry((outcome.name, why)).or_default().push(&case.name);
+            }
+        }
+    }
+    let told = failed.into_iter().map(|((name, why), cases)| {
+        let all = group.cases.iter().filter(|case| case.outcome(name).is_some()).count();
+        if cases.len() == all { format!("{name}: {why}") } else { format!("{name}: {why} ({})", cases.join("; ")) }
     });
-    group.remarks.iter().cloned().chain(failed).collect()
+    group.remarks.iter().cloned().chain(told).collect()
 }
 
 /// All tables, each with its words above and its remarks below.

@@ -7,7 +7,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-const USAGE: &str = "usage: afflux-race [--quick] [--rounds N] [--dir DIR] [--artifacts DIR] [--only PART]";
+const USAGE: &str = "usage: afflux-race [--quick] [--rounds N] [--half memory|fio] [--engine FILE] [--dir DIR] \
+                     [--artifacts DIR] [--only PART]";
+
+/// A half of the race.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Half {
+    /// Inside this process.
+    Memory,
+    Fio,
+}
 
 /// How much is done.
 #[derive(Clone, Debug)]
@@ -17,7 +26,13 @@ pub(crate) struct Options {
     /// Where rows and page are left.
     pub(crate) artifacts: PathBuf,
     pub(crate) quick: bool,
+    /// One alone.
+    pub(crate) half: Option<Half>,
+    /// Afflux's engine for fio.
+    pub(crate) engine: Option<PathBuf>,
     pub(crate) rounds: usize,
+    /// Of fio, whose runs are longer.
+    pub(crate) fio_rounds: usize,
     /// How long a run of one contender takes.
     pub(crate) run: Duration,
     /// Cases whose name has this in it alone.
@@ -26,7 +41,7 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn of(words: &[String]) -> Result<Self, String> {
-        let (mut quick, mut rounds, mut only) = (false, None, None);
+        let (mut quick, mut rounds, mut only, mut half, mut engine) = (false, None, None, None, None);
         let (mut directory, mut artifacts) = (PathBuf::from("race-files"), PathBuf::from("."));
         let mut words = words.iter();
         while let Some(word) = words.next() {
@@ -36,16 +51,37 @@ impl Options {
                 "--rounds" => rounds = Some(value()?.parse().map_err(|_| USAGE.to_owned())?),
                 "--dir" => directory = value()?.into(),
                 "--artifacts" => artifacts = value()?.into(),
+                "--engine" => engine = Some(value()?.into()),
+                "--half" => {
+                    half = match value()?.as_str() {
+                        "memory" => Some(Half::Memory),
+                        "fio" => Some(Half::Fio),
+                        _ => return Err(USAGE.to_owned()),
+                    }
+                }
                 "--only" => only = Some(value()?),
                 _ => return Err(USAGE.to_owned()),
             }
         }
-        let (usual, run) = if quick { (3, 8) } else { (9, 50) };
+        let (usual, of_fio, run) = if quick { (3, 1, 8) } else { (9, 3, 50) };
+        let fio_rounds = rounds.unwrap_or(of_fio);
         let rounds = rounds.unwrap_or(usual);
         if rounds == 0 {
             return Err(format!("0 rounds say nothing; {USAGE}"));
         }
-        Ok(Self { directory, artifacts, quick, rounds, run: Duration::from_millis(run), only })
+        let run = Duration::from_millis(run);
+        Ok(Self { directory, artifacts, quick, half, engine, rounds, fio_rounds, run, only })
+    }
+
+    /// How long it takes, about, on a machine that does nothing else.
+    pub(crate) fn time(&self) -> String {
+        let (memory, fio) = if self.quick { (20, 60) } else { (150 + 10 * self.rounds, 60 + 180 * self.fio_rounds) };
+        let seconds = match self.half {
+            None => memory + fio,
+            Some(Half::Memory) => memory,
+            Some(Half::Fio) => fio,
+        };
+        format!("all of it takes about {} minutes", seconds.div_ceil(60))
     }
 
     /// Whether a case of this name is wanted.

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::repository;
+use crate::{fio_engine, repository};
 
 #[cfg(test)]
 mod tests;
@@ -65,6 +65,9 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     install_missing(&[NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES])?;
     if with_browser {
         browser()?;
+    }
+    if let Err(error) = fio_engine::source() {
+        eprintln!("warning: going on without the source of fio, so without the tests of the engine for it ({error:#})");
     }
     let tools = [NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES, BROWSER];
     let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();

@@ -1,7 +1,7 @@
-//! The generated documents: docs/knobs.md and docs/counters.md.
+//! The generated documents: docs/knobs.md, docs/counters.md and the header of the C interface.
 //!
 //! Owns: how a table row becomes a line of a document.
-//! Does not own: the rows; each is declared once, by its owner.
+//! Does not own: the rows; each is declared once, by its owner. The header (`header`).
 //! Invariants: the same tables give the same text.
 
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use engine::counters::COUNTERS;
 use engine::policy::FigureInfo;
 use engine::settings::{Acts, KnobInfo, KnobTable, Scope};
 
-use crate::repository;
+use crate::{header, repository};
 
 /// What `afflux stat --json` says of a device; a test of the command asks for each by name.
 const DEVICE_GAUGES: &[(&str, &str, &str)] = &[
@@ -187,13 +187,13 @@ const NFS_GAUGES: &[(&str, &str, &str)] = &[
 ];
 
 /// Every generated document: its path and its text.
-pub(crate) fn generated() -> [(&'static str, String); 2] {
-    [("docs/knobs.md", knobs()), ("docs/counters.md", counters())]
+pub(crate) fn generated() -> Result<[(&'static str, String); 3]> {
+    Ok([("docs/knobs.md", knobs()), ("docs/counters.md", counters()), (header::PATH, header::text()?)])
 }
 
 /// Writes the documents that differ from what is generated.
 pub(crate) fn write() -> Result<()> {
-    for (path, text) in generated() {
+    for (path, text) in generated()? {
         let place = repository::root().join(path);
         if fs::read_to_string(&place).ok().as_deref() != Some(&text) {
             fs::write(&place, text).with_context(|| place.display().to_string())?;

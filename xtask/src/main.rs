@@ -1,14 +1,18 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race`, `race_nfs`, `mounted`, `deb`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race`, `race_nfs`, `mounted`, `deb`, `c_library`,
+//! `fio_engine`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
 
+mod c_library;
 mod ci;
 mod deb;
 mod docs;
+mod fio_engine;
+mod header;
 mod measured;
 mod mounted;
 mod pages;
@@ -27,7 +31,7 @@ const USAGE: &str = "usage: cargo xtask <task>
   pages [FILE...]  look at HTML pages in a real browser, by default at those of the tests, and
                    leave pictures of them in target/pictures
   tidy             check the rules that no compiler checks (also run by `cargo test`)
-  docs             write the generated documents
+  docs             write the generated documents, and the header of the C interface
   race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
                    race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka on an idle
                    machine, as root, for about a quarter of an hour, and write the tables in docs/performance.md;
@@ -40,6 +44,10 @@ const USAGE: &str = "usage: cargo xtask <task>
                    or those named; fsx and pjdfstest: `cargo install fsx pjdfstest`
   deb [--profile NAME]
                    build for use, and make a Debian package of it in target/deb
+  install-c [--prefix DIR] [--destdir DIR] [--profile NAME]
+                   build and install the C interface: header, libraries, pkg-config file
+  fio-engine [--profile NAME]
+                   build target/fio-engine/afflux.so, with which fio goes through Afflux: crates/afflux-c/fio/README.md
   soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
@@ -57,6 +65,8 @@ fn main() -> ExitCode {
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
         ["deb", ..] => deb::run(&words[1..]),
+        ["install-c", ..] => c_library::install(&words[1..]),
+        ["fio-engine", ..] => fio_engine::run(&words[1..]),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {

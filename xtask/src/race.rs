@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 
 use crate::measured::{Place, machine};
-use crate::repository;
+use crate::{fio_engine, repository};
 
 const PLACE: Place = Place {
     document: "docs/performance.md",
@@ -26,6 +26,8 @@ pub(crate) const USAGE: &str =
 struct Wanted {
     /// Whether the document gets the tables.
     whole: bool,
+    /// Whether fio takes part.
+    needs_fio: bool,
     profile: String,
     directory: PathBuf,
     passed_on: Vec<String>,
@@ -33,7 +35,8 @@ struct Wanted {
 
 fn wanted(words: &[&str]) -> Result<Wanted> {
     let directory = repository::target().join("race-files");
-    let mut wanted = Wanted { whole: true, profile: "release".to_owned(), directory, passed_on: Vec::new() };
+    let mut wanted =
+        Wanted { whole: true, needs_fio: true, profile: "release".to_owned(), directory, passed_on: Vec::new() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().context(USAGE);
@@ -44,8 +47,10 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
             }
             "--rounds" => wanted.passed_on.extend([*word, *value()?].map(str::to_owned)),
             "--only" | "--half" => {
+                let part = *value()?;
                 wanted.whole = false;
-                wanted.passed_on.extend([*word, *value()?].map(str::to_owned));
+                wanted.needs_fio &= (*word, part) != ("--half", "memory");
+                wanted.passed_on.extend([*word, part].map(str::to_owned));
             }
             "--profile" => (*value()?).clone_into(&mut wanted.profile),
             "--dir" => wanted.directory = PathBuf::from(value()?),
@@ -55,15 +60,29 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
     Ok(wanted)
 }
 
+impl Wanted {
+    /// The workspace has no profile of the race's own.
+    fn profile_of_engine(&self) -> String {
+        if self.profile == "quick" { "demo".to_owned() } else { self.profile.clone() }
+    }
+}
+
 /// Builds, races, and writes the tables: to the document, or where it is not the whole only to standard output.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     let program = build(&wanted.profile)?;
+    if wanted.needs_fio {
+        // Without it the table says so, and has the kernel's figures.
+        if let Err(error) = fio_engine::run(&["--profile", &wanted.profile_of_engine()]) {
+            eprintln!("no engine for fio: {error:#}");
+        }
+    }
     let artifacts = repository::target().join("race");
     let _ = fs::remove_dir_all(&wanted.directory);
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let mut command = Command::new(program);
     command.arg("--dir").arg(&wanted.directory).arg("--artifacts").arg(&artifacts).args(&wanted.passed_on);
+    command.arg("--engine").arg(repository::target().join("fio-engine/afflux.so"));
     let output = command.stderr(Stdio::inherit()).output().context("the race")?;
     let _ = fs::remove_dir_all(&wanted.directory);
     if !output.status.success() {

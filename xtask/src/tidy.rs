@@ -57,7 +57,7 @@ pub(crate) fn check() -> Result<Vec<Violation>> {
     for file in repository::files(&paths, "md")? {
         violations.extend(documents::missing_paths(&file, &paths));
     }
-    for (path, text) in docs::generated() {
+    for (path, text) in docs::generated()? {
         let written = std::fs::read_to_string(repository::root().join(path)).unwrap_or_default();
         violations.extend(documents::stale(path, &written, &text));
     }

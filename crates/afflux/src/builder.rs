@@ -62,6 +62,7 @@ pub struct Builder {
     io: IoChoice,
     caching: Caching,
     knobs: Vec<(Knob, u64)>,
+    knob_texts: Vec<String>,
     drain_time: Duration,
     descriptors: Option<usize>,
     idle_files: Option<usize>,
@@ -83,6 +84,7 @@ impl Default for Builder {
             io: IoChoice::Auto,
             caching: Caching::Auto,
             knobs: Vec::new(),
+            knob_texts: Vec::new(),
             drain_time: DRAIN_TIME_DEFAULT,
             descriptors: None,
             idle_files: None,
@@ -121,6 +123,12 @@ impl Builder {
     /// A knob of the engine, at the start; [`Cache::set`] changes it later.
     pub fn knob(mut self, knob: Knob, value: u64) -> Self {
         self.knobs.push((knob, value));
+        self
+    }
+
+    /// A knob at the start, from a text as [`Cache::set_text`] takes it.
+    pub fn knob_text(mut self, text: impl Into<String>) -> Self {
+        self.knob_texts.push(text.into());
         self
     }
 
@@ -166,6 +174,11 @@ impl Builder {
         let mut settings = Settings::with([&budget::KNOBS]);
         for (knob, value) in self.knobs {
             settings.set(knob, value).map_err(|error| setting(error.to_string()))?;
+        }
+        for text in &self.knob_texts {
+            let parsed = settings.parse(text);
+            let set = parsed.and_then(|(knob, value)| settings.set(knob, value));
+            set.map_err(|error| setting(error.to_string()))?;
         }
         let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match error {
             frames::ArenaError::Mapping { .. } => io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()),

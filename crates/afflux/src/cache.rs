@@ -169,6 +169,31 @@ impl Cache {
         self.core().engine.settings().get(knob)
     }
 
+    /// The value of a knob, by its name; also of one of the flush budget.
+    ///
+    /// ```
+    /// # fn main() -> std::io::Result<()> {
+    /// let cache = afflux::Cache::builder().memory(16 << 20).knob_text("dirty_ratio=30").build()?;
+    /// assert_eq!(cache.knob_named("dirty_ratio")?, 30);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// An unknown knob.
+    pub fn knob_named(&self, name: &str) -> io::Result<u64> {
+        let settings = self.core().engine.settings();
+        Ok(settings.get(settings.named(name).map_err(|error| told(&error))?))
+    }
+
+    /// Takes the cache out of use, as a panic in one of its tasks does: every call fails from now on, and nothing more is
+    /// written. For who catches a panic in a call, as the border to another language: what that left half done is unknown.
+    pub fn poison(&self, panic: &str) {
+        if !self.core().gate.is_forked() {
+            self.core().gate.poison("a call", panic);
+        }
+    }
+
     /// How it is doing.
     pub fn stats(&self) -> Stats {
         Stats::of(self.core())
@@ -251,6 +276,13 @@ impl Cache {
             answer.0.take().map_or(Poll::Pending, Poll::Ready)
         })
         .await
+    }
+}
+
+impl File {
+    /// The cache that it is a file of.
+    pub fn cache(&self) -> Cache {
+        Cache::new(Arc::clone(self.life()))
     }
 }
 

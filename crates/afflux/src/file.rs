@@ -95,6 +95,10 @@ impl File {
         &self.0.life.0
     }
 
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.0.life
+    }
+
     pub(crate) fn stripe(&self) -> u64 {
         self.0.file.key.inode
     }

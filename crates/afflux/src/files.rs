@@ -100,9 +100,10 @@ impl CachedFile {
         self.known().is_as(stamp, self.device.size.is_some())
     }
 
-    /// Whether all that was written is durable, as far as is known here.
+    /// Whether all that was written is durable. What is written while a sync runs may be on the device when it ends, and
+    /// not be flushed with it: the engine knows.
     pub(crate) fn is_durable(&self) -> bool {
-        self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst)
+        self.file.is_clean() && !self.unsynced.load(Ordering::SeqCst) && !self.file.awaits_flush()
     }
 }
 

@@ -5,7 +5,6 @@
 //! Does not own: what a look says (`coherence`), which files there are (`files`).
 //! Invariants: it holds the cache only while it works, and asks the host after a bounded number of files a round.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -38,7 +37,7 @@ impl Core {
     async fn let_rest(&self) {
         for file in self.files.idle_held() {
             if file.file.is_clean() {
-                if file.unsynced.load(Ordering::SeqCst) && self.sync(&file).await.is_err() {
+                if !file.is_durable() && self.sync(&file).await.is_err() {
                     continue;
                 }
                 self.files.rest(&file);

@@ -139,6 +139,11 @@ impl Local {
         Self { block, unpaid_pages: Cell::new(0), not_sync: PhantomData }
     }
 
+    /// Whether nobody will ever ask for what was counted here: its [`Counters`] are gone.
+    pub fn is_forgotten(&self) -> bool {
+        Arc::strong_count(&self.block) == 1
+    }
+
     /// Adds `amount` to a counter of this thread.
     #[inline]
     pub fn count(&self, counter: Counter, amount: u64) {

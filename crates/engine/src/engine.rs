@@ -80,6 +80,11 @@ impl File {
         self.0.is_settled()
     }
 
+    /// Whether the device has something of the file that no flush has followed yet.
+    pub fn awaits_flush(&self) -> bool {
+        self.0.device.awaits_flush(&self.0)
+    }
+
     /// The largest size it can have: a device may keep less than 2^63 - 1 bytes in a file.
     pub fn size_max(&self) -> u64 {
         self.0.bytes_max

@@ -1,9 +1,9 @@
 //! Each thread's counters, found without a lock.
 //!
 //! Owns: the blocks of counters, one for each platform and thread that met; those of threads that
-//! have ended are given to new ones.
+//! have ended are given to new ones, those of platforms that have ended are given back.
 //! Does not own: what is counted.
-//! Invariants: a block is used by one thread at a time. Finding the block of the platform used last
+//! Invariants: a block is used by one thread at a time, and is there as long as its platform's counters. Finding the block of the platform used last
 //! costs one comparison. A block can be had at any moment of a thread's life, also at its very end.
 
 use std::cell::Cell;
@@ -11,11 +11,25 @@ use std::sync::{Mutex, PoisonError};
 
 use engine::counters::{Counters, Local};
 
-/// Lives for ever: what it counted is in the sums for ever.
+/// Lives as long as the counters that it counts for, and then until its thread, or whoever looks for one that is idle,
+/// comes upon it.
 struct Node {
     platform: u64,
     local: Local,
     next: Cell<Option<&'static Node>>,
+    /// Itself, as it was made: by this it can be given back.
+    made: Cell<*mut Node>,
+}
+
+impl Node {
+    fn new(platform: u64, counters: &Counters) -> &'static Self {
+        let made = Cell::new(std::ptr::null_mut());
+        let raw = Box::into_raw(Box::new(Self { platform, local: Local::new(counters), next: Cell::new(None), made }));
+        // SAFETY: just made, and given back by `let_go_of_forgotten` alone.
+        let node = unsafe { &*raw };
+        node.made.set(raw);
+        node
+    }
 }
 
 /// A block that no thread uses.
@@ -47,6 +61,7 @@ impl Drop for GiveBack {
             at = node.next.take();
             idle.push(Idle(node));
         }
+        let_go_of_forgotten(&mut idle);
     }
 }
 
@@ -66,9 +81,8 @@ fn find(platform: u64, counters: &Counters) -> &Local {
         at = node.next.get();
     }
     let node = at.unwrap_or_else(|| {
-        let node = take_idle(platform).unwrap_or_else(|| {
-            Box::leak(Box::new(Node { platform, local: Local::new(counters), next: Cell::new(None) }))
-        });
+        give_back_forgotten();
+        let node = take_idle(platform).unwrap_or_else(|| Node::new(platform, counters));
         node.next.set(ALL.get());
         ALL.set(Some(node));
         // At the very end of a thread nobody gives it back any more.
@@ -81,8 +95,35 @@ fn find(platform: u64, counters: &Counters) -> &Local {
 
 fn take_idle(platform: u64) -> Option<&'static Node> {
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let_go_of_forgotten(&mut idle);
     let at = idle.iter().position(|idle| idle.0.platform == platform)?;
     Some(idle.swap_remove(at).0)
+}
+
+/// Takes blocks of platforms that have ended out of this thread's list: a thread may outlive very many.
+fn give_back_forgotten() {
+    NEWEST.set(None);
+    let mut at = ALL.take();
+    let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    while let Some(node) = at {
+        at = node.next.take();
+        if node.local.is_forgotten() {
+            idle.push(Idle(node));
+        } else {
+            node.next.set(ALL.replace(Some(node)));
+        }
+    }
+}
+
+fn let_go_of_forgotten(idle: &mut Vec<Idle>) {
+    for at in (0..idle.len()).rev() {
+        if idle[at].0.local.is_forgotten() {
+            let Idle(node) = idle.swap_remove(at);
+            // SAFETY: it was made from a box; what is idle is in no thread's list and so referred to by no other
+            // block; and `of` gives it out for as long as its counters are borrowed, which are gone.
+            drop(unsafe { Box::from_raw(node.made.get()) });
+        }
+    }
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ const OPTIONAL: &[Row] = &[
         ours_in_tests: &[],
         others: Some(&["rustix", "thiserror"]),
     },
+    Row { name: "c", ours: &["afflux", "platform-linux"], ours_in_tests: &[], others: Some(&["libc", "rustix"]) },
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
     Row { name: "govern", ours: &["budget"], ours_in_tests: &[], others: Some(&["serde", "serde_json", "thiserror"]) },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },

@@ -56,3 +56,29 @@ fn the_last_handle_on_a_thread_of_the_cache() {
     assert!(core.ended.lock().unwrap().as_ref().is_some_and(Result::is_ok));
     assert_eq!(std::fs::read(place.path().join("file")).unwrap(), [3; 5_000]);
 }
+
+/// What is written while a sync runs, and is on the device when that ends, was not flushed with it.
+#[test]
+fn a_file_that_awaits_a_flush_keeps_its_descriptor_until_it_is_durable() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = Cache::builder().memory(8 << 20).build().unwrap();
+    let file = cache.create(place.path().join("file")).unwrap();
+    file.write_at(&[3; 5_000], 0).unwrap();
+    let core = Arc::clone(file.core_of_tests());
+    let cached = core.files.all().remove(0);
+    let began = Instant::now();
+    while !cached.file.is_clean() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not written");
+        std::thread::yield_now();
+    }
+    // As a sync leaves it that was asked for before the write and ended after it.
+    cached.unsynced.store(false, std::sync::atomic::Ordering::SeqCst);
+    assert!(!cached.is_durable());
+    drop(file);
+    while !cached.is_durable() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it is not flushed");
+        std::thread::yield_now();
+    }
+    drop((core, cached));
+    cache.close().unwrap();
+}

@@ -322,6 +322,11 @@ impl DeviceState {
         lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
     }
 
+    /// Whether a flush has to follow what the device has of the file.
+    pub(crate) fn awaits_flush(&self, file: &FileInner) -> bool {
+        lock(&self.lists).unflushed.contains_key(&file.pages.slot)
+    }
+
     pub(crate) fn forget_unflushed(&self, file: &FileInner) {
         // The caller has a reference of its own, so this one is not the last.
         lock(&self.lists).unflushed.remove(&file.pages.slot);

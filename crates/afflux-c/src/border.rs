@@ -1,0 +1,151 @@
+//! The border: what comes back from a call, whatever happened in it.
+//!
+//! Owns: how an answer becomes a number, what the thread's last failure said, panics that would leave.
+//! Does not own: the codes (`code`).
+//! Invariants: no panic crosses it. A panic in a call takes the cache out of use, as one in a task of the cache does:
+//! nobody knows what it left half done.
+
+use std::any::Any;
+use std::cell::RefCell;
+#[cfg(test)]
+use std::ffi::CStr;
+use std::ffi::{CString, c_char, c_int};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use afflux::Cache;
+
+use crate::code::{Code, code_of, text_of};
+
+/// Why a call failed: its code, and what happened to what; nothing where the code says it all.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) code: c_int,
+    text: Option<String>,
+}
+
+/// What a call answers.
+pub(crate) type Answer<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn of(code: Code) -> Self {
+        Self { code: code as c_int, text: None }
+    }
+
+    fn told(code: Code, text: String) -> Self {
+        Self { code: code as c_int, text: Some(text) }
+    }
+
+    pub(crate) fn bad_handle(text: String) -> Self {
+        Self::told(Code::BadHandle, text)
+    }
+
+    pub(crate) fn bad_address(what: &str) -> Self {
+        Self::told(Code::BadAddress, format!("{what} is NULL, or not aligned"))
+    }
+
+    pub(crate) fn invalid(text: String) -> Self {
+        Self::told(Code::Invalid, text)
+    }
+
+    pub(crate) fn no_memory(text: String) -> Self {
+        Self::told(Code::NoMemory, text)
+    }
+
+    pub(crate) fn forked(what: &str) -> Self {
+        Self::told(Code::Forked, format!("the {what} belongs to the parent process: a forked child opens its own"))
+    }
+
+    pub(crate) fn unwritten(unwritten: &afflux::Unwritten) -> Self {
+        Self::told(Code::Io, unwritten.to_string())
+    }
+
+    fn panicked(panic: &str) -> Self {
+        Self::told(Code::Poisoned, format!("the cache is out of use: a panic: {panic}; please report it"))
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let code = code_of(&error);
+        // What a caller meets all the time is told by its code alone.
+        let text = (code != Code::WouldBlock as c_int).then(|| error.to_string());
+        Self { code, text }
+    }
+}
+
+thread_local! {
+    /// The thread's last failure.
+    static LAST: RefCell<(c_int, Option<CString>)> = const { RefCell::new((0, None)) };
+}
+
+/// What the last call of this thread that failed said: what happened, to which file, and what to do. The text is there
+/// until a call of this thread fails again. "no error" if none has.
+#[unsafe(no_mangle)]
+pub extern "C" fn afflux_last_error() -> *const c_char {
+    let told = LAST.try_with(|last| {
+        let last = last.borrow();
+        last.1.as_deref().unwrap_or_else(|| text_of(last.0.into())).as_ptr()
+    });
+    told.unwrap_or(c"the thread is ending".as_ptr())
+}
+
+/// Keeps a failure for [`afflux_last_error`].
+pub(crate) fn keep(failure: Failure) -> c_int {
+    let text = failure.text.map(|text| CString::new(text.replace('\0', "\\0")).unwrap_or_default());
+    let _ = LAST.try_with(|last| last.replace((failure.code, text)));
+    failure.code
+}
+
+/// The text as C has it; what is after a zero byte is left out.
+pub(crate) fn c_text(text: &str) -> CString {
+    CString::new(text.split('\0').next().unwrap_or_default()).unwrap_or_default()
+}
+
+/// Does the work of a call that answers with a count.
+#[inline]
+pub(crate) fn count(work: impl FnOnce() -> Answer<u64>) -> i64 {
+    match caught(work) {
+        Ok(count) => i64::try_from(count).unwrap_or(i64::MAX),
+        Err(failure) => keep(failure).into(),
+    }
+}
+
+/// Does the work of a call that answers with success or not.
+#[inline]
+pub(crate) fn status(work: impl FnOnce() -> Answer<()>) -> c_int {
+    match caught(work) {
+        Ok(()) => 0,
+        Err(failure) => keep(failure),
+    }
+}
+
+#[inline]
+fn caught<T>(work: impl FnOnce() -> Answer<T>) -> Answer<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(Failure::panicked(said(panic.as_ref()))))
+}
+
+/// Does work with a cache; a panic takes it out of use.
+#[inline]
+pub(crate) fn guarded<T>(cache: impl FnOnce() -> Cache, work: impl FnOnce() -> Answer<T>) -> Answer<T> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let said = said(panic.as_ref());
+        cache().poison(said);
+        Err(Failure::panicked(said))
+    })
+}
+
+fn said(panic: &(dyn Any + Send)) -> &str {
+    let owned = panic.downcast_ref::<String>().map(String::as_str);
+    owned.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+}
+
+/// The text of a failure for tests.
+#[cfg(test)]
+pub(crate) fn last() -> String {
+    // SAFETY: it is there until the next failure.
+    unsafe { CStr::from_ptr(afflux_last_error()) }.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;

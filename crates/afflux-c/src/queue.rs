@@ -1,0 +1,508 @@
+//! Calls in flight: a queue to submit them to, and to take their outcomes from.
+//!
+//! Owns: the queue, its calls from submission until their outcome is taken, its descriptor for poll(2).
+//! Does not own: what a call does (`afflux`).
+//! Invariants: a call's memory is used only inside submitting, waiting and closing, by the thread that makes them; after
+//! closing, never. No more calls are in the queue than its depth says, each is told once, and one that is not taken
+//! stands in the way of others. Nobody's memory is used with a lock of the queue held but that of the one call.
+
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::future::Future;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use afflux::{Cache, File};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::border::{Answer, Failure, count, guarded, keep, status};
+use crate::code::Code;
+use crate::file::{FileHandle, on_file};
+use crate::handle::Table;
+use crate::memory::{Out, array, bytes, bytes_mut};
+
+static QUEUES: Table<Queue> = Table::new(4, "queue");
+
+/// Most calls in a queue.
+pub const DEPTH_MAX: u32 = 65_536;
+
+/// A queue of calls in flight. It goes on with them while somebody submits to it or waits for it, so it needs no threads
+/// of its own; several threads may use one. Calls of files of several caches may be in it.
+pub struct QueueHandle {
+    _private: [u8; 0],
+}
+
+/// What a call in a queue does.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    /// As afflux_read(): `data`, `len`, `offset`.
+    Read = 0,
+    /// As afflux_write(): `data`, `len`, `offset`.
+    Write = 1,
+    /// As afflux_sync_data().
+    SyncData = 2,
+    /// As afflux_sync_all().
+    SyncAll = 3,
+    /// As afflux_sync_range(): `offset`, `len`.
+    SyncRange = 4,
+    /// As afflux_punch_hole(): `offset`, `len`.
+    PunchHole = 5,
+    /// As afflux_append(): `data`, `len`. The outcome is where the bytes begin.
+    Append = 6,
+    /// As afflux_set_len(): `len`.
+    SetLen = 7,
+}
+
+/// A call to be made.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// One of afflux_op.
+    pub op: u32,
+    /// Must be 0.
+    pub reserved: u32,
+    /// Of which file. It may be released while the call is in flight.
+    pub file: *mut FileHandle,
+    /// Memory to read into or to write from. It belongs to the call until its outcome is taken, or the queue is closed.
+    pub data: *mut c_void,
+    /// How many bytes.
+    pub len: u64,
+    /// From where in the file.
+    pub offset: u64,
+    /// Told with the outcome.
+    pub tag: u64,
+}
+
+/// The outcome of a call.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Completion {
+    /// Of the request.
+    pub tag: u64,
+    /// What the blocking call would have returned: a count, or an error below 0.
+    pub result: i64,
+}
+
+struct Queue(Arc<Shared>);
+
+struct Shared {
+    depth: usize,
+    /// Calls in it, those whose outcome is not taken included.
+    inside: AtomicUsize,
+    state: Mutex<State>,
+    /// There is something to do for those who wait.
+    woken: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// In flight, each at its place.
+    calls: Vec<Option<Arc<Call>>>,
+    vacant: Vec<usize>,
+    /// Can go on.
+    ready: VecDeque<Arc<Call>>,
+    done: VecDeque<Completion>,
+    waiting: usize,
+    bell: Option<Bell>,
+    closed: bool,
+}
+
+/// The descriptor, and whether it is readable.
+struct Bell {
+    fd: OwnedFd,
+    rung: bool,
+}
+
+/// A call in flight.
+struct Call {
+    queue: Arc<Shared>,
+    place: usize,
+    tag: u64,
+    /// It is among those that can go on, or about to be.
+    scheduled: AtomicBool,
+    /// Nothing once it has ended.
+    work: Mutex<Option<Work>>,
+}
+
+struct Work {
+    future: Pin<Box<dyn Future<Output = Answer<u64>> + Send>>,
+    cache: Cache,
+}
+
+/// Makes a queue for so many calls at a time, 1 to AFFLUX_DEPTH_MAX.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn afflux_queue_new(depth: u32, queue: *mut *mut QueueHandle) -> c_int {
+    status(|| {
+        // SAFETY: the caller's promise.
+        let place = unsafe { Out::new(queue, "the place for the queue") }?;
+        if !(1..=DEPTH_MAX).contains(&depth) {
+            return Err(Failure::invalid(format!("a depth of {depth}: 1 to {DEPTH_MAX} can be")));
+        }
+        place.put(QUEUES.open(Queue(Shared::new(depth as usize)))?);
+        Ok(())
+    })
+}
+
+/// Submits calls, in order, and begins them. How many were taken: fewer than `requests` where the queue is full, or where
+/// one cannot be (then afflux_last_error() says why); the error itself if that is so of the first. What finds its bytes in
+/// the cache is done when this returns; its outcome comes as all others do.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn afflux_submit(queue: *mut QueueHandle, calls: *const Request, requests: usize) -> i64 {
+    count(|| {
+        let queue = QUEUES.enter(queue)?;
+        // SAFETY: the caller's promise.
+        let calls = unsafe { array(calls, requests, "the array of requests") }?;
+        for (taken, call) in calls.iter().enumerate() {
+            // SAFETY: as above.
+            if let Err(failure) = unsafe { queue.0.submit(call) } {
+                if taken == 0 {
+                    return Err(failure);
+                }
+                keep(failure);
+                return Ok(taken as u64);
+            }
+        }
+        Ok(calls.len() as u64)
+    })
+}
+
+/// Goes on with calls, and takes outcomes: up to `room`, waiting for `least` of them for at most `timeout_ns` nanoseconds,
+/// for ever if that is below 0. How many were taken: fewer than `least` when the time was over, or when no more calls are
+/// in the queue.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn afflux_wait(
+    queue: *mut QueueHandle,
+    outcomes: *mut Completion,
+    room: usize,
+    least: usize,
+    timeout_ns: i64,
+) -> i64 {
+    count(|| {
+        let queue = QUEUES.enter(queue)?;
+        if room == 0 || least > room {
+            return Err(Failure::invalid(format!("room for {room} outcomes, and {least} are waited for")));
+        }
+        // SAFETY: the caller's promise, for the first and so for all.
+        unsafe { Out::new(outcomes, "the place for the outcomes") }?;
+        let deadline = u64::try_from(timeout_ns).ok().map(Duration::from_nanos);
+        let deadline = deadline.and_then(|timeout| Instant::now().checked_add(timeout));
+        let mut taken = 0;
+        queue.0.wait(room, least, deadline, |completion| {
+            // SAFETY: the caller's promise: there is room for so many.
+            unsafe { outcomes.add(taken).write(completion) };
+            taken += 1;
+        })?;
+        Ok(taken as u64)
+    })
+}
+
+/// A descriptor that is readable, for poll(2) and epoll(7), when afflux_wait() has something to do: perhaps an outcome is
+/// there, perhaps a call can go on and ends only later; so wait with a timeout of 0 then. It is the queue's: it is not to
+/// be read, and closes with it.
+#[unsafe(no_mangle)]
+pub extern "C" fn afflux_queue_fd(queue: *mut QueueHandle) -> c_int {
+    let fd = count(|| QUEUES.enter(queue)?.0.descriptor());
+    fd as c_int
+}
+
+/// Closes a queue. What is in flight is given up: a read brings nothing, a write may have written a part, a sync says
+/// nothing. The memory of calls is not used any more when this returns. Who waits for it on another thread hears
+/// AFFLUX_ERROR_CLOSED.
+#[unsafe(no_mangle)]
+pub extern "C" fn afflux_queue_close(queue: *mut QueueHandle) -> c_int {
+    status(|| {
+        QUEUES.close(queue)?.0.close();
+        Ok(())
+    })
+}
+
+impl Shared {
+    fn new(depth: usize) -> Arc<Self> {
+        Arc::new(Self { depth, inside: AtomicUsize::new(0), state: Mutex::default(), woken: Condvar::new() })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Safety
+    /// The request's memory is there, and the call's alone, until its outcome is taken or the queue is closed.
+    unsafe fn submit(self: &Arc<Self>, request: &Request) -> Answer<()> {
+        if self.inside.fetch_add(1, Ordering::Relaxed) >= self.depth {
+            self.inside.fetch_sub(1, Ordering::Relaxed);
+            return Err(Failure::of(Code::WouldBlock));
+        }
+        // SAFETY: the caller's promise.
+        let begun = on_file(request.file, |file| unsafe { begin(file, request) });
+        match begun {
+            Ok(Begun::Done(result)) => self.done(&mut self.state(), request.tag, result),
+            Ok(Begun::Work(future, cache)) => self.add(request.tag, Work { future, cache })?,
+            Err(failure) => {
+                self.inside.fetch_sub(1, Ordering::Relaxed);
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
+    fn add(self: &Arc<Self>, tag: u64, work: Work) -> Answer<()> {
+        let mut state = self.state();
+        if state.closed {
+            self.inside.fetch_sub(1, Ordering::Relaxed);
+            return Err(closed());
+        }
+        let place = state.vacant.pop().unwrap_or(state.calls.len());
+        if place == state.calls.len() {
+            state.calls.push(None);
+        }
+        let scheduled = AtomicBool::new(true);
+        let call = Arc::new(Call { queue: Arc::clone(self), place, tag, scheduled, work: Mutex::new(Some(work)) });
+        state.calls[place] = Some(Arc::clone(&call));
+        drop(state);
+        call.go_on();
+        Ok(())
+    }
+
+    fn done(&self, state: &mut State, tag: u64, result: Answer<u64>) {
+        let result = result.map_or_else(|failure| keep(failure).into(), u64::cast_signed);
+        state.done.push_back(Completion { tag, result });
+        self.tell(state);
+    }
+
+    /// Tells those who wait that there is something to do.
+    fn tell(&self, state: &mut State) {
+        if state.waiting > 0 {
+            self.woken.notify_all();
+        }
+        state.ring();
+    }
+
+    fn wait(
+        &self,
+        room: usize,
+        least: usize,
+        deadline: Option<Instant>,
+        mut take: impl FnMut(Completion),
+    ) -> Answer<()> {
+        let over = || deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let mut state = self.state();
+        // Those that can go on now do, also where there is no time: later ones may wake each other for ever.
+        let mut due = state.ready.len();
+        loop {
+            if state.closed {
+                return Err(closed());
+            }
+            if state.done.len() < room
+                && (due > 0 || !over())
+                && let Some(call) = state.ready.pop_front()
+            {
+                due = due.saturating_sub(1);
+                drop(state);
+                call.go_on();
+                state = self.state();
+                continue;
+            }
+            let in_flight = state.calls.len() - state.vacant.len();
+            if state.done.len() >= least || in_flight == 0 || over() {
+                break;
+            }
+            state.waiting += 1;
+            state = match deadline.map(|deadline| deadline.saturating_duration_since(Instant::now())) {
+                Some(left) => self.woken.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+                None => self.woken.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+            state.waiting -= 1;
+        }
+        let count = state.done.len().min(room);
+        state.done.drain(..count).for_each(&mut take);
+        self.inside.fetch_sub(count, Ordering::Relaxed);
+        state.unring();
+        Ok(())
+    }
+
+    fn descriptor(&self) -> Answer<u64> {
+        let mut state = self.state();
+        if state.closed {
+            return Err(closed());
+        }
+        if state.bell.is_none() {
+            let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?;
+            state.bell = Some(Bell { fd, rung: false });
+            if !state.is_idle() {
+                state.ring();
+            }
+        }
+        Ok(state.bell.as_ref().map_or(0, |bell| bell.fd.as_raw_fd() as u64))
+    }
+
+    fn close(&self) {
+        let mut state = self.state();
+        state.closed = true;
+        let calls = std::mem::take(&mut state.calls);
+        state.vacant.clear();
+        state.ready.clear();
+        state.done.clear();
+        state.bell = None;
+        self.woken.notify_all();
+        drop(state);
+        // One that another thread goes on with right now is waited for: it is its memory that is used.
+        calls.iter().flatten().for_each(|call| drop(call.work().take()));
+    }
+}
+
+fn closed() -> Failure {
+    Failure::of(Code::Closed)
+}
+
+impl State {
+    /// Whether nobody who waits has anything to do.
+    fn is_idle(&self) -> bool {
+        self.ready.is_empty() && self.done.is_empty()
+    }
+
+    fn ring(&mut self) {
+        if let Some(bell) = self.bell.as_mut().filter(|bell| !bell.rung) {
+            bell.rung = rustix::io::write(&bell.fd, &1_u64.to_ne_bytes()).is_ok();
+        }
+    }
+
+    fn unring(&mut self) {
+        let idle = self.is_idle();
+        if let Some(bell) = self.bell.as_mut().filter(|bell| bell.rung && idle) {
+            let _ = rustix::io::read(&bell.fd, &mut [0; 8]);
+            bell.rung = false;
+        }
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        // Calls and the queue hold each other.
+        self.0.close();
+    }
+}
+
+impl Call {
+    fn work(&self) -> MutexGuard<'_, Option<Work>> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Goes on with the call on this thread.
+    fn go_on(self: &Arc<Self>) {
+        let mut place = self.work();
+        // What wakes it from here on has it looked at once more.
+        self.scheduled.swap(false, Ordering::AcqRel);
+        let Some(work) = &mut *place else { return };
+        let waker = Waker::from(Arc::clone(self));
+        let Work { future, cache } = work;
+        let polled = guarded(
+            || cache.clone(),
+            || match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+                Poll::Ready(result) => result.map(Some),
+                Poll::Pending => Ok(None),
+            },
+        );
+        let result = match polled {
+            Ok(None) => return,
+            Ok(Some(count)) => Ok(count),
+            Err(failure) => Err(failure),
+        };
+        let ended = place.take();
+        drop(place);
+        drop(ended);
+        let mut state = self.queue.state();
+        // Closed meanwhile: nobody takes it.
+        if state.closed {
+            return;
+        }
+        let call = state.calls[self.place].take();
+        state.vacant.push(self.place);
+        self.queue.done(&mut state, self.tag, result);
+        drop(state);
+        drop(call);
+    }
+}
+
+impl Wake for Call {
+    fn wake(self: Arc<Self>) {
+        if self.scheduled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let queue = Arc::clone(&self.queue);
+        let mut state = queue.state();
+        if !state.closed {
+            state.ready.push_back(self);
+            queue.tell(&mut state);
+        }
+    }
+}
+
+/// A call that was begun.
+enum Begun {
+    Done(Answer<u64>),
+    Work(Pin<Box<dyn Future<Output = Answer<u64>> + Send>>, Cache),
+}
+
+/// Does at once what need not wait, and otherwise says what is to be done.
+///
+/// # Safety
+/// As for [`Shared::submit`].
+unsafe fn begin(file: &File, request: &Request) -> Answer<Begun> {
+    let Request { op, reserved, data, offset, tag: _, file: _, len } = *request;
+    if reserved != 0 {
+        return Err(Failure::invalid("a request that this version does not know: reserved is not 0".to_owned()));
+    }
+    let len_here = || usize::try_from(len).map_err(|_| Failure::invalid(format!("a length of {len} bytes")));
+    let range = || {
+        let end = offset.checked_add(len);
+        end.map(|end| offset..end).ok_or_else(|| Failure::invalid(format!("{offset} + {len} bytes is no range")))
+    };
+    let would_block = Code::WouldBlock as c_int;
+    let own = file.clone();
+    let work: Pin<Box<dyn Future<Output = Answer<u64>> + Send>> = match op {
+        op if op == Op::Read as u32 => {
+            // SAFETY: the caller's promise.
+            let into = unsafe { bytes_mut(data, len_here()?) }?;
+            match file.try_read_at(into, offset).map_err(Failure::from) {
+                Err(failure) if failure.code == would_block => {}
+                done => return Ok(Begun::Done(done.map(|count| count as u64))),
+            }
+            Box::pin(async move { Ok(own.read_at_async(into, offset).await? as u64) })
+        }
+        op if op == Op::Write as u32 => {
+            // SAFETY: the caller's promise.
+            let from = unsafe { bytes(data, len_here()?) }?;
+            match file.try_write_at(from, offset).map_err(Failure::from) {
+                Err(failure) if failure.code == would_block => {}
+                done => return Ok(Begun::Done(done.map(|()| len))),
+            }
+            Box::pin(async move { Ok(own.write_at_async(from, offset).await.map(|()| len)?) })
+        }
+        op if op == Op::SyncData as u32 => Box::pin(async move { Ok(own.sync_data_async().await.map(|()| 0)?) }),
+        op if op == Op::SyncAll as u32 => Box::pin(async move { Ok(own.sync_all_async().await.map(|()| 0)?) }),
+        op if op == Op::SyncRange as u32 => {
+            let range = range()?;
+            Box::pin(async move { Ok(own.sync_range_async(range).await.map(|()| 0)?) })
+        }
+        op if op == Op::PunchHole as u32 => {
+            let range = range()?;
+            Box::pin(async move { Ok(own.punch_hole_async(range).await.map(|()| 0)?) })
+        }
+        op if op == Op::Append as u32 => {
+            // SAFETY: the caller's promise.
+            let from = unsafe { bytes(data, len_here()?) }?;
+            Box::pin(async move { Ok(own.append_async(from).await?) })
+        }
+        op if op == Op::SetLen as u32 => Box::pin(async move { Ok(own.set_len_async(len).await.map(|()| 0)?) }),
+        other => return Err(Failure::invalid(format!("op {other}: it is one of afflux_op, 0 to 7"))),
+    };
+    Ok(Begun::Work(work, file.cache()))
+}
+
+#[cfg(test)]
+mod tests;

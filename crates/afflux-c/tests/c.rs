@@ -1,0 +1,198 @@
+//! The C interface from C: installed as for use, compiled by the system's compiler, run as it is and under valgrind.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Everything is a warning, and a warning is an error.
+const STRICT: &[&str] = &["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+/// The libraries, installed in a directory of the test's own.
+struct Installed {
+    place: tempfile::TempDir,
+}
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn ran(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let told = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).join("\n");
+    assert!(output.status.success(), "{command:?}: {}\n{told}", output.status);
+    output
+}
+
+fn is_there(program: &str) -> bool {
+    let there = Command::new(program).arg("--version").output().is_ok();
+    if !there {
+        eprintln!("skipped: {program} is not installed");
+    }
+    there
+}
+
+impl Installed {
+    fn new() -> Self {
+        let place = tempfile::tempdir().unwrap();
+        // Cargo leaves the libraries beside the tests.
+        let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        ran(Command::new(source("install.sh")).arg(libraries).arg(place.path().join("usr")));
+        Self { place }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    /// What pkg-config says.
+    fn flags(&self, ask: &[&str]) -> Vec<String> {
+        let found = self.path("usr/lib/pkgconfig");
+        let mut command = Command::new("pkg-config");
+        let output = ran(command.env("PKG_CONFIG_PATH", found).args(ask).arg("afflux"));
+        String::from_utf8(output.stdout).unwrap().split_whitespace().map(str::to_owned).collect()
+    }
+
+    /// A program, linked with the shared library or the static one.
+    fn built(&self, name: &str, how: How) -> PathBuf {
+        let program = self.path("program");
+        let mut compile = Command::new("cc");
+        compile.args(STRICT).args(self.flags(&["--cflags"])).arg(source(name)).arg("-o").arg(&program);
+        match how {
+            How::Static => {
+                compile.arg(self.path("usr/lib/libafflux.a"));
+                let libraries = self.flags(&["--libs", "--static"]);
+                compile.args(libraries.iter().filter(|flag| *flag != "-lafflux"));
+            }
+            How::Sanitized => drop(compile.args(SANITIZED).args(self.flags(&["--libs"]))),
+            How::Shared | How::Valgrind => drop(compile.args(self.flags(&["--libs"]))),
+        }
+        ran(&mut compile);
+        program
+    }
+
+    /// Runs a program; nothing is to be found at fault.
+    fn run(&self, program: &Path, arguments: &[&OsStr], how: How) -> String {
+        let mut command = Command::new("timeout");
+        command.arg("300");
+        if how == How::Valgrind {
+            command.args(["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--trace-children=no"]);
+            // What is reachable is kept for the process's life on purpose.
+            command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
+        }
+        command.arg(program).args(arguments).env("LD_LIBRARY_PATH", self.path("usr/lib"));
+        let output = ran(&mut command);
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+/// How a program is linked, and what looks at it while it runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Shared,
+    Static,
+    /// With system calls in place of io_uring: while one thread waits for a ring, valgrind lets no other run.
+    Valgrind,
+    /// Sees what goes over the border, and every block of memory that is freed; with io_uring.
+    Sanitized,
+}
+
+const SANITIZED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
+
+impl How {
+    fn is_possible(self) -> bool {
+        let possible = is_there("cc") && is_there("pkg-config");
+        possible && (self != Self::Valgrind || is_there("valgrind"))
+    }
+}
+
+fn log_runs(how: How) {
+    if !how.is_possible() {
+        return;
+    }
+    let installed = Installed::new();
+    let program = installed.built("examples/log.c", how);
+    let log = installed.path("log");
+    let mut arguments = vec![log.as_os_str()];
+    arguments.extend((how == How::Valgrind).then_some(OsStr::new("syscalls")));
+    assert_eq!(installed.run(&program, &arguments, how), "1000 records, 0 bytes dirty, 1 files\n");
+    assert_eq!(std::fs::metadata(log).unwrap().len(), 256 * 1000);
+}
+
+#[test]
+fn the_example_runs_with_the_shared_library() {
+    log_runs(How::Shared);
+}
+
+#[test]
+fn the_example_runs_with_the_static_library() {
+    log_runs(How::Static);
+}
+
+#[test]
+fn valgrind_finds_nothing_in_the_example() {
+    log_runs(How::Valgrind);
+}
+
+#[test]
+fn the_address_sanitizer_finds_nothing_in_the_example() {
+    log_runs(How::Sanitized);
+}
+
+fn bad_input(how: How) {
+    if !how.is_possible() {
+        return;
+    }
+    let installed = Installed::new();
+    let program = installed.built("tests/c/bad_input.c", how);
+    let files = installed.path("files");
+    std::fs::create_dir(&files).unwrap();
+    // As the header numbers them.
+    let io = if how == How::Valgrind { "2" } else { "0" };
+    let told = installed.run(&program, &[OsStr::new(io), files.as_os_str()], how);
+    assert_eq!(told, "all is as it should be\n");
+}
+
+#[test]
+fn every_mistake_is_an_error_and_nothing_else() {
+    bad_input(How::Shared);
+}
+
+#[test]
+fn valgrind_finds_nothing_in_mistakes() {
+    bad_input(How::Valgrind);
+}
+
+#[test]
+fn the_address_sanitizer_finds_nothing_in_mistakes() {
+    bad_input(How::Sanitized);
+}
+
+#[test]
+fn the_header_is_for_c_plus_plus_and_old_compilers_of_c_too() {
+    for (compiler, standard) in [("c++", "-std=c++11"), ("cc", "-std=c99"), ("cc", "-std=gnu2x")] {
+        if is_there(compiler) {
+            let language = if compiler == "c++" { "c++" } else { "c" };
+            let flags = [standard, "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", "-x", language];
+            ran(Command::new(compiler).args(flags).arg(source("include/afflux.h")));
+        }
+    }
+}
+
+#[test]
+fn the_installed_names_are_those_that_programs_look_for() {
+    if !is_there("readelf") {
+        return;
+    }
+    let installed = Installed::new();
+    let library = installed.path("usr/lib/libafflux.so.0");
+    let dynamic = ran(Command::new("readelf").arg("-d").arg(&library));
+    assert!(String::from_utf8_lossy(&dynamic.stdout).contains("Library soname: [libafflux.so.0]"));
+    let symbols = ran(Command::new("readelf").args(["--dyn-syms", "--wide"]).arg(&library));
+    let symbols = String::from_utf8_lossy(&symbols.stdout).into_owned();
+    let ours = symbols.lines().filter(|line| line.contains(" FUNC ") && !line.contains(" UND "));
+    let names: Vec<_> = ours.filter_map(|line| line.split_whitespace().nth(7)).collect();
+    assert!(names.contains(&"afflux_read") && names.iter().all(|name| name.starts_with("afflux_")), "{names:?}");
+    assert!(installed.flags(&["--modversion"]).concat().starts_with(env!("CARGO_PKG_VERSION")));
+}

@@ -1,0 +1,132 @@
+//! fio through the engine: what it wrote is what it reads, from the cache, from the disk, and without the engine.
+//! Skipped where fio or its source is not there; `cargo xtask fio-engine` gets that.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+struct Rig {
+    place: tempfile::TempDir,
+}
+
+/// The configured source of the installed fio.
+fn source(target: &Path) -> Option<PathBuf> {
+    let version = Command::new("fio").arg("--version").output().ok()?;
+    let version = String::from_utf8(version.stdout).ok()?;
+    let source = target.join("fio-engine").join(version.trim());
+    source.join("config-host.h").exists().then_some(source)
+}
+
+impl Rig {
+    /// Builds the engine.
+    fn new() -> Option<Self> {
+        // Cargo leaves the libraries beside the tests.
+        let libraries = std::env::current_exe().unwrap().parent().unwrap().to_owned();
+        let target = std::env::var_os("CARGO_TARGET_DIR");
+        let target = target.map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
+        let Some(source) = source(&target) else {
+            eprintln!("skipped: the source of the installed fio is not there; `cargo xtask fio-engine` gets it");
+            return None;
+        };
+        let place = tempfile::tempdir().unwrap();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fio/build.sh");
+        let built =
+            Command::new(script).arg(libraries).arg(source).arg(place.path().join("afflux.so")).output().unwrap();
+        assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+        std::fs::create_dir(place.path().join("files")).unwrap();
+        Some(Self { place })
+    }
+
+    /// fio with these words, in the directory of the test; jobs go through the engine.
+    fn run(&self, words: &str) -> Output {
+        let engine = format!("--ioengine=external:{}", self.place.path().join("afflux.so").display());
+        self.run_with(&[&engine], words)
+    }
+
+    fn run_with(&self, first: &[&str], words: &str) -> Output {
+        let output = Command::new("timeout")
+            .args(["120", "fio", "--name=job", "--directory=files", "--output-format=normal"])
+            .args(first)
+            .args(words.split_whitespace())
+            .current_dir(self.place.path())
+            .output();
+        output.unwrap()
+    }
+
+    fn passes(&self, words: &str) -> String {
+        let output = self.run(words);
+        let told = told(&output);
+        assert!(output.status.success() && told.contains("err= 0"), "{words}: {}\n{told}", output.status);
+        told
+    }
+
+    fn fails(&self, words: &str, says: &str) {
+        let output = self.run(words);
+        let told = told(&output);
+        assert!(!output.status.success(), "{words}\n{told}");
+        assert!(told.contains(says), "{words}\n{told}");
+    }
+}
+
+fn told(output: &Output) -> String {
+    [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text)).join("\n")
+}
+
+#[test]
+fn what_was_written_is_read_from_the_cache_from_the_disk_and_without_the_engine() {
+    let Some(rig) = Rig::new() else { return };
+    // More than the cache holds.
+    rig.passes("--thread --afflux_memory=4m --size=24m --bs=8k --nrfiles=3 --rw=write --verify=crc32c --filename_format=a.$filenum");
+    for depth in [1, 32] {
+        let again = "--thread --afflux_memory=4m --size=24m --bs=8k --nrfiles=3 --rw=read --verify=crc32c";
+        rig.passes(&format!("{again} --iodepth={depth} --filename_format=a.$filenum"));
+    }
+    let host = rig.run_with(
+        &["--ioengine=psync"],
+        "--size=24m --bs=8k --nrfiles=3 --rw=read --verify=crc32c --filename_format=a.$filenum",
+    );
+    assert!(host.status.success(), "{}", told(&host));
+}
+
+#[test]
+fn random_writes_in_flight_with_syncs_and_trims_are_what_they_were() {
+    let Some(rig) = Rig::new() else { return };
+    let base = "--thread --afflux_memory=4m --size=12m --verify=crc32c --verify_fatal=1";
+    rig.passes(&format!("{base} --filename=b --rw=randrw --bsrange=512-16k --bs_unaligned=0 --iodepth=16 --fsync=16"));
+    rig.passes(&format!("{base} --filename=c --rw=randwrite --bs=3000 --iodepth=1 --fdatasync=32"));
+    rig.passes(&format!(
+        "{base} --filename=d --rw=randwrite --bs=4k --iodepth=8 --sync_file_range=write:64 --end_fsync=1"
+    ));
+    rig.passes("--thread --afflux_memory=4m --size=8m --filename=d --rw=randtrim --bs=4k --iodepth=4");
+    let bytes = std::fs::read(rig.place.path().join("files/d")).unwrap();
+    assert!(bytes[..8 << 20].iter().all(|byte| *byte == 0) && bytes[8 << 20..].iter().any(|byte| *byte != 0));
+}
+
+#[test]
+fn threads_share_a_cache_and_processes_have_their_own() {
+    let Some(rig) = Rig::new() else { return };
+    let two = "--size=8m --bs=4k --afflux_memory=8m --numjobs=2 --group_reporting";
+    rig.passes(&format!("{two} --thread --filename=one --rw=randrw --iodepth=4"));
+    rig.passes(&format!("{two} --rw=randwrite --verify=crc32c"));
+    let other = afflux::Cache::builder().memory(4 << 20).build().unwrap();
+    let held = other.create(rig.place.path().join("files/two")).unwrap();
+    rig.fails("--size=1m --filename=two --rw=write", "add `thread`");
+    drop(held);
+    other.close().unwrap();
+    let stats =
+        rig.passes("--thread --size=4m --bs=4k --filename=one --rw=read --loops=3 --invalidate=0 --afflux_stats");
+    let hits = stats.split("read_hit_pages=").nth(1).and_then(|rest| rest.split_whitespace().next());
+    assert!(hits.unwrap().parse::<u64>().unwrap() >= 2048, "{stats}");
+}
+
+#[test]
+fn options_that_cannot_be_are_told() {
+    let Some(rig) = Rig::new() else { return };
+    let job = "--thread --size=1m --rw=read --filename=e";
+    rig.fails(&format!("{job} --afflux_memory=4k"), "at least 1048576");
+    rig.fails(&format!("{job} --afflux_knobs=dirty_ratoi=3"), "dirty_ratio");
+    rig.passes(&format!(
+        "{job} --afflux_knobs=dirty_ratio=33,budget_ms=500 --afflux_io=syscalls --afflux_host_caching=buffered"
+    ));
+    rig.fails(&format!("{job} --afflux_memory=8m --name=other {job} --afflux_memory=9m"), "the same afflux options");
+}

@@ -1,0 +1,54 @@
+//! The C interface, built and installed.
+//!
+//! Owns: how it is built for use.
+//! Does not own: which file goes where (`crates/afflux-c/install.sh`), the header (`header`).
+//! Invariants: nothing is written outside of the build's folder and the prefix.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::repository;
+
+const USAGE: &str = "usage: cargo xtask install-c [--prefix DIR] [--destdir DIR] [--profile NAME]";
+
+/// Where it goes unless told.
+const PREFIX: &str = "/usr/local";
+
+/// Builds the libraries and installs them.
+pub(crate) fn install(arguments: &[&str]) -> Result<()> {
+    let (mut prefix, mut destdir, mut profile) = (PREFIX, "", "release");
+    for pair in arguments.chunks(2) {
+        match *pair {
+            ["--prefix", value] => prefix = value,
+            ["--destdir", value] => destdir = value,
+            ["--profile", value] => profile = value,
+            _ => bail!("{USAGE}"),
+        }
+    }
+    let libraries = build(profile)?;
+    let script = repository::root().join("crates/afflux-c/install.sh");
+    succeeds(Command::new(script).arg(&libraries).args([prefix, destdir]))?;
+    println!("installed below {destdir}{prefix}; `pkg-config --cflags --libs afflux` says how to compile against it");
+    Ok(())
+}
+
+/// Builds the libraries; where they are.
+pub(crate) fn build(profile: &str) -> Result<PathBuf> {
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--profile", profile, "--package", "afflux-c", "--lib"]).current_dir(repository::root());
+    succeeds(&mut cargo)?;
+    Ok(repository::target().join(if profile == "dev" { "debug" } else { profile }))
+}
+
+/// Runs it; its output is passed through.
+pub(crate) fn succeeds(command: &mut Command) -> Result<()> {
+    let line = format!("{command:?}").replace('"', "");
+    eprintln!("+ {line}");
+    let status = command.status().with_context(|| line.clone())?;
+    if !status.success() {
+        bail!("failed: {line}");
+    }
+    Ok(())
+}

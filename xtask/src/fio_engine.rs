@@ -1,0 +1,102 @@
+//! The engine that lets fio go through the C interface.
+//!
+//! Owns: where the source of the installed fio comes from, when the engine is built.
+//! Does not own: the engine and how it is compiled (`crates/afflux-c/fio`), the library (`c_library`).
+//! Invariants: the source is that of the fio that is installed, since fio takes an engine of its own version alone. The
+//! host's list of package sources is left as it is.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::c_library::{build, succeeds};
+use crate::repository;
+
+const USAGE: &str = "usage: cargo xtask fio-engine [--profile NAME]";
+
+const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
+const MIRROR: &str = "http://deb.debian.org/debian";
+
+/// What fio's configuration is not to look for: only its headers are needed.
+const CONFIGURE: &[&str] =
+    &["--disable-native", "--disable-http", "--disable-rdma", "--disable-rbd", "--disable-gfapi", "--disable-numa"];
+
+/// Builds the engine, and says how it is used.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let profile = match *arguments {
+        [] => "release",
+        ["--profile", name] => name,
+        _ => bail!("{USAGE}"),
+    };
+    let source = source()?;
+    let libraries = build(profile)?;
+    let engine = place().join("afflux.so");
+    let script = repository::root().join("crates/afflux-c/fio/build.sh");
+    succeeds(Command::new(script).arg(libraries).arg(source).arg(&engine))?;
+    let engine = engine.display();
+    println!("{engine}\n\nfio --name=try --ioengine=external:{engine} --afflux_memory=256m --thread \\");
+    println!("    --filename=/tmp/afflux-fio --size=128m --rw=randrw --verify=crc32c --unlink=1");
+    Ok(())
+}
+
+fn place() -> PathBuf {
+    repository::target().join("fio-engine")
+}
+
+/// The configured source of the installed fio; downloaded if it is not there.
+pub(crate) fn source() -> Result<PathBuf> {
+    let version = installed()?;
+    let source = place().join(format!("fio-{version}"));
+    if !source.join("config-host.h").exists() {
+        if !source.join("configure").exists() {
+            download(&version)?;
+        }
+        let log = fs::File::create(place().join("configure.log"))?;
+        let mut configure = Command::new("./configure");
+        configure.args(CONFIGURE).current_dir(&source).stdout(log);
+        succeeds(&mut configure).context("the source of fio cannot be configured")?;
+    }
+    Ok(source)
+}
+
+/// The version of the fio that is installed, as "3.33".
+fn installed() -> Result<String> {
+    let output = Command::new("fio").arg("--version").output().context("fio is not there: apt-get install fio")?;
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    let version = version.strip_prefix("fio-").context(format!("fio --version says '{version}'"))?;
+    Ok(version.to_owned())
+}
+
+/// Downloads Debian's source package of that version, with lists of its own.
+fn download(version: &str) -> Result<()> {
+    let release = fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
+    let codename = release.lines().find_map(|line| line.strip_prefix("VERSION_CODENAME="));
+    let codename = codename.context("/etc/os-release names no release of Debian")?;
+    let lists = place().join("apt");
+    fs::create_dir_all(lists.join("lists/partial"))?;
+    fs::create_dir_all(lists.join("cache/archives/partial"))?;
+    let list = lists.join("sources.list");
+    fs::write(&list, format!("deb-src [signed-by={KEYRING}] {MIRROR} {codename} main\n"))?;
+    let apt = |arguments: &[&str]| {
+        let mut command = Command::new("apt-get");
+        for (name, value) in [
+            ("Dir::Etc::sourcelist", &list),
+            ("Dir::State::Lists", &lists.join("lists")),
+            ("Dir::Cache", &lists.join("cache")),
+        ] {
+            command.arg("-o").arg(format!("{name}={}", value.display()));
+        }
+        // Files below the build's folder belong to whoever builds.
+        command.args(["-q", "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Sandbox::User="]).args(arguments);
+        succeeds(command.current_dir(place()))
+    };
+    apt(&["update"])?;
+    apt(&["source", "--download-only", "fio"])?;
+    let archive = place().join(format!("fio_{version}.orig.tar.gz"));
+    ensure!(archive.exists(), "Debian's source of fio is not version {version}, which is installed");
+    succeeds(Command::new("tar").arg("xzf").arg(&archive).arg("-C").arg(place()))?;
+    ensure!(place().join(format!("fio-{version}/configure")).exists(), "{} has no fio", archive.display());
+    Ok(())
+}

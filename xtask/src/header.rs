@@ -1,0 +1,28 @@
+//! The header of the C interface, made from the sources of its crate.
+//!
+//! Owns: which sources are read, in which order they stand in the header.
+//! Does not own: how names and comments look there (`crates/afflux-c/cbindgen.toml`).
+//! Invariants: the same sources give the same text.
+
+use anyhow::{Context, Result, anyhow};
+
+use crate::repository;
+
+/// The header.
+pub(crate) const PATH: &str = "crates/afflux-c/include/afflux.h";
+
+const CRATE: &str = "crates/afflux-c";
+const SOURCES: &[&str] = &["code", "border", "cache", "file", "pages", "queue"];
+
+/// Its text.
+pub(crate) fn text() -> Result<String> {
+    let root = repository::root().join(CRATE);
+    let config = cbindgen::Config::from_file(root.join("cbindgen.toml").to_str().context("a path in UTF-8")?);
+    let mut builder = cbindgen::Builder::new().with_config(config.map_err(|error| anyhow!("cbindgen.toml: {error}"))?);
+    for name in SOURCES {
+        builder = builder.with_src(root.join(format!("src/{name}.rs")));
+    }
+    let mut text = Vec::new();
+    builder.generate().context("the header of the C interface")?.write(&mut text);
+    String::from_utf8(text).context("the header is UTF-8")
+}
