@@ -14,4 +14,4 @@ mod recording;
 
 pub use caller::{Claim, GROUPS_MAX, Peer};
 pub use machine::{Lent, LentBytes, Machine, Output, ProtocolError, Segment};
-pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader, file_number};
+pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};

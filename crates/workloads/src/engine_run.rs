@@ -206,6 +206,10 @@ impl<P: Platform> Site for EngineSite<P> {
         Err(DeviceError::Unsupported.into())
     }
 
+    async fn trim(&self, file: &EngineFile, offset: u64, bytes: u64) -> Result<(), Error> {
+        self.engine.punch(&file.file, offset..offset + bytes).await
+    }
+
     fn remove(&self, file: &EngineFile) {
         self.engine.discard(&file.file);
     }

@@ -11,6 +11,8 @@ pub struct Pattern {
     pub reads: bool,
     /// It writes.
     pub writes: bool,
+    /// It gives blocks back to the disk; where it writes too each write is of the block trimmed before it.
+    pub trims: bool,
     /// Offsets are random, not sequential.
     pub random: bool,
 }
@@ -435,7 +437,7 @@ impl Job {
         Self {
             name: name.to_owned(),
             place: Place::default(),
-            pattern: Pattern { reads: true, writes: false, random: false },
+            pattern: Pattern { reads: true, writes: false, trims: false, random: false },
             mix_read_percent: 50,
             block_bytes: [BlockSizes { min: 4096, max: 4096 }; 2],
             size: 0,

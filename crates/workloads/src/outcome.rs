@@ -66,8 +66,8 @@ pub struct LoggedCall {
     pub bytes: u64,
     /// Where in its file.
     pub offset: u64,
-    /// It wrote.
-    pub writes: bool,
+    /// It read, wrote or trimmed: 0, 1 or 2, as in fio's logs.
+    pub way: u8,
 }
 
 /// Something that was accepted and could not be written, though no fault was left.
@@ -120,6 +120,8 @@ pub struct JobOutcome {
     pub read: OperationOutcome,
     /// Its writes.
     pub write: OperationOutcome,
+    /// What it gave back to the disk.
+    pub trim: OperationOutcome,
     /// Its `fsync` and `fdatasync` calls.
     pub sync: OperationOutcome,
     /// Its syncs at the end (`end_fsync`), one for each file; fio does not count these.

@@ -7,6 +7,7 @@
 use engine::Nanos;
 
 use crate::job::Job;
+use crate::places::WAYS;
 use crate::sequence::Direction;
 use crate::zipf::by_chance_ns;
 use simulator::Random;
@@ -17,16 +18,16 @@ const SETTLES_NS: u64 = 2_000_000_000;
 /// One clone's pace.
 pub(crate) struct Pace {
     start_ns: u64,
-    /// Bytes read and written, for rates.
-    bytes: [u64; 2],
-    calls: [u64; 2],
+    /// Bytes read, written and trimmed, for rates.
+    bytes: [u64; WAYS],
+    calls: [u64; WAYS],
     /// Bytes a second of each; 0: no limit.
-    rates: [u64; 2],
-    block_bytes: [u64; 2],
+    rates: [u64; WAYS],
+    block_bytes: [u64; WAYS],
     /// When the next call comes, where that is drawn.
-    drawn_ns: Option<([u64; 2], Random)>,
+    drawn_ns: Option<([u64; WAYS], Random)>,
     /// When rates were last looked at, and what had been moved by then.
-    looked: (u64, [u64; 2], [u64; 2]),
+    looked: (u64, [u64; WAYS], [u64; WAYS]),
 }
 
 impl Pace {
@@ -36,12 +37,12 @@ impl Pace {
         let rate = |at: usize| job.rate_bytes[at].max(job.rate_calls[at].saturating_mul(sizes[at].min));
         Self {
             start_ns: now_ns,
-            bytes: [0; 2],
-            calls: [0; 2],
-            rates: [rate(0), rate(1)],
-            block_bytes: [sizes[0].min, sizes[1].min],
-            drawn_ns: job.more.poisson.then_some(([0; 2], random)),
-            looked: (now_ns, [0; 2], [0; 2]),
+            bytes: [0; WAYS],
+            calls: [0; WAYS],
+            rates: [rate(0), rate(1), rate(1)],
+            block_bytes: [sizes[0].min, sizes[1].min, sizes[1].min],
+            drawn_ns: job.more.poisson.then_some(([0; WAYS], random)),
+            looked: (now_ns, [0; WAYS], [0; WAYS]),
         }
     }
 
@@ -84,7 +85,7 @@ impl Pace {
 
     /// Which way the next call goes, and when, where that is not now and as was wanted.
     pub(crate) fn next(&self, wanted: Direction, mixed: bool, now_ns: u64) -> Option<(Direction, u64)> {
-        if self.rates == [0; 2] {
+        if self.rates == [0; WAYS] {
             return None;
         }
         let other = if wanted == Direction::Read { Direction::Write } else { Direction::Read };

@@ -144,6 +144,7 @@ impl SimulatedSite {
             slots.push(match direction {
                 Direction::Read => self.submit(file, Operation::Read { offset, len }, &[])?,
                 Direction::Write => self.submit(file, Operation::Write { offset, len }, piece)?,
+                Direction::Trim => return Err(DeviceError::Unsupported.into()),
             });
         }
         let size = self.volumes[file.volume].disk.size(file.disk_file);

@@ -10,11 +10,23 @@ use crate::shares::Share;
 use crate::zipf::{Zipf, pareto};
 use simulator::Random;
 
-/// Which way bytes go; also the place in a job's pairs.
+/// Which way bytes go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Direction {
     Read = 0,
     Write = 1,
+    /// Given back to the disk.
+    Trim = 2,
+}
+
+/// How many ways there are.
+pub(crate) const WAYS: usize = 3;
+
+impl Direction {
+    /// Its place in a job's pairs: trims have the sizes of writes.
+    pub(crate) fn sizes(self) -> usize {
+        usize::from(self != Self::Read)
+    }
 }
 
 /// What of a job all its files share.
@@ -63,7 +75,7 @@ impl Rules {
     /// The length of a block with so much room. Multiples of the smallest, drawn as fio does, so that the
     /// largest comes up more often than the others; or as a list says.
     fn length(&self, direction: Direction, by_chance: bool, room: u64, random: &mut Random) -> Option<u64> {
-        let at = if self.sizes_by_order { usize::from(by_chance) } else { direction as usize };
+        let at = if self.sizes_by_order { usize::from(by_chance) } else { direction.sizes() };
         let BlockSizes { min, max } = self.block_bytes[at];
         if room < min {
             return None;
@@ -118,10 +130,10 @@ pub(crate) struct Places {
     bytes: u64,
     start: u64,
     order: Order,
-    /// The next byte to read, and to write, in sequence.
-    next: [u64; 2],
+    /// The next byte to read, to write, and to trim, in sequence.
+    next: [u64; WAYS],
     /// Where the last call of each kind was.
-    last: [u64; 2],
+    last: [u64; WAYS],
     /// Calls until one is random again.
     until_random: u64,
     /// Of a zone that is being gone through: where it begins, and bytes done in it.
@@ -146,7 +158,7 @@ fn parts(list: &[(u64, u64)], size: impl Fn(u64) -> u64, bytes: u64) -> Vec<(u64
 impl Places {
     pub(crate) fn new(job: &Job, rules: &Rules, share: &Share, random: &mut Random) -> Self {
         let used = |used: bool, at: usize| if used { job.block_bytes[at].min } else { u64::MAX };
-        let unit = used(job.pattern.reads, 0).min(used(job.pattern.writes, 1));
+        let unit = used(job.pattern.reads, 0).min(used(job.pattern.writes || job.pattern.trims, 1));
         let bytes = share.job_bytes;
         let extent = match rules.zones {
             Some(Zones::Strided { range, .. }) => range.min(bytes),
@@ -177,8 +189,8 @@ impl Places {
             bytes,
             start: share.start,
             order,
-            next: [0; 2],
-            last: [0; 2],
+            next: [0; WAYS],
+            last: [0; WAYS],
             until_random: rules.random_every,
             zone: (0, 0),
             full,
@@ -194,7 +206,7 @@ impl Places {
 
     /// From the start again.
     pub(crate) fn rewind(&mut self) {
-        self.next = [0; 2];
+        self.next = [0; WAYS];
         if let Order::Once(blocks, _) = &mut self.order {
             blocks.clear();
         }
@@ -205,7 +217,7 @@ impl Places {
     pub(crate) fn next(&mut self, rules: &Rules, direction: Direction, random: &mut Random) -> Option<(u64, u64)> {
         let way = direction as usize;
         let (base, extent) = self.in_zone(rules, direction);
-        let by_chance = rules.random && self.is_random(rules, way, random);
+        let by_chance = rules.random && self.is_random(rules, direction.sizes(), random);
         let (mut offset, len) = match by_chance {
             true => self.random_place(rules, direction, extent, random)?,
             false if rules.random && rules.random_every > 1 && rules.repeat_place => {
@@ -246,7 +258,7 @@ impl Places {
         if self.zone.1 >= bytes {
             let begins = self.zone.0 + range + skip;
             self.zone = (if begins + range > self.bytes { 0 } else { begins }, 0);
-            self.next = [0; 2];
+            self.next = [0; WAYS];
         }
         if self.next[direction as usize] >= range {
             self.next[direction as usize] = 0;
@@ -284,7 +296,7 @@ impl Places {
         extent: u64,
         random: &mut Random,
     ) -> Option<(u64, u64)> {
-        let way = direction as usize;
+        let way = direction.sizes();
         let sizes = rules.block_bytes[way];
         // Of blocks that begin elsewhere than at multiples of their own size the last may not fit.
         let align = rules.align[way].max(1);

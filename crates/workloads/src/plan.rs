@@ -107,6 +107,10 @@ fn lacking(job: &Job, paths: &[String], there: &[Option<u64>], shares: &[Share])
             "needs 'size' or 'filesize': there is no '{path}' before; if it is a disk, say which: --device {path}=NAME"
         ));
     }
+    if let (true, Some(at)) = (job.pattern.trims, there.iter().position(Option::is_none)) {
+        let path = &paths[at];
+        return wrong(format!("trims '{path}', which is a file; if it is a disk, say which: --device {path}=NAME"));
+    }
     let smallest = job.block_bytes.iter().map(|sizes| sizes.min).min().unwrap_or(1);
     if let Some(at) = shares.iter().position(|share| share.job_bytes < smallest && share.start >= share.file_bytes) {
         let Share { file_bytes, start, .. } = shares[at];
@@ -246,6 +250,9 @@ pub(crate) fn plan<S: Site>(workloads: &[Workload], site: &S, seed: &Random) -> 
     }
     let uses = uses(&all);
     uses.iter().filter(|(_, used)| used.1 && used.2).for_each(|(path, _)| site.leave_unchecked(path));
+    // What is given back is zeros, which nobody wrote.
+    let trimmed = all.iter().filter(|planned| planned.job.pattern.trims);
+    trimmed.flat_map(|planned| &planned.paths).for_each(|path| site.leave_unchecked(path));
     site.lay_out(&layout_of(&all, &device_bytes))?;
     let mut plan = Plan {
         starts: Vec::new(),

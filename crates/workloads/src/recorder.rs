@@ -9,6 +9,7 @@ use hdrhistogram::Histogram;
 
 use crate::job::Logs;
 use crate::outcome::{JobOutcome, LatencyOutcome, LoggedCall, OperationOutcome};
+use crate::places::WAYS;
 use crate::sequence::{Block, Direction};
 
 /// The percentiles that are reported.
@@ -77,8 +78,8 @@ pub(crate) struct Recorder {
     pub(crate) name: String,
     pub(crate) device: String,
     pub(crate) clones: u64,
-    /// Reads and writes.
-    pub(crate) moves: [Operations; 2],
+    /// Reads, writes and trims.
+    pub(crate) moves: [Operations; WAYS],
     pub(crate) syncs: Operations,
     pub(crate) closing_syncs: Operations,
     errors: Vec<(String, u64)>,
@@ -102,7 +103,8 @@ impl Recorder {
     }
 
     pub(crate) fn outcome(&self) -> JobOutcome {
-        let all = [&self.moves[0], &self.moves[1], &self.syncs, &self.closing_syncs];
+        let [reads, writes, trims] = &self.moves;
+        let all = [reads, writes, trims, &self.syncs, &self.closing_syncs];
         let used = || all.iter().filter(|operations| operations.ops > 0);
         let first = used().map(|operations| operations.first_ns).min().unwrap_or(0);
         let last = used().map(|operations| operations.last_ns).max().unwrap_or(0);
@@ -111,8 +113,9 @@ impl Recorder {
             device: self.device.clone(),
             clones: self.clones,
             elapsed_ns: last - first,
-            read: self.moves[0].outcome(&self.percentiles),
-            write: self.moves[1].outcome(&self.percentiles),
+            read: reads.outcome(&self.percentiles),
+            write: writes.outcome(&self.percentiles),
+            trim: trims.outcome(&self.percentiles),
             sync: self.syncs.outcome(&self.percentiles),
             closing_sync: self.closing_syncs.outcome(&self.percentiles),
             errors: self.errors.clone(),
@@ -143,8 +146,8 @@ impl CallLog {
             self.left_out += 1;
             return;
         }
-        let writes = direction == Direction::Write;
-        self.calls.push(LoggedCall { at_ns, took_ns, bytes: block.len, offset: block.offset, writes });
+        let way = direction as u8;
+        self.calls.push(LoggedCall { at_ns, took_ns, bytes: block.len, offset: block.offset, way });
     }
 }
 

@@ -46,7 +46,7 @@ const FLOW_LOOK_NS: u64 = 20_000;
 /// What a clone is doing, for a report of one that never ends.
 #[derive(Default)]
 pub(crate) struct Doing {
-    /// 0: nothing, 1: a pause, 2: a read, 3: a write, 4: a sync.
+    /// 0: nothing, 1: a pause, 2: a read, 3: a write, 4: a sync, 5: a trim.
     what: AtomicU64,
     file: AtomicU64,
     offset: AtomicU64,
@@ -112,6 +112,7 @@ pub(crate) fn described(name: &str, number: u64, files: &[Arc<WorkFile>], doing:
         1 => return format!("{name} ({number}): in a pause since {since} ns"),
         2 => format!("read of {len} bytes at {offset} of"),
         3 => format!("write of {len} bytes at {offset} of"),
+        5 => format!("trim of {len} bytes at {offset} of"),
         _ => "sync of".to_owned(),
     };
     format!("{name} ({number}): {what} {path} since {since} ns")
@@ -495,10 +496,15 @@ impl<S: Site> Running<S> {
         let Call { direction, block: Block { file: number, offset, len }, .. } = call;
         let began_ns = self.site.now_ns();
         self.site.charge_calls(calls(&self.clone.job), direction);
-        if self.depth > 1 {
+        // Every engine waits for a trim.
+        if self.depth > 1 && direction != Direction::Trim {
             return self.block_beside_others(call, began_ns).await;
         }
-        let what = if direction == Direction::Read { 2 } else { 3 };
+        let what = match direction {
+            Direction::Read => 2,
+            Direction::Write => 3,
+            Direction::Trim => 5,
+        };
         self.clone.doing.begin(what, number, (offset, len), began_ns);
         let result = match self.clone.files.get(number) {
             Some(file) => {
@@ -592,9 +598,13 @@ impl<S: Site> Running<S> {
                     self.end_ns = 0;
                     return Ok(());
                 }
-                let what = if direction == Direction::Read { "read" } else { "write" };
+                let what = match direction {
+                    Direction::Read => "read",
+                    Direction::Write => "write",
+                    Direction::Trim => "trim",
+                };
                 lock(&self.clone.recorder).error(format!("{what}: {error}"));
-                if self.clone.job.more.may_fail[direction as usize] { Ok(()) } else { Err(()) }
+                if self.clone.job.more.may_fail[direction.sizes()] { Ok(()) } else { Err(()) }
             }
         }
     }
@@ -684,6 +694,7 @@ async fn carry_out<S: Site>(
 ) -> Result<(), Error> {
     let direction = if job.more.checks { Direction::Read } else { direction };
     match (job.engine, direction) {
+        (_, Direction::Trim) => site.trim(file, offset, buffer.len() as u64).await?,
         _ if job.is_direct() => site.direct(task, file, direction, offset, buffer).await.map(|_| ())?,
         (Engine::Mmap, _) => mapped(site, task, file, direction, offset, buffer).await?,
         (_, Direction::Read) => site.read(task, file, offset, buffer).await.map(|_| ())?,

@@ -32,6 +32,9 @@ pub(crate) struct Sequence {
     rules: Rules,
     reads: bool,
     writes: bool,
+    trims: bool,
+    /// What was trimmed and is to be written next.
+    trimmed: Option<Block>,
     mix_read_percent: u64,
     fsync_every: u64,
     fdatasync_every: u64,
@@ -68,11 +71,17 @@ impl Sequence {
         let more = &job.more;
         let size = if job.size == 0 { whole } else { job.size.min(whole) };
         let total = if more.fill { u64::MAX } else { more.io_bytes.map_or(size, |amount| amount.of(size)) };
+        let again = total > size && !more.fill;
+        // What is trimmed is written, too.
+        let each = if job.pattern.trims && job.pattern.writes { 2 } else { 1 };
+        let total = total.saturating_mul(each);
         let open = usize::try_from(more.open_files).unwrap_or(usize::MAX);
         let open = if open == 0 { files.len() } else { open.min(files.len()) };
         Self {
             reads: job.pattern.reads,
             writes: job.pattern.writes && !more.verify.is_some_and(|verify| verify.only),
+            trims: job.pattern.trims,
+            trimmed: None,
             mix_read_percent: job.mix_read_percent,
             fsync_every: job.fsync_every,
             fdatasync_every: job.fdatasync_every,
@@ -82,8 +91,8 @@ impl Sequence {
             service_calls: (more.service_calls.max(1), 0),
             open: (open, open),
             total,
-            again: total > size && !more.fill,
-            calls_max: if more.calls_max == 0 { u64::MAX } else { more.calls_max },
+            again,
+            calls_max: if more.calls_max == 0 { u64::MAX } else { more.calls_max.saturating_mul(each) },
             loops: (more.loops.max(1), more.loops.max(1) - 1),
             issued: 0,
             calls_issued: 0,
@@ -120,7 +129,8 @@ impl Sequence {
     /// Whether a sync comes before anything else: `true` for one of data alone. Writes are counted as they
     /// are issued, and the count is looked at again after a read too.
     pub(crate) fn sync_due(&self) -> Option<bool> {
-        let due = |every: u64| every > 0 && self.writes_issued.is_multiple_of(every);
+        // A job that trims what it then writes has no turn for syncs, in fio.
+        let due = |every: u64| every > 0 && !self.trims && self.writes_issued.is_multiple_of(every);
         if self.synced_last || self.writes_issued == 0 {
             None
         } else if due(self.fsync_every) {
@@ -143,6 +153,9 @@ impl Sequence {
 
     /// Which way the next block goes.
     pub(crate) fn direction(&mut self) -> Direction {
+        if self.trims {
+            return if self.trimmed.is_some() { Direction::Write } else { Direction::Trim };
+        }
         match (self.reads, self.writes) {
             (true, true) if self.random.below(100) < self.mix_read_percent => Direction::Read,
             (_, false) => Direction::Read,
@@ -152,6 +165,19 @@ impl Sequence {
 
     /// The next block; nothing when every file is done.
     pub(crate) fn block(&mut self, direction: Direction) -> Option<Block> {
+        let block = match self.trimmed.take().filter(|_| direction == Direction::Write) {
+            Some(trimmed) => trimmed,
+            None => self.next_block(direction)?,
+        };
+        self.trimmed = (direction == Direction::Trim && self.writes).then_some(block);
+        self.issued += block.len;
+        self.calls_issued += 1;
+        self.writes_issued += u64::from(direction == Direction::Write);
+        self.synced_last = false;
+        Some(block)
+    }
+
+    fn next_block(&mut self, direction: Direction) -> Option<Block> {
         loop {
             let Some(file) = self.take_turn() else {
                 if !(self.rules.time_based || self.again) || !self.rewind_all() {
@@ -164,10 +190,6 @@ impl Sequence {
                 self.service_calls.1 = 0;
                 continue;
             };
-            self.issued += len;
-            self.calls_issued += 1;
-            self.writes_issued += u64::from(direction == Direction::Write);
-            self.synced_last = false;
             return Some(Block { file, offset, len });
         }
     }

@@ -406,7 +406,7 @@ impl Site for SimulatedSite {
 
     fn charge_calls(&self, calls: u64, direction: Direction) {
         // At least something, or a job that goes by time would never end where nothing costs any.
-        self.platform.charge_ns((self.call_ns[direction as usize] * calls).max(1));
+        self.platform.charge_ns((self.call_ns[direction.sizes()] * calls).max(1));
     }
 
     fn charge_ns(&self, ns: u64) {
@@ -450,6 +450,10 @@ impl Site for SimulatedSite {
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<usize, Error>> + Send {
         Self::direct(self, task, file, direction, offset, buffer)
+    }
+
+    async fn trim(&self, file: &WorkFile, offset: u64, bytes: u64) -> Result<(), Error> {
+        self.engine.punch(&file.file, offset..offset + bytes).await
     }
 
     fn remove(&self, file: &WorkFile) {

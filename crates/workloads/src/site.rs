@@ -99,6 +99,9 @@ pub(crate) trait Site: Send + Sync + 'static {
         buffer: &mut [u8],
     ) -> impl Future<Output = Result<usize, Error>> + Send;
 
+    /// Gives bytes of a disk back to it: they read as zeros.
+    fn trim(&self, file: &Self::File, offset: u64, bytes: u64) -> impl Future<Output = Result<(), Error>> + Send;
+
     /// Nobody needs the file any more: what of it was not written never will be.
     fn remove(&self, file: &Self::File);
 

@@ -77,8 +77,12 @@ pub(super) fn table(runs: &[Run]) -> Table {
     let jobs = runs.first().map_or(&[][..], |run| &run.figures.jobs);
     for (at, job) in jobs.iter().enumerate() {
         let mut name = text::name(job);
-        let calls: [(&str, Call); 3] =
-            [("read", |job| &job.read), ("write", |job| &job.write), ("fsync", |job| &job.sync)];
+        let calls: [(&str, Call); 4] = [
+            ("read", |job| &job.read),
+            ("write", |job| &job.write),
+            ("trim", |job| &job.trim),
+            ("fsync", |job| &job.sync),
+        ];
         for (word, call) in calls {
             let of = |figures: &Figures| figures.jobs.get(at).map(call).filter(|call| call.ops > 0).cloned();
             if !runs.iter().any(|run| of(&run.figures).is_some()) {

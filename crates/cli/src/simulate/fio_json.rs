@@ -30,6 +30,7 @@ fn job(at: usize, job: &JobOutcome) -> Value {
         "error": u64::from(!job.errors.is_empty()),
         "read": operation(&job.read),
         "write": operation(&job.write),
+        "trim": operation(&job.trim),
         "sync": { "total_ios": job.sync.ops, "lat_ns": latency(&job.sync) },
         "job_runtime": job.elapsed_ns / 1_000_000,
         "numjobs": job.clones,

@@ -67,6 +67,7 @@ fn job(job: &JobOutcome) -> Value {
         "elapsed_s": seconds(job.elapsed_ns),
         "read": operation(&job.read),
         "write": operation(&job.write),
+        "trim": operation(&job.trim),
         "sync": operation(&job.sync),
         "errors": errors,
     })

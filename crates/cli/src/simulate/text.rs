@@ -100,7 +100,8 @@ pub(super) fn identity(figures: &Figures) -> String {
 
 /// The calls of a job that has any, with what fio's users call them.
 pub(super) fn calls(job: &JobOutcome) -> impl Iterator<Item = (&'static str, &OperationOutcome)> {
-    [("read", &job.read), ("write", &job.write), ("fsync", &job.sync)].into_iter().filter(|(_, call)| call.ops > 0)
+    let all = [("read", &job.read), ("write", &job.write), ("trim", &job.trim), ("fsync", &job.sync)];
+    all.into_iter().filter(|(_, call)| call.ops > 0)
 }
 
 /// A job's name, with how many ran under it.

@@ -8,6 +8,7 @@ mod client;
 mod control;
 mod durability;
 mod explaining;
+mod fio_rates;
 mod foreign_calls;
 mod full_disk;
 mod govern;

@@ -24,6 +24,9 @@ const DEPTH_MAX: u64 = 65_536;
 /// Zones of a zoned drive that is not said to have others.
 const USUAL_ZONE_BYTES: u64 = 256 << 20;
 
+/// What a simulated disk is given back at a time.
+const TRIM_BYTES: u64 = 4096;
+
 const SECOND_NS: u64 = 1_000_000_000;
 const MILLISECOND_NS: u64 = 1_000_000;
 const MICROSECOND_NS: u64 = 1_000;
@@ -52,6 +55,8 @@ pub(super) struct Draft {
     /// `sg_write_mode`, where it is not plain writing.
     sg_mode: Option<String>,
     ignored_errors: bool,
+    /// Sizes of trims, where they are said by themselves.
+    trim_bytes: Option<BlockSizes>,
 }
 
 impl Default for Draft {
@@ -66,6 +71,7 @@ impl Default for Draft {
             zones: ZoneSizes::default(),
             sg_mode: None,
             ignored_errors: false,
+            trim_bytes: None,
         }
     }
 }
@@ -95,8 +101,14 @@ impl Draft {
             "rw_sequencer" => more.repeat_place = repeats(value)?,
             "rwmixread" => job.mix_read_percent = bounded(value, base, 0, 100)?,
             "rwmixwrite" => job.mix_read_percent = 100 - bounded(value, base, 0, 100)?,
-            "bs" => job.block_bytes = pair(value, job.block_bytes, |part| block_sizes(part, base))?,
-            "bsrange" => job.block_bytes = pair(value, job.block_bytes, |part| block_range(part, base))?,
+            "bs" => {
+                job.block_bytes = pair(value, job.block_bytes, |part| block_sizes(part, base))?;
+                self.trim_bytes = third(value).map(|part| block_sizes(part, base)).transpose()?;
+            }
+            "bsrange" => {
+                job.block_bytes = pair(value, job.block_bytes, |part| block_range(part, base))?;
+                self.trim_bytes = third(value).map(|part| block_range(part, base)).transpose()?;
+            }
             "bssplit" => self.split(value)?,
             "bs_is_seq_rand" => more.sizes_by_order = truth(value)?,
             "ba" => more.align = pair(value, more.align, |part| number(part, base))?,
@@ -319,8 +331,12 @@ impl Draft {
         if self.ignored_errors {
             job.more.may_fail = [true; 2];
         }
+        if let (true, false, Some(sizes)) = (job.pattern.trims, job.pattern.writes, self.trim_bytes) {
+            job.block_bytes[1] = sizes;
+        }
         let mut wrong = self.zones();
         wrong.extend(self.lacking());
+        wrong.extend(self.trims());
         if wrong.is_empty() { Ok(self.job) } else { Err(wrong) }
     }
 
@@ -345,6 +361,22 @@ impl Draft {
             vec![format!("a zone of {zone} bytes is less than a block of {largest}")]
         } else {
             Vec::new()
+        }
+    }
+
+    /// What of its trims is not simulated.
+    fn trims(&self) -> Option<String> {
+        let (job, BlockSizes { min, max }) = (&self.job, self.job.block_bytes[1]);
+        let whole = |bytes: u64| bytes.is_multiple_of(TRIM_BYTES);
+        match self.trim_bytes {
+            _ if !job.pattern.trims => None,
+            Some(sizes) if job.pattern.writes && sizes != job.block_bytes[1] => {
+                Some("trims of another size than the writes behind them are not simulated".to_owned())
+            }
+            _ if job.more.split[1].iter().any(|(bytes, _)| !whole(*bytes)) || !whole(min) || !whole(max) => {
+                Some(format!("trims are simulated in whole pages of {TRIM_BYTES} bytes only"))
+            }
+            _ => None,
         }
     }
 
@@ -381,6 +413,11 @@ impl Draft {
         }
         wrong
     }
+}
+
+/// What a list says of trims by themselves.
+fn third(value: &str) -> Option<&str> {
+    value.split(',').nth(2).filter(|part| !part.is_empty())
 }
 
 fn repeats(value: &str) -> Result<bool, String> {

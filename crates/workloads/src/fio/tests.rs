@@ -57,7 +57,7 @@ fn every_supported_option_reaches_its_job() {
     let job = job("rw=randrw\nrwmixread=70\nbs=4k,64k\nfilesize=1m-2m\nnumjobs=3\nfilename=a:b\\:c\ndirectory=/x:/y\n\
                    fsync=10\nfdatasync=20\nend_fsync=1\nrate=1m,2m\nthinktime=5\nruntime=1m\ntime_based\nstartdelay=2s\n\
                    stonewall\nrandom_distribution=zipf:1.2\nioengine=mmap\ngroup_reporting");
-    assert_eq!(job.pattern, Pattern { reads: true, writes: true, random: true });
+    assert_eq!(job.pattern, Pattern { reads: true, writes: true, trims: false, random: true });
     assert_eq!((job.mix_read_percent, job.clones, job.files), (70, 3, 2));
     let sizes = [4096, 65536].map(|bytes| BlockSizes { min: bytes, max: bytes });
     assert_eq!(job.block_bytes, sizes);
@@ -75,7 +75,7 @@ fn every_supported_option_reaches_its_job() {
 fn aliases_and_other_forms_mean_the_same() {
     assert_eq!(job("blocksize=8k").block_bytes[1].max, 8192);
     assert_eq!(job("bsrange=4k-64k").block_bytes, [BlockSizes { min: 4096, max: 65536 }; 2]);
-    assert_eq!(job("readwrite=randwrite").pattern, Pattern { reads: false, writes: true, random: true });
+    assert_eq!(job("readwrite=randwrite").pattern, Pattern { reads: false, writes: true, trims: false, random: true });
     assert_eq!(job("timeout=5").runtime_ns, 5_000_000_000);
     assert!(job("wait_for_previous").stonewall && !job("stonewall=0").stonewall);
     assert_eq!(job("rwmixwrite=30").mix_read_percent, 70);
@@ -139,14 +139,27 @@ fn what_fio_knows_and_the_simulator_does_not_is_an_error() {
     for fine in ["direct=0", "buffered=1", "invalidate=1", "loops=1", "sync=none", "norandommap=0"] {
         assert!(parsed(&format!("[x]\nsize=1m\n{fine}\n")).warnings.is_empty(), "{fine}");
     }
-    for wrong in ["rw=trim", "opendir=/x", "sync_file_range=write:1"] {
+    for wrong in ["rw=trims", "opendir=/x", "sync_file_range=write:1"] {
         assert!(complaint(wrong).contains("support") || complaint(wrong).contains("not simulated"), "{wrong}");
     }
 }
 
 #[test]
+fn trims_have_the_size_of_writes_or_their_own() {
+    let job = |lines: &str| parsed(&format!("[x]\nsize=1m\n{lines}\n")).jobs[0].clone();
+    let trim = job("rw=randtrim\nbs=4k,8k,64k");
+    assert_eq!(trim.pattern, Pattern { reads: false, writes: false, trims: true, random: true });
+    assert_eq!(trim.block_bytes[1], BlockSizes { min: 64 << 10, max: 64 << 10 });
+    assert_eq!(job("rw=trim\nbs=4k,8k").block_bytes[1], BlockSizes { min: 8 << 10, max: 8 << 10 });
+    let both = job("rw=trimwrite\nbs=4k,8k,8k").pattern;
+    assert_eq!(both, Pattern { reads: false, writes: true, trims: true, random: false });
+    assert!(complaint("rw=trimwrite\nbs=4k,8k,64k").contains("another size than the writes"));
+    assert!(complaint("rw=trim\nbs=512").contains("whole pages of 4096 bytes"));
+}
+
+#[test]
 fn all_that_is_wrong_is_told_at_once() {
-    let text = "[global]\nnosuch=1\nioengine=net\n[x]\nsize=1m\nrw=trim\nbs=0\n[y]\nread_iolog=z\nsize=1q\n";
+    let text = "[global]\nnosuch=1\nioengine=net\n[x]\nsize=1m\nrw=trims\nbs=0\n[y]\nread_iolog=z\nsize=1q\n";
     let all = parse("test.fio", text, &mut Given::default()).expect_err("wrong");
     let lines: Vec<u64> = all.0.iter().map(|complaint| complaint.place.line).collect();
     assert_eq!(lines, [2, 3, 6, 7, 9, 10], "{all}");

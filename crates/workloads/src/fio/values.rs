@@ -37,23 +37,20 @@ pub(super) fn bounded(value: &str, base: KbBase, min: u64, max: u64) -> Result<u
 /// The pattern; one call in how many is random; what is added to the place of each that is not.
 pub(super) fn pattern(value: &str, base: KbBase) -> Result<(Pattern, u64, i64), String> {
     let (name, modifier) = value.split_once(':').map_or((value, None), |(name, rest)| (name, Some(rest)));
-    let (reads, writes, random) = match name {
-        "read" => (true, false, false),
-        "write" => (false, true, false),
-        "randread" => (true, false, true),
-        "randwrite" => (false, true, true),
-        "rw" | "readwrite" => (true, true, false),
-        "randrw" => (true, true, true),
-        "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-            return Err(format!("'{name}' is not supported: simulated disks are given nothing back"));
-        }
+    let (reads, writes, trims) = match name {
+        "read" | "randread" => (true, false, false),
+        "write" | "randwrite" => (false, true, false),
+        "rw" | "readwrite" | "randrw" => (true, true, false),
+        "trim" | "randtrim" => (false, false, true),
+        "trimwrite" | "randtrimwrite" => (false, true, true),
         _ => {
             return Err(format!(
-                "'{name}' is not supported; supported are read, write, randread, randwrite, rw, readwrite and randrw"
+                "'{name}' is not supported; supported are read, write, rw, trim and trimwrite, and with rand before them"
             ));
         }
     };
-    let pattern = Pattern { reads, writes, random };
+    let random = name.starts_with("rand");
+    let pattern = Pattern { reads, writes, trims, random };
     match modifier {
         None => Ok((pattern, 1, 0)),
         Some(every) if random => Ok((pattern, bounded(every, base, 1, 1 << 32)?, 0)),

@@ -4,12 +4,12 @@ use super::*;
 
 fn log(mean_ns: u64) -> JobLog {
     let call =
-        |ms: u64, writes| LoggedCall { at_ns: ms * 1_000_000, took_ns: ms * 1000, bytes: 4096, offset: 0, writes };
+        |ms: u64, way| LoggedCall { at_ns: ms * 1_000_000, took_ns: ms * 1000, bytes: 4096, offset: 0, way };
     let name = |name: &str| Some(name.to_owned());
     JobLog {
         number: 3,
         logs: Logs { bandwidth: name("b"), latency: name("l"), calls: name("i"), mean_ns },
-        calls: vec![call(1, false), call(2, true), call(400, false), call(700, false)],
+        calls: vec![call(1, 0), call(2, 1), call(400, 0), call(700, 0)],
         left_out: 0,
     }
 }

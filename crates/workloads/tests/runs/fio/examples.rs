@@ -10,6 +10,9 @@ use workloads::fio::{Likeness, Surroundings, parse_as};
 use workloads::simulation::{Contents, DeviceChoice, Simulation};
 use workloads::{Job, Workload};
 
+use super::real::{self, RealJob, Scratch};
+use super::{compare_whole, lines_of};
+
 /// Where the package puts them.
 const DIRECTORY: &str = "/usr/share/doc/fio/examples";
 
@@ -116,4 +119,48 @@ fn more_of_them_run_nearly_as_they_are() {
     let near = |likeness| examples.iter().filter(|path| read(path, likeness).is_ok()).count();
     let (same, nearly) = (near(Likeness::Same), near(Likeness::Near));
     assert!(nearly >= same + 8, "{same} as they are, {nearly} nearly");
+}
+
+/// Examples that both can run here, and what is replaced in each: `crates/workloads/tests/examples.txt`.
+const BOTH: &str = include_str!("../../examples.txt");
+
+/// The name of each, and its text with what is replaced.
+fn runnable(directory: &Path) -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for line in BOTH.lines().filter(|line| !line.starts_with(';') && !line.trim().is_empty()) {
+        let Some((from, to)) = line.split_once(" => ") else {
+            let text = std::fs::read_to_string(directory.join(line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+            all.push((line.to_owned(), text));
+            continue;
+        };
+        let (name, text) = all.last_mut().expect("an example before what is replaced in it");
+        let from = from.trim_start();
+        assert!(text.contains(from), "{name} has no '{from}' any more");
+        *text = text.replace(from, &to.replace("\\n", "\n"));
+    }
+    all
+}
+
+/// Calls, bytes and syncs of fio's own examples, by fio and in the simulator.
+#[test]
+fn fios_examples_do_what_fio_does() {
+    if !real::is_installed() || is_installed().is_none() {
+        return;
+    }
+    let examples = runnable(Path::new(DIRECTORY));
+    assert!(examples.len() >= 10, "{} examples", examples.len());
+    for (name, text) in &examples {
+        let scratch = Scratch::new("example");
+        std::fs::write(scratch.0.join(name), text).expect("writes");
+        let real: Vec<RealJob> = real::run(&scratch.0, name);
+        let jobs = parse_as(name, text, &mut Host, Likeness::Same).unwrap_or_else(|wrong| panic!("{wrong}")).jobs;
+        let mut simulation = Simulation::new(1, device(None, "nvme-ssd,capacity_bytes=300 GB"));
+        (simulation.memory_bytes, simulation.contents) = (256 << 20, Contents::Unchecked);
+        simulation.workloads = jobs.iter().cloned().map(Workload::Job).collect();
+        let ours = simulation.run(&mut |_| ()).unwrap_or_else(|error| panic!("{name}: {error}")).jobs;
+        assert_eq!(real.len(), ours.len(), "{name}: {real:?}, and simulated {ours:?}");
+        for ((job, real), ours) in lines_of(&jobs).zip(&real).zip(&ours) {
+            compare_whole(name, job, real, ours);
+        }
+    }
 }

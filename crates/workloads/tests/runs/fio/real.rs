@@ -11,9 +11,9 @@ use super::VARIABLE;
 pub(crate) struct RealJob {
     pub(crate) name: String,
     pub(crate) error: u64,
-    /// Read and written.
-    pub(crate) bytes: [u64; 2],
-    pub(crate) calls: [u64; 2],
+    /// Read, written and trimmed.
+    pub(crate) bytes: [u64; 3],
+    pub(crate) calls: [u64; 3],
     /// `fsync` calls on the way; fio counts no others.
     pub(crate) syncs: u64,
     pub(crate) runtime_ms: u64,
@@ -106,18 +106,18 @@ fn jobs(text: &str) -> Vec<RealJob> {
         let number = || value.parse::<u64>().unwrap_or_else(|_| panic!("{line}"));
         if depth == 6 && key == "jobname" {
             let name = value.trim_matches('"').to_owned();
-            jobs.push(RealJob { name, error: 0, bytes: [0; 2], calls: [0; 2], syncs: 0, runtime_ms: 0 });
+            jobs.push(RealJob { name, error: 0, bytes: [0; 3], calls: [0; 3], syncs: 0, runtime_ms: 0 });
         }
         let Some(job) = jobs.last_mut() else { continue };
         if depth == 6 {
             key.clone_into(&mut section);
         }
-        let way = usize::from(section == "write");
+        let way = ["read", "write", "trim"].iter().position(|way| *way == section).unwrap_or(0);
         match (depth, section.as_str(), key) {
             (6, _, "error") => job.error = number(),
             (6, _, "job_runtime") => job.runtime_ms = number(),
-            (8, "read" | "write", "io_bytes") => job.bytes[way] = number(),
-            (8, "read" | "write", "total_ios") => job.calls[way] = number(),
+            (8, "read" | "write" | "trim", "io_bytes") => job.bytes[way] = number(),
+            (8, "read" | "write" | "trim", "total_ios") => job.calls[way] = number(),
             (8, "sync", "total_ios") => job.syncs = number(),
             _ => {}
         }

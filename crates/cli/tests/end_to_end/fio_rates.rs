@@ -1,0 +1,130 @@
+//! How fast fio's own examples are on a throttled disk of this machine, by fio and by `afflux simulate`.
+//!
+//! Root, fio, its examples, and a quarter of an hour on a machine that does nothing else, so it is run when asked for:
+//!
+//!     cargo test -p afflux-cli --test end_to_end -- --ignored --nocapture rates_of_fios_examples
+//!
+//! It prints the table of docs/jobs.md, and fails where a rate that the throttle decides is further apart than
+//! [`APART_MAX`].
+
+#![allow(clippy::print_stdout, reason = "the table is what it is for")]
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use lab::hardware::{DiskRates, SlowDisk};
+use serde_json::Value;
+
+use crate::scratch::Scratch;
+
+/// What is replaced in which example: shared with the test that compares what they do.
+const EXAMPLES: &str = include_str!("../../../workloads/tests/examples.txt");
+const DIRECTORY: &str = "/usr/share/doc/fio/examples";
+/// Bytes a second of the disk, each way.
+const RATE: u64 = 25_000_000;
+const IMAGE_BYTES: u64 = 1 << 30;
+/// What is faster was not the disk's doing: memory took it.
+const THROUGH_THE_DISK_MAX: f64 = 1.2 * RATE as f64;
+/// How far apart the rates of one job may be, as a share of the real one.
+const APART_MAX: f64 = 0.10;
+
+/// One direction of one job.
+struct Moved {
+    job: String,
+    way: &'static str,
+    bytes: u64,
+    calls: u64,
+    bytes_per_s: f64,
+}
+
+fn moved(text: &str) -> Vec<Moved> {
+    // fio says some things before its JSON.
+    let json = &text[text.find('{').unwrap_or_else(|| panic!("no JSON: {text}"))..];
+    let document: Value = serde_json::Deserializer::from_str(json).into_iter().next().unwrap().unwrap();
+    let jobs = document["jobs"].as_array().unwrap().iter();
+    let each = jobs.flat_map(|job| ["read", "write"].map(|way| (job, way)));
+    let each = each.map(|(job, way)| Moved {
+        job: job["jobname"].as_str().unwrap().to_owned(),
+        way,
+        bytes: job[way]["io_bytes"].as_u64().unwrap(),
+        calls: job[way]["total_ios"].as_u64().unwrap(),
+        bytes_per_s: job[way]["bw_bytes"].as_f64().unwrap(),
+    });
+    each.filter(|moved| moved.bytes > 0).collect()
+}
+
+/// A program's output, in a directory; what it says beside that is shown if it fails.
+fn output(program: &str, arguments: &[&str], directory: &Path) -> String {
+    let output = Command::new(program).args(arguments).current_dir(directory).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {arguments:?}: {told}{errors}");
+    told
+}
+
+/// The names of the examples, and their texts with what is replaced.
+fn examples() -> Vec<(String, String)> {
+    let mut all: Vec<(String, String)> = Vec::new();
+    for line in EXAMPLES.lines().filter(|line| !line.starts_with(';') && !line.trim().is_empty()) {
+        match line.split_once(" => ") {
+            None => all.push((line.to_owned(), fs::read_to_string(Path::new(DIRECTORY).join(line)).unwrap())),
+            Some((from, to)) => {
+                let text = &mut all.last_mut().unwrap().1;
+                *text = text.replace(from.trim_start(), &to.replace("\\n", "\n"));
+            }
+        }
+    }
+    all
+}
+
+/// By fio: files are there before the disk is slow.
+fn real(disk: &SlowDisk, name: &str, text: &str) -> Vec<Moved> {
+    let directory = disk.path().join(name);
+    fs::create_dir(&directory).unwrap();
+    fs::write(directory.join(name), text).unwrap();
+    output("timeout", &["300", "fio", "--create_only=1", name], &directory);
+    disk.settle().unwrap();
+    disk.throttle(DiskRates { read_bytes_per_s: Some(RATE), write_bytes_per_s: Some(RATE) }).unwrap();
+    let told = output("timeout", &["300", "fio", "--output-format=json", name], &directory);
+    disk.throttle(DiskRates::default()).unwrap();
+    fs::remove_dir_all(&directory).unwrap();
+    moved(&told)
+}
+
+fn simulated(scratch: &Path, name: &str, text: &str) -> Vec<Moved> {
+    fs::write(scratch.join(name), text).unwrap();
+    let device = format!("throttled,read_bytes_per_second={RATE} B,write_bytes_per_second={RATE} B");
+    let arguments = ["simulate", name, "--device", &device, "--policy", "linux-6.1", "--output-format=json"];
+    moved(&output(env!("CARGO_BIN_EXE_afflux"), &arguments, scratch))
+}
+
+#[test]
+#[ignore = "rates, on a machine that does nothing else"]
+fn rates_of_fios_examples_on_a_throttled_disk() {
+    let scratch = Scratch::new();
+    let disk = match SlowDisk::new(scratch.path(), IMAGE_BYTES, DiskRates::default()) {
+        Ok(disk) if Path::new(DIRECTORY).exists() => disk,
+        Ok(_) => return println!("skipped: fio's examples are not installed (Debian package fio-examples)"),
+        Err(error) => return println!("skipped: {error}"),
+    };
+    println!("| example | job | | calls | MB/s by fio | simulated | apart |\n|-|-|-|-:|-:|-:|-:|");
+    let mut apart = Vec::new();
+    for (name, text) in examples() {
+        let (real, ours) = (real(&disk, &name, &text), simulated(scratch.path(), &name, &text));
+        let lines = |moved: &[Moved]| moved.iter().map(|moved| (moved.job.clone(), moved.way)).collect::<Vec<_>>();
+        assert_eq!(lines(&real), lines(&ours), "{name}");
+        for (real, ours) in real.iter().zip(&ours) {
+            let by_disk = real.bytes_per_s < THROUGH_THE_DISK_MAX;
+            let share = ours.bytes_per_s / real.bytes_per_s - 1.0;
+            let told = if by_disk { format!("{:+.1} %", 100.0 * share) } else { "(memory)".to_owned() };
+            let (job, way, calls) = (&real.job, real.way, real.calls);
+            let [theirs, own] = [real, ours].map(|moved| moved.bytes_per_s / 1e6);
+            println!("| {name} | {job} | {way} | {calls} | {theirs:.1} | {own:.1} | {told} |");
+            if by_disk && share.abs() > APART_MAX {
+                apart.push(format!("{name}: {job}: {way}: {theirs:.2} MB/s, simulated {own:.2}"));
+            }
+        }
+    }
+    assert!(apart.is_empty(), "further apart than {:.0} %:\n{}", 100.0 * APART_MAX, apart.join("\n"));
+}
