@@ -2,7 +2,8 @@
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
 //! Does not own: what is raced and how (`crates/nfs-check/src/race`), how a table gets into its document (`measured`).
-//! Invariants: a quick run, and one of some cases, changes no document. The servers and the port mapper end with the namespaces.
+//! Invariants: a quick run, and one of some cases, changes no document. The servers and the port mapper end with the
+//! namespaces.
 
 use std::fs;
 use std::path::PathBuf;
