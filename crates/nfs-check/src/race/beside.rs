@@ -36,7 +36,7 @@ pub(super) fn run(
     let stream = thread::spawn(move || write_until(client, &file, &told));
     thread::sleep(LEAD);
     // In directories of their own: those of the rows without a stream stand yet.
-    let figure = names::run(servers, which, (step, clients), names / 4, 100 + round);
+    let figure = names::run(servers, which, (step, clients), (names / 4).max(clients as u64), 100 + round);
     ends.store(true, Ordering::Relaxed);
     let written = stream.join().map_err(|_| std::io::Error::other("the stream's thread"))?;
     written.and(figure)
