@@ -2,7 +2,8 @@
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
 //! Does not own: what is raced and how (`crates/nfs-check/src/race`), how a table gets into its document (`measured`).
-//! Invariants: a quick run changes no document. The servers and the port mapper end with the namespaces.
+//! Invariants: a quick run, and one of some cases, changes no document. The servers and the port mapper end with the
+//! namespaces.
 
 use std::fs;
 use std::path::PathBuf;
@@ -24,22 +25,29 @@ const PLACE: Place = Place {
 const SCRIPT: &str = "set -e; ip link set lo up; ip addr add 192.0.2.1/32 dev lo; \
                       mkdir -p /var/lib/nfs/ganesha /run/ganesha /run/rpcbind; exec \"$@\"";
 
-pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--profile NAME] [--dir DIR]";
+pub(crate) const USAGE: &str = "usage: cargo xtask race-nfs [--quick] [--only WORDS]... [--profile NAME] [--dir DIR]";
 
 struct Wanted {
     quick: bool,
+    /// Words of the names of cases; then no document is written.
+    only: Vec<String>,
     profile: String,
     directory: PathBuf,
 }
 
 fn wanted(words: &[&str]) -> Result<Wanted> {
-    let mut wanted =
-        Wanted { quick: false, profile: "release".to_owned(), directory: repository::root().join("target/race-nfs") };
+    let mut wanted = Wanted {
+        quick: false,
+        only: Vec::new(),
+        profile: "release".to_owned(),
+        directory: repository::root().join("target/race-nfs"),
+    };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         let mut value = || words.next().context(USAGE);
         match *word {
             "--quick" => wanted.quick = true,
+            "--only" => wanted.only.push((*value()?).to_owned()),
             "--profile" => (*value()?).clone_into(&mut wanted.profile),
             "--dir" => wanted.directory = PathBuf::from(value()?),
             _ => bail!("{USAGE}"),
@@ -52,12 +60,15 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     ci::install_ganesha()?;
-    let (afflux, race) = build(&wanted.profile)?;
+    let (afflux, race, bridge) = build(&wanted.profile)?;
     let _ = fs::remove_dir_all(&wanted.directory);
     fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
-    command.arg(race).arg(&wanted.directory).arg(afflux);
+    command.arg(race).arg(&wanted.directory).arg(afflux).arg("--bridge").arg(bridge);
+    for words in &wanted.only {
+        command.arg("--only").arg(words);
+    }
     if wanted.quick {
         command.arg("--quick");
     }
@@ -68,7 +79,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     let _ = fs::remove_dir_all(&wanted.directory);
     let table = String::from_utf8(output.stdout).context("the table")?;
     println!("{table}");
-    if wanted.quick {
+    if wanted.quick || !wanted.only.is_empty() {
         return Ok(());
     }
     PLACE.write(&format!("On {}; servers on the first CPU, the client on the second.\n\n{table}", machine()))?;
@@ -76,15 +87,26 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
-    let arguments = ["build", "--profile", profile, "-p", "afflux-cli", "-p", "afflux-nfs-check", "--bins"];
+fn build(profile: &str) -> Result<(PathBuf, PathBuf, PathBuf)> {
+    let arguments = [
+        "build",
+        "--profile",
+        profile,
+        "-p",
+        "afflux-cli",
+        "-p",
+        "afflux-nfs-check",
+        "--features",
+        "afflux-nfs-check/fuse",
+        "--bins",
+    ];
     let status =
         Command::new("cargo").args(arguments).current_dir(repository::root()).status().context("cargo build")?;
     if !status.success() {
         bail!("cannot build the servers and the client");
     }
     let folder = repository::target().join(if profile == "dev" { "debug" } else { profile });
-    Ok((folder.join("afflux"), folder.join("nfs-race")))
+    Ok((folder.join("afflux"), folder.join("nfs-race"), folder.join("fuse-bridge")))
 }
 
 #[cfg(test)]

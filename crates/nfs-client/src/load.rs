@@ -1,6 +1,6 @@
-//! A steady load of one kind of call, and how fast it was answered.
+//! A steady load of one kind of call, and how fast it was answered: so many calls in flight, or so many a second.
 //!
-//! Owns: the template of the call, the window, the clock readings, the percentiles.
+//! Owns: the template of the call, the window, the pace, the clock readings, the percentiles.
 //! Does not own: comparing servers; what runs beside it.
 //! Invariants: a call is the template with its number and offset patched, so that the client costs
 //! little; every reply's status is checked; calls are numbered from 0 on, and their start times are
@@ -20,6 +20,8 @@ const WRITE: u32 = 7;
 /// Start times are kept by number modulo this; more calls than this are never in flight.
 const WINDOW_MAX: usize = 65_536;
 const RECEIVE_BYTES: usize = 2 << 20;
+/// How long after the last call was due its answer is waited for.
+const PATIENCE_NS: u64 = 20_000_000_000;
 /// What latencies are sorted into: nanoseconds in steps of a 16th of a power of two.
 const BUCKETS: usize = 64 * 16;
 
@@ -134,6 +136,35 @@ impl Latencies {
         }
         self.max_ns
     }
+
+    fn report(&self, elapsed: Duration, call_bytes: u64) -> Report {
+        Report {
+            calls: self.count,
+            elapsed,
+            data_bytes: self.count * call_bytes,
+            p50_ns: self.percentile(500),
+            p99_ns: self.percentile(990),
+            p999_ns: self.percentile(999),
+            max_ns: self.max_ns,
+        }
+    }
+}
+
+/// Whether a socket that does not wait has only nothing to give or no room now.
+fn is_later(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::Interrupted)
+}
+
+/// Sends what the socket takes now, from the front of `output`.
+fn write_some(socket: &mut std::net::TcpStream, output: &mut Vec<u8>) -> Result<(), Error> {
+    while !output.is_empty() {
+        match socket.write(output) {
+            Ok(count) => drop(output.drain(..count)),
+            Err(error) if is_later(&error) => break,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
 }
 
 /// The calls: one template, patched.
@@ -142,9 +173,26 @@ struct Calls {
     offset_at: Option<usize>,
     bytes: u64,
     places: u64,
-    sequential: bool,
+    order: Order,
     random: u64,
     next: u32,
+}
+
+/// Where the next call is.
+#[derive(Clone, Copy)]
+enum Order {
+    Sequential,
+    Random,
+    /// As if at random, and each place once. The number of places is a power of two.
+    Once,
+}
+
+/// A place of as many as a power of two says, another for each number: these steps can each be undone.
+pub(crate) fn scattered(number: u64, places: u64) -> u64 {
+    let half = places.trailing_zeros().div_ceil(2).max(1);
+    let mixed = |place: u64| (place ^ place >> half).wrapping_mul(0x9e37_79b9) & (places - 1);
+    let twice = mixed(mixed(number & (places - 1)));
+    twice ^ twice >> half
 }
 
 const XID_AT: usize = 4;
@@ -167,7 +215,7 @@ impl Calls {
             offset_at,
             bytes: bytes.into(),
             places: (load.file_bytes / u64::from(bytes.max(1))).max(1),
-            sequential: load.sequential,
+            order: if load.sequential { Order::Sequential } else { Order::Random },
             random: load.seed | 1,
             next: 0,
         }
@@ -178,14 +226,16 @@ impl Calls {
         out.extend_from_slice(&self.template);
         out[start + XID_AT..start + XID_AT + 4].copy_from_slice(&self.next.to_be_bytes());
         if let Some(at) = self.offset_at {
-            let place = if self.sequential {
-                u64::from(self.next) % self.places
-            } else {
-                // xorshift64: enough to spread offsets, and cheap.
-                self.random ^= self.random << 13;
-                self.random ^= self.random >> 7;
-                self.random ^= self.random << 17;
-                self.random % self.places
+            let place = match self.order {
+                Order::Sequential => u64::from(self.next) % self.places,
+                Order::Once => scattered(self.next.into(), self.places),
+                Order::Random => {
+                    // xorshift64: enough to spread offsets, and cheap.
+                    self.random ^= self.random << 13;
+                    self.random ^= self.random >> 7;
+                    self.random ^= self.random << 17;
+                    self.random % self.places
+                }
             };
             let offset = place * self.bytes;
             out[start + at..start + at + 8].copy_from_slice(&offset.to_be_bytes());
@@ -203,8 +253,66 @@ impl Client {
 
     /// As [`Client::load`], and ends once `calls_max` calls are answered.
     pub fn load_at_most(&mut self, file: &[u8], load: &Load, calls_max: u64) -> Result<Report, Error> {
-        let window = load.window.clamp(1, WINDOW_MAX);
+        let calls = Calls::new(self, file, load);
+        self.run_load(calls, load, calls_max)
+    }
+
+    /// As [`Client::load_at_most`], at places that look random and come once each: as many of them as there are are
+    /// taken for the next lower power of two.
+    pub fn load_each_once(&mut self, file: &[u8], load: &Load, calls_max: u64) -> Result<Report, Error> {
         let mut calls = Calls::new(self, file, load);
+        (calls.places, calls.order) = (1 << calls.places.ilog2(), Order::Once);
+        let calls_max = calls_max.min(calls.places);
+        self.run_load(calls, load, calls_max)
+    }
+
+    /// Sends so many calls a second, whether those before them are answered or not, for `load.duration`. A call's time
+    /// counts from when it was due, so that a server that pauses does not spare itself the calls of its pause.
+    /// Needs a processor for itself: it waits by looking.
+    pub fn load_at_rate(&mut self, file: &[u8], load: &Load, calls_per_s: f64) -> Result<Report, Error> {
+        self.socket.set_nonblocking(true)?;
+        let paced = self.run_paced(file, load, calls_per_s);
+        self.socket.set_nonblocking(false)?;
+        paced
+    }
+
+    fn run_paced(&mut self, file: &[u8], load: &Load, calls_per_s: f64) -> Result<Report, Error> {
+        let mut calls = Calls::new(self, file, load);
+        let mut latencies = Latencies::new();
+        let (mut input, mut filled) = (vec![0; RECEIVE_BYTES], 0);
+        let mut output = Vec::new();
+        let due_ns = |number: u64| (number as f64 * 1e9 / calls_per_s) as u64;
+        let total = (load.duration.as_secs_f64() * calls_per_s) as u64;
+        let begin = Instant::now();
+        let (mut sent, mut answered) = (0, 0);
+        while answered < total {
+            let now_ns = begin.elapsed().as_nanos() as u64;
+            if now_ns > due_ns(total) + PATIENCE_NS {
+                return Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into());
+            }
+            while sent < total && due_ns(sent) <= now_ns && output.is_empty() && sent - answered < WINDOW_MAX as u64 {
+                calls.append_next(&mut output);
+                sent += 1;
+                write_some(&mut self.socket, &mut output)?;
+            }
+            write_some(&mut self.socket, &mut output)?;
+            match self.socket.read(&mut input[filled..]) {
+                Ok(0) => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
+                Ok(got) => filled += got,
+                Err(error) if is_later(&error) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let now_ns = begin.elapsed().as_nanos() as u64;
+            let (taken, count) =
+                take_replies(&input[..filled], |xid| latencies.add(now_ns.saturating_sub(due_ns(xid.into()))))?;
+            input.copy_within(taken..filled, 0);
+            (filled, answered) = (filled - taken, answered + count as u64);
+        }
+        Ok(latencies.report(begin.elapsed(), calls.bytes))
+    }
+
+    fn run_load(&mut self, mut calls: Calls, load: &Load, calls_max: u64) -> Result<Report, Error> {
+        let window = load.window.clamp(1, WINDOW_MAX);
         let mut started = vec![0_u64; WINDOW_MAX];
         let mut latencies = Latencies::new();
         let mut input = vec![0; RECEIVE_BYTES];
@@ -245,15 +353,7 @@ impl Client {
             room = answered;
             in_flight -= answered;
         }
-        Ok(Report {
-            calls: latencies.count,
-            elapsed: begin.elapsed(),
-            data_bytes: latencies.count * calls.bytes,
-            p50_ns: latencies.percentile(500),
-            p99_ns: latencies.percentile(990),
-            p999_ns: latencies.percentile(999),
-            max_ns: latencies.max_ns,
-        })
+        Ok(latencies.report(begin.elapsed(), calls.bytes))
     }
 
     fn send_calls(

@@ -98,3 +98,33 @@ fn keeps_its_window_full_and_measures() {
     let order = [report.p50_ns, report.p99_ns, report.p999_ns, report.max_ns];
     assert!(order.is_sorted() && order[0] > 0, "{order:?}");
 }
+
+#[test]
+fn scattered_places_come_once_each_and_not_in_steps() {
+    for places in [1, 2, 8, 1 << 13] {
+        let mut seen: Vec<u64> = (0..places).map(|number| crate::load::scattered(number, places)).collect();
+        let steps: std::collections::BTreeSet<u64> =
+            seen.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect();
+        assert!(places < 1 << 13 || steps.len() > 1_000, "{} different steps", steps.len());
+        seen.sort_unstable();
+        assert!(seen.into_iter().eq(0..places), "{places}");
+    }
+}
+
+#[test]
+fn sends_so_many_calls_a_second_whatever_is_answered() {
+    let address = serve(|xid, _, _| accepted(xid, &[words(&[0, 0, 512, 0, 512]), vec![7; 512]].concat()));
+    let mut client = Client::connect(address).unwrap();
+    let load = Load {
+        kind: Kind::Read(512),
+        window: 1,
+        sending: Sending::Plain,
+        file_bytes: 1 << 20,
+        sequential: false,
+        duration: Duration::from_millis(50),
+        seed: 1,
+    };
+    let report = client.load_at_rate(b"hand", &load, 2_000.0).unwrap();
+    assert_eq!(report.calls, 100);
+    assert!(report.elapsed >= Duration::from_millis(49), "{report:?}");
+}

@@ -9,6 +9,7 @@ mod control;
 mod durability;
 mod explaining;
 mod fio_rates;
+mod foreign_calls;
 mod full_disk;
 mod govern;
 mod hanging;

@@ -79,6 +79,10 @@ fn from_elsewhere_only_named_networks_and_reserved_ports_are_believed() {
     ] {
         assert_eq!(rules.standing(&peer(address, port, None)), expected, "{address} {port}");
     }
+    // In whatever order they are named.
+    let networks = rules.networks.iter().rev().cloned().collect();
+    let turned = Rules { networks, ..rules.clone() };
+    assert_eq!(turned.standing(&peer("192.0.2.200", 700, None)), believed(true));
     let from = |rules: &Rules| rules.standing(&peer("192.0.2.1", 40_000, None));
     assert_eq!(from(&Rules { any_port: true, ..rules.clone() }), believed(false));
     assert_eq!(from(&Rules { any_port: true, read_only: true, ..rules.clone() }), believed(true));

@@ -108,6 +108,8 @@ fn a_buffer_that_came_back_is_written_again_and_one_that_is_held_is_not() {
         let Some(Segment::Lent(part)) = output.last() else { panic!("not lent") };
         part.as_ptr()
     };
+    // The first batch has a small buffer: how much the next will write is not known yet.
+    round(0, &mut Vec::new());
     let (mut held, mut sent) = (Vec::new(), Vec::new());
     let first = round(1, &mut held);
     let second = round(2, &mut sent);

@@ -14,11 +14,20 @@ use nfs_check::race::{Options, run};
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [directory, afflux, rest @ ..] = &arguments[..] else {
-        eprintln!("usage: nfs-race DIR AFFLUX [--quick]");
+        eprintln!("usage: nfs-race DIR AFFLUX [--quick] [--bridge PROGRAM] [--only WORDS]...");
         return ExitCode::from(2);
     };
-    let quick = rest.iter().any(|argument| argument == "--quick");
-    let options = Options { directory: PathBuf::from(directory), afflux: PathBuf::from(afflux), quick };
+    let after = |option: &str| -> Vec<String> {
+        let pairs = rest.windows(2).filter(|pair| pair[0] == option);
+        pairs.map(|pair| pair[1].clone()).collect()
+    };
+    let options = Options {
+        directory: PathBuf::from(directory),
+        afflux: PathBuf::from(afflux),
+        bridge: after("--bridge").pop().map(PathBuf::from),
+        quick: rest.iter().any(|argument| argument == "--quick"),
+        only: after("--only"),
+    };
     match run(&options, &mut |line| eprintln!("{line}")) {
         Ok(table) => {
             print!("{table}");

@@ -6,11 +6,11 @@
 
 use std::time::{Duration, Instant};
 
-use nfs_client::{Answer, Call, Change, Client, Handle, Kind, Load, NFS, Sending, Stability, read_reply};
+use nfs_client::{Answer, Call, Change, Client, Handle, Kind, Load, NFS, Report, Sending, Stability, read_reply};
 
 use super::names::Step;
 use super::servers::{Running, Servers};
-use super::{Failure, Figure, Scale, call, host, names};
+use super::{Failure, Figure, Scale, beside, call, cold, host, names, tree};
 
 const WINDOW: usize = 64;
 const BLOCK: u32 = 4096;
@@ -29,6 +29,14 @@ pub(super) enum What {
     Names(Step, usize),
     LookUpMany,
     ListMany,
+    /// Calls at half the rate that the server can do with 64 in flight, sent when they are due.
+    HalfLoad(Kind),
+    /// A step on names while another connection writes as fast as it can.
+    NamesBeside(Step, usize),
+    /// Random reads of what no cache has.
+    Cold,
+    /// A tree put down by tar through a mount.
+    Tree,
 }
 
 /// One row of the table.
@@ -69,19 +77,46 @@ pub(super) fn all() -> Vec<Case> {
         case("REMOVE, 16 clients", "calls", What::Names(Step::Remove, 16), 2.0),
         case("LOOKUP, then GETATTR, of many files", "calls", What::LookUpMany, 1.0),
         case("READDIRPLUS of many files", "entries", What::ListMany, 1.0),
+        case("READ 4 KiB, half load", "calls", What::HalfLoad(read), 1.0),
+        case("WRITE 4 KiB unstable, half load", "calls", What::HalfLoad(write), 1.0),
+        case("CREATE beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Create, 1), 1.0),
+        case("RENAME beside a stream of writes, 1 client", "calls", What::NamesBeside(Step::Rename, 1), 1.0),
+        case("CREATE beside a stream of writes, 16 clients", "calls", What::NamesBeside(Step::Create, 16), 1.0),
+        case("tar of a tree through a mount", "files", What::Tree, 1.0),
+        case("cold READ 4 KiB, 64 in flight", "calls", What::Cold, 0.95),
     ]
 }
 
 impl Case {
     /// Whether it changes names, so that it matters whether these are durable when answered.
     pub(super) fn changes_names(&self) -> bool {
-        matches!(self.what, What::Names(..))
+        matches!(self.what, What::Names(..) | What::NamesBeside(..) | What::Tree)
+    }
+
+    /// Whether a server has to be mounted for it.
+    pub(super) fn needs_mount(&self) -> bool {
+        matches!(self.what, What::Tree)
+    }
+
+    /// Whether it is about the times of calls.
+    pub(super) fn is_about_delays(&self) -> bool {
+        matches!(self.what, What::HalfLoad(_))
+    }
+
+    /// Whether a program on the host takes part.
+    pub(super) fn has_host(&self) -> bool {
+        matches!(self.what, What::Names(_, 1) | What::Cold)
+    }
+
+    /// Whether what the host can do is what it is compared with.
+    pub(super) fn is_against_host(&self) -> bool {
+        matches!(self.what, What::Cold)
     }
 
     /// Those that take long are run less often.
     pub(super) fn rounds(&self, scale: &Scale) -> usize {
         match self.what {
-            What::Steady(..) | What::WriteAll(_) | What::ReadAll(_) => scale.rounds,
+            What::Steady(..) | What::WriteAll(_) | What::ReadAll(_) | What::HalfLoad(_) | What::Cold => scale.rounds,
             _ => scale.rounds.min(2),
         }
     }
@@ -104,16 +139,36 @@ impl Case {
             What::Names(step, clients) => names::run(servers, which, (step, clients), scale.names, round),
             What::LookUpMany => look_up_many(servers, which, scale),
             What::ListMany => list_many(servers, which, scale),
+            What::HalfLoad(kind) => half_load(servers, which, kind, scale),
+            What::NamesBeside(step, clients) => beside::run(servers, which, (step, clients), scale.names, round),
+            What::Cold => cold::run(servers, which, scale, round),
+            What::Tree => tree::run(servers, which, scale, round),
         };
         run.map_err(call(failed()))
     }
 
     /// Names as a program on the host changes them, each made durable.
     fn run_on_host(&self, servers: &Servers, scale: &Scale, round: usize) -> Result<Figure, Failure> {
+        if matches!(self.what, What::Cold) {
+            return cold::run_on_host(servers, scale, round).map_err(host("fio"));
+        }
         let What::Names(step, _) = self.what else { return Err(Failure::Server("nothing for the host".to_owned())) };
         let (count, elapsed) =
             names::run_on_host(servers.export(), step, scale.names, round).map_err(host("names on the host"))?;
-        Ok(Figure { rate: rate(count, elapsed), cpu_us: 0.0, p50_us: 0.0, p99_us: 0.0 })
+        Ok(Figure::of_rate(rate(count, elapsed)))
+    }
+}
+
+impl Figure {
+    /// Nothing but a rate was measured.
+    pub(super) fn of_rate(rate: f64) -> Self {
+        Self { rate, cpu_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0 }
+    }
+
+    /// With the times of single calls.
+    pub(super) fn timed(self, report: &Report) -> Self {
+        let us = |ns: u64| ns as f64 / 1e3;
+        Self { p50_us: us(report.p50_ns), p99_us: us(report.p99_ns), p999_us: us(report.p999_ns), ..self }
     }
 }
 
@@ -137,14 +192,14 @@ impl Begun {
         let elapsed = self.at.elapsed();
         let cpu_ns = servers.cpu_ns(which)?.saturating_sub(self.cpu_ns);
         let cpu_us = cpu_ns as f64 / 1e3 / calls.max(1) as f64;
-        Ok(Figure { rate: rate(count, elapsed), cpu_us, p50_us: 0.0, p99_us: 0.0 })
+        Ok(Figure { cpu_us, ..Figure::of_rate(rate(count, elapsed)) })
     }
 }
 
 pub(super) type Called<T> = Result<T, nfs_client::Error>;
 
 /// Each server has a file of its own: what one writes, the other must not have to find out.
-fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
+pub(super) fn own_file(servers: &mut Servers, which: Running, name: &str) -> Called<(Client, Handle)> {
     let (mut client, root) = servers.connect(which)?;
     let name = format!("{name}-{}", which.name());
     let change = Change { mode: Some(0o644), ..Change::default() };
@@ -191,7 +246,29 @@ fn steady(
     if matches!(kind, Kind::Write(..)) {
         client.commit(&file, 0, 0)?;
     }
-    Ok(Figure { p50_us: report.p50_ns as f64 / 1e3, p99_us: report.p99_ns as f64 / 1e3, ..figure })
+    Ok(figure.timed(&report))
+}
+
+/// Half of what the server can do with 64 in flight: found out first, then asked for.
+fn half_load(servers: &mut Servers, which: Running, kind: Kind, scale: &Scale) -> Called<Figure> {
+    let most = steady(servers, which, kind, (WINDOW, Sending::Plain), scale)?.rate;
+    let (mut client, file) = own_file(servers, which, "data")?;
+    let load = Load {
+        kind,
+        window: 1,
+        sending: Sending::Plain,
+        file_bytes: scale.file_bytes,
+        sequential: false,
+        duration: 2 * scale.steady,
+        seed: 9,
+    };
+    let begun = Begun::now(servers, which)?;
+    let report = client.load_at_rate(&file, &load, most / 2.0)?;
+    let figure = begun.end(servers, which, report.calls, report.calls)?;
+    if matches!(kind, Kind::Write(..)) {
+        client.commit(&file, 0, 0)?;
+    }
+    Ok(figure.timed(&report))
 }
 
 fn sequential(servers: &mut Servers, which: Running, block: u32, write: bool, scale: &Scale) -> Called<Figure> {

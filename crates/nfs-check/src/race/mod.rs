@@ -5,11 +5,14 @@
 //! Does not own: starting the servers (`servers`), the network that they are in (whoever runs the race).
 //! Invariants: only one server has calls at a time. A ratio is of two runs that followed each other.
 
+mod beside;
 mod cases;
+mod cold;
 mod host;
 mod names;
 mod report;
 mod servers;
+mod tree;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -59,8 +62,20 @@ pub struct Options {
     pub directory: PathBuf,
     /// The `afflux` program.
     pub afflux: PathBuf,
+    /// The program that mounts a server, where there is one: without it nothing is raced through a mount.
+    pub bridge: Option<PathBuf>,
     /// To see that it works: figures mean nothing.
     pub quick: bool,
+    /// Cases whose names have one of these words in them; all if there are none.
+    pub only: Vec<String>,
+}
+
+impl Options {
+    /// Whether a case is asked for and can be run.
+    fn wants(&self, case: &Case, servers: &Servers) -> bool {
+        let asked = self.only.is_empty() || self.only.iter().any(|word| case.name.contains(word.as_str()));
+        asked && (!case.needs_mount() || servers.can_mount())
+    }
 }
 
 /// Sizes and times.
@@ -72,6 +87,9 @@ struct Scale {
     sequential_bytes: u64,
     many_files: u64,
     names: u64,
+    cold_bytes: u64,
+    cold_calls: u64,
+    tree_files: u64,
 }
 
 impl Scale {
@@ -84,6 +102,9 @@ impl Scale {
                 sequential_bytes: 64 << 20,
                 many_files: 3_000,
                 names: 48,
+                cold_bytes: 16 << 20,
+                cold_calls: 1_000,
+                tree_files: 60,
             }
         } else {
             Self {
@@ -93,6 +114,9 @@ impl Scale {
                 sequential_bytes: 1 << 30,
                 many_files: 100_000,
                 names: 480,
+                cold_bytes: 512 << 20,
+                cold_calls: 50_000,
+                tree_files: 2_000,
             }
         }
     }
@@ -108,6 +132,7 @@ struct Figure {
     /// Half of the calls, and 99 %, were faster; 0 where single calls were not measured.
     p50_us: f64,
     p99_us: f64,
+    p999_us: f64,
 }
 
 /// What each server did in each round of a case; none for one that does not take part.
@@ -127,7 +152,11 @@ pub fn run(options: &Options, told: &mut dyn FnMut(String)) -> Result<String, Fa
     let export = host::prepare(&options.directory, &scale)?;
     let mut servers = Servers::start(options, &export)?;
     host::pin_client().map_err(host("keeping to a CPU"))?;
-    let cases = cases::all();
+    let cases: Vec<Case> = cases::all().into_iter().filter(|case| options.wants(case, &servers)).collect();
+    if cases.is_empty() {
+        let names: Vec<&str> = cases::all().iter().map(|case| case.name).collect();
+        return Err(Failure::Server(format!("no case has such a name; there are: {}", names.join("; "))));
+    }
     let mut raced: Vec<Raced> = Vec::new();
     let steps = cases.len();
     for (at, case) in cases.into_iter().enumerate() {

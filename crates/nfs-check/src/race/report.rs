@@ -68,7 +68,10 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
         "| case | unit a second | nfs-ganesha | afflux | ratio (least–most) | wanted | p50/p99 µs, ganesha and afflux | CPU µs a \
          call, ganesha and afflux |\n|-|-|-|-|-|-|-|-|\n",
     );
-    let (others, names): (Vec<&Raced>, Vec<&Raced>) = all.iter().partition(|raced| !raced.case.changes_names());
+    let (names, others): (Vec<&Raced>, Vec<&Raced>) = all.iter().partition(|raced| raced.case.changes_names());
+    let (delays_rows, others): (Vec<&Raced>, Vec<&Raced>) =
+        others.into_iter().partition(|raced| raced.case.is_about_delays());
+    let (cold, others): (Vec<&Raced>, Vec<&Raced>) = others.into_iter().partition(|raced| raced.case.is_against_host());
     for raced in others {
         let ratio = ratio(raced, Running::Afflux, Running::Ganesha);
         let wanted = raced.case.wanted;
@@ -109,6 +112,58 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
             shown(ratio(raced, Running::Afflux, Running::Host)),
             cpu(raced, Running::Ganesha),
             cpu(raced, Running::Afflux),
+        );
+    }
+    text + &table_of_delays(&delays_rows) + &table_against_host(&cold)
+}
+
+/// Times of calls that come at half the rate that each server can do.
+fn table_of_delays(rows: &[&Raced]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "\nHalf load: each server gets half of the calls a second that it did with 64 in flight, each when it is due, and a \
+         call's time counts from then.\n\n| case | calls a second, ganesha and afflux | p50/p99/p99.9 µs, ganesha | \
+         afflux |\n|-|-|-|-|\n",
+    );
+    for raced in rows {
+        let times = |which| {
+            let of = |pick: fn(&Figure) -> f64| median(figures(raced, which).iter().map(pick).collect()).unwrap_or(0.0);
+            format!("{:.0}/{:.0}/{:.0}", of(|it| it.p50_us), of(|it| it.p99_us), of(|it| it.p999_us))
+        };
+        text += &format!(
+            "| {} | {}, {} | {} | {} |\n",
+            raced.case.name,
+            rate(raced, Running::Ganesha),
+            rate(raced, Running::Afflux),
+            times(Running::Ganesha),
+            times(Running::Afflux),
+        );
+    }
+    text
+}
+
+/// What is measured against the host's own loop.
+fn table_against_host(rows: &[&Raced]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from(
+        "\nAgainst the host: fio's io_uring with O_DIRECT, as many in flight, on the servers' CPU.\n\n\
+         | case | nfs-ganesha | afflux | host | afflux to host | wanted |\n|-|-|-|-|-|-|\n",
+    );
+    for raced in rows {
+        let ratio = ratio(raced, Running::Afflux, Running::Host);
+        let wanted = raced.case.wanted;
+        let missed = if ratio.is_none_or(|(middle, ..)| middle < wanted) { " missed" } else { "" };
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {wanted}×{missed} |\n",
+            raced.case.name,
+            rate(raced, Running::Ganesha),
+            rate(raced, Running::Afflux),
+            rate(raced, Running::Host),
+            shown(ratio),
         );
     }
     text

@@ -60,6 +60,8 @@ pub(super) struct Servers {
     afflux: Server,
     unsynced: Option<Server>,
     export: PathBuf,
+    /// The program that mounts one of them.
+    bridge: Option<PathBuf>,
 }
 
 impl Drop for Servers {
@@ -93,7 +95,14 @@ impl Servers {
         let help = Command::new(&options.afflux).args(["serve", "--help"]).output().map_err(host("afflux"))?;
         let unsynced = String::from_utf8_lossy(&help.stdout).contains(UNSYNCED);
         let unsynced = if unsynced { Some(start_afflux(options, export, "afflux-async", &[UNSYNCED])?) } else { None };
-        let mut servers = Self { port_mapper, ganesha, afflux, unsynced, export: export.to_path_buf() };
+        let mut servers = Self {
+            port_mapper,
+            ganesha,
+            afflux,
+            unsynced,
+            export: export.to_path_buf(),
+            bridge: options.bridge.clone(),
+        };
         servers.wait_for_ganesha()?;
         Ok(servers)
     }
@@ -122,15 +131,28 @@ impl Servers {
     /// Who takes part in a case, in the order of their turns.
     pub(super) fn taking_part(&self, case: &Case) -> Vec<Running> {
         let mut all = vec![Running::Ganesha, Running::Afflux];
-        if case.changes_names() {
-            if self.unsynced.is_some() {
-                all.push(Running::AffluxUnsynced);
-            }
-            if case.name.ends_with("1 client") {
-                all.push(Running::Host);
-            }
+        if case.changes_names() && self.unsynced.is_some() {
+            all.push(Running::AffluxUnsynced);
+        }
+        if case.has_host() {
+            all.push(Running::Host);
         }
         all
+    }
+
+    /// Whether they can be mounted here.
+    pub(super) fn can_mount(&self) -> bool {
+        self.bridge.is_some()
+    }
+
+    /// The command that mounts a server.
+    pub(super) fn bridge(&self, which: Running, point: &Path) -> io::Result<Command> {
+        let bridge = self.bridge.as_ref().ok_or_else(|| io::Error::other("there is no bridge"))?;
+        let server = self.server(which);
+        let mut command = Command::new(bridge);
+        command.arg(server.nfs.to_string()).arg(&server.path).arg(point).arg(server.mount.to_string());
+        command.stdin(Stdio::null()).stdout(Stdio::null());
+        Ok(command)
     }
 
     fn server(&self, which: Running) -> &Server {
@@ -164,7 +186,7 @@ impl Servers {
 }
 
 /// A command on the servers' CPU. It becomes the program: its number is the server's.
-fn on_first_cpu(program: &str) -> Command {
+pub(super) fn on_first_cpu(program: &str) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", "0", program]).stdin(Stdio::null());
     command

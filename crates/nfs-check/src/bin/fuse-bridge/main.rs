@@ -21,11 +21,14 @@ use operations::Bridge;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [address, export, point] = &arguments[..] else {
-        eprintln!("usage: fuse-bridge HOST:PORT EXPORT MOUNTPOINT");
-        return ExitCode::from(2);
+    let ([address, export, point], rest) = match &arguments[..] {
+        [one, two, three, rest @ ..] if rest.len() < 2 => ([one, two, three], rest),
+        _ => {
+            eprintln!("usage: fuse-bridge HOST:PORT EXPORT MOUNTPOINT [HOST:PORT of its MOUNT]");
+            return ExitCode::from(2);
+        }
     };
-    let bridge = match Bridge::connect(address, export) {
+    let bridge = match Bridge::connect(address, rest.first().unwrap_or(address), export) {
         Ok(bridge) => bridge,
         Err(error) => {
             eprintln!("error: {export} at {address}: {error}");

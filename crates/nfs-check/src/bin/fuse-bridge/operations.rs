@@ -102,10 +102,11 @@ fn shown(number: u64, found: &Attributes) -> FileAttr {
 }
 
 impl Bridge {
-    pub(crate) fn connect(address: &str, export: &str) -> Result<Self, Error> {
-        let address: SocketAddr = address.parse().map_err(std::io::Error::other)?;
-        let mut client = Client::connect(address)?;
-        let root = client.mount(export)?;
+    pub(crate) fn connect(address: &str, mount: &str, export: &str) -> Result<Self, Error> {
+        let parsed = |text: &str| text.parse::<SocketAddr>().map_err(std::io::Error::other);
+        let address = parsed(address)?;
+        let root = Client::connect(parsed(mount)?)?.mount(export)?;
+        let client = Client::connect(address)?;
         Ok(Self { address, idle: Mutex::new(vec![client]), nodes: Mutex::new(Nodes::new(root)) })
     }
 
