@@ -85,7 +85,8 @@ fn compare_whole(file: &str, job: &workloads::Job, real: &RealJob, ours: &JobOut
     if mixed {
         let (real_bytes, our_bytes) = (real.bytes[0] + real.bytes[1], ours.read.bytes + ours.write.bytes);
         // The last block of a clone may be any of those that are drawn.
-        let last = if ranged { job.clones * job.block_bytes.iter().map(|sizes| sizes.max).max().unwrap_or(0) } else { 0 };
+        let last =
+            if ranged { job.clones * job.block_bytes.iter().map(|sizes| sizes.max).max().unwrap_or(0) } else { 0 };
         assert!(real_bytes.abs_diff(our_bytes) <= last, "{what}");
         let calls = real.calls[0] + real.calls[1];
         if !ranged {
