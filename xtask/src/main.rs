@@ -1,7 +1,7 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race-nfs|mounted|deb|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race_nfs`, `mounted`, `deb`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race`, `race_nfs`, `mounted`, `deb`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -9,8 +9,10 @@
 mod ci;
 mod deb;
 mod docs;
+mod measured;
 mod mounted;
 mod pages;
+mod race;
 mod race_nfs;
 mod repository;
 mod tidy;
@@ -26,6 +28,10 @@ const USAGE: &str = "usage: cargo xtask <task>
                    leave pictures of them in target/pictures
   tidy             check the rules that no compiler checks (also run by `cargo test`)
   docs             write the generated documents
+  race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
+                   race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka on an idle
+                   machine, as root, for about a quarter of an hour, and write the tables in docs/performance.md;
+                   --quick, or a part alone, only to see that it works
   race-nfs [--quick] [--profile NAME] [--dir DIR]
                    race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
                    and write the table in docs/nfs.md; --quick only to see that it works
@@ -47,6 +53,7 @@ fn main() -> ExitCode {
         ["test"] => ci::test(false),
         ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),
+        ["race", ..] => race::run(&words[1..]),
         ["race-nfs", ..] => race_nfs::run(&words[1..]),
         ["mounted", ..] => mounted::run(&words[1..]),
         ["deb", ..] => deb::run(&words[1..]),

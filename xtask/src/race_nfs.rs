@@ -1,7 +1,7 @@
 //! The race with nfs-ganesha: built, run in a network of its own, its table put into docs/nfs.md.
 //!
-//! Owns: the arguments, the programs that are built, the namespaces, the place of the table.
-//! Does not own: what is raced and how (`crates/nfs-check/src/race`).
+//! Owns: the arguments, the programs that are built, the namespaces.
+//! Does not own: what is raced and how (`crates/nfs-check/src/race`), how a table gets into its document (`measured`).
 //! Invariants: a quick run changes no document. The servers and the port mapper end with the namespaces.
 
 use std::fs;
@@ -10,11 +10,14 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
+use crate::measured::{Place, machine};
 use crate::{ci, repository};
 
-const DOCUMENT: &str = "docs/nfs.md";
-const BEGIN: &str = "<!-- race: written by cargo xtask race-nfs -->";
-const END: &str = "<!-- end of race -->";
+const PLACE: Place = Place {
+    document: "docs/nfs.md",
+    begin: "<!-- race: written by cargo xtask race-nfs -->",
+    end: "<!-- end of race -->",
+};
 
 /// A network without anything but itself, and with an address besides 127.0.0.1: without one nfs-ganesha's resolver
 /// finds nothing.
@@ -68,11 +71,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if wanted.quick {
         return Ok(());
     }
-    let path = repository::root().join(DOCUMENT);
-    let document = fs::read_to_string(&path).context(DOCUMENT)?;
-    let text = placed(&document, &format!("{}\n\n{table}", machine()))?;
-    fs::write(&path, text).context(DOCUMENT)?;
-    println!("written to {DOCUMENT}");
+    PLACE.write(&format!("On {}; servers on the first CPU, the client on the second.\n\n{table}", machine()))?;
+    println!("written to {}", PLACE.document);
     Ok(())
 }
 
@@ -85,23 +85,6 @@ fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
     }
     let folder = repository::target().join(if profile == "dev" { "debug" } else { profile });
     Ok((folder.join("afflux"), folder.join("nfs-race")))
-}
-
-/// What it ran on.
-fn machine() -> String {
-    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let cpus = read("/proc/cpuinfo");
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("", |it| it.1);
-    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
-    let kernel = read("/proc/sys/kernel/osrelease");
-    format!("On {count} × {model}, Linux {}; servers on the first CPU, the client on the second.", kernel.trim())
-}
-
-/// The document with another table.
-fn placed(document: &str, table: &str) -> Result<String> {
-    let (before, rest) = document.split_once(BEGIN).with_context(|| format!("{DOCUMENT} has no line {BEGIN}"))?;
-    let (_, after) = rest.split_once(END).with_context(|| format!("{DOCUMENT} has no line {END}"))?;
-    Ok(format!("{before}{BEGIN}\n\n{table}\n{END}{after}"))
 }
 
 #[cfg(test)]

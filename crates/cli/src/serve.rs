@@ -38,7 +38,7 @@ use frontend_nfs::{NfsKnob, Rules, Server};
 use platform_linux::{
     Caching, HostTree, IoChoice, KeyOrigin, LinuxPlatform, ListenError, Listener, REACTORS_MAX, Reactors,
     RefusedConnection, ServeHandle, ServeLimits, connections_max, give_up_privileges, handle_key, host_device,
-    kept_places, serve,
+    kept_places, refuse_foreign_calls, serve,
 };
 use rustix::fs::Mode;
 use rustix::process::umask;
@@ -107,6 +107,9 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     // Before the first thread is started; addresses that take a privilege are there by now.
     if let Err(error) = give_up_privileges() {
         notes.push(format!("privileges that are not needed could not be given up: {}", io::Error::from(error)));
+    }
+    if let Err(error) = refuse_foreign_calls() {
+        notes.push(format!("the kernel does not take a filter of system calls: {error}"));
     }
 
     let reactors = start_reactors(configuration.io)?;

@@ -1,16 +1,19 @@
 //! The replies of one poll, and how much of what was handed out has not been sent.
 //!
-//! Owns: one buffer for the headers of all replies of a poll, the order of data between them, and
-//! the count of reply bytes that the world still holds.
+//! Owns: one buffer for the headers of all replies of a poll, the order of data between them, the buffers that
+//! came back, and the count of reply bytes that the world still holds.
 //! Does not own: what replies say.
 //! Invariants: bytes of a reply are counted from when it is written until the world has let go of the
-//! headers of its poll; when they are let go, a connection that waits for room is woken.
+//! headers of its poll; when they are let go, a connection that waits for room is woken. At most
+//! [`BUFFERS_KEPT`] buffers are kept, none larger than [`KEPT_BYTES_MAX`], so that a connection in use asks for no memory
+//! to answer short calls, and a silent one holds little.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use frontend::{Output, Segment};
+use frontend::{Lent, LentBytes, Output, Segment};
 use futures_util::task::AtomicWaker;
 
 use crate::record::MARK_BYTES;
@@ -21,6 +24,9 @@ use crate::xdr::Writer;
 const COPY_BYTES_MAX: usize = 4096;
 const BUFFER_BYTES_MIN: usize = 1024;
 const BUFFER_BYTES_MAX: usize = 64 << 10;
+/// One is being sent while the next is written.
+const BUFFERS_KEPT: usize = 2;
+const KEPT_BYTES_MAX: usize = 16 << 10;
 
 /// Reply bytes that the world holds.
 #[derive(Default)]
@@ -41,24 +47,32 @@ impl Outstanding {
     }
 }
 
-/// The buffer of one poll, as the owner of the segments cut from it.
+/// The buffer of one poll, lent to the world in parts.
 struct Sent {
     buffer: Vec<u8>,
     reply_bytes: u64,
+    /// Parts that the world has not let go of, and one more while they are handed out.
+    parts: AtomicUsize,
     outstanding: Arc<Outstanding>,
 }
 
-impl AsRef<[u8]> for Sent {
-    fn as_ref(&self) -> &[u8] {
+impl Lent for Sent {
+    fn bytes(&self) -> &[u8] {
         &self.buffer
+    }
+
+    fn given_back(&self) {
+        if self.parts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.outstanding.bytes.fetch_sub(self.reply_bytes, Ordering::AcqRel);
+            self.outstanding.waker.wake();
+        }
     }
 }
 
-impl Drop for Sent {
-    fn drop(&mut self) {
-        self.outstanding.bytes.fetch_sub(self.reply_bytes, Ordering::AcqRel);
-        self.outstanding.waker.wake();
-    }
+/// Hands out a part of a buffer.
+fn lend(buffer: &Arc<Sent>, range: Range<usize>) -> Segment {
+    buffer.parts.fetch_add(1, Ordering::Relaxed);
+    Segment::Lent(LentBytes::new(Arc::clone(buffer) as _, range))
 }
 
 /// Replies that wait for the end of the poll.
@@ -71,15 +85,41 @@ pub(crate) struct Batch {
     insert_bytes: usize,
     /// What the last poll wrote: the best guess at what the next will.
     capacity: usize,
+    /// Buffers that were handed out; those that nobody else has are used again.
+    kept: Vec<Arc<Sent>>,
     outstanding: Arc<Outstanding>,
 }
 
 impl Batch {
     /// Makes room for the replies of a poll. Not before there is one: an idle connection has no buffer.
     pub(crate) fn begin(&mut self) {
-        if self.writer.len() == 0 {
-            self.writer.reserve(self.capacity);
+        if self.writer.len() > 0 {
+            return;
         }
+        if self.writer.capacity() == 0
+            && let Some(back) = self.kept.iter_mut().find_map(Arc::get_mut)
+        {
+            self.writer = Writer::reusing(std::mem::take(&mut back.buffer));
+        }
+        self.writer.reserve(self.capacity);
+    }
+
+    /// What is handed out now: a buffer that came back, or another.
+    fn sent(&mut self, buffer: Vec<u8>, reply_bytes: u64) -> Arc<Sent> {
+        let may_keep = buffer.capacity() <= KEPT_BYTES_MAX;
+        let back = self.kept.iter().position(|kept| Arc::strong_count(kept) == 1);
+        if let Some(at) = back.filter(|_| may_keep)
+            && let Some(sent) = Arc::get_mut(&mut self.kept[at])
+        {
+            (sent.buffer, sent.reply_bytes, *sent.parts.get_mut()) = (buffer, reply_bytes, 1);
+            return Arc::clone(&self.kept[at]);
+        }
+        let outstanding = Arc::clone(&self.outstanding);
+        let sent = Arc::new(Sent { buffer, reply_bytes, parts: AtomicUsize::new(1), outstanding });
+        if may_keep && self.kept.len() < BUFFERS_KEPT {
+            self.kept.push(Arc::clone(&sent));
+        }
+        sent
     }
 
     /// How many bytes the replies are.
@@ -112,7 +152,11 @@ impl Batch {
 
     /// Appends a reply that was written elsewhere.
     pub(crate) fn reply(&mut self, reply: Reply) {
-        self.record(Bytes::from(reply.record));
+        if reply.record.len() < COPY_BYTES_MAX {
+            self.writer.raw(&reply.record);
+        } else {
+            self.record(Bytes::from(reply.record));
+        }
         if let Some(data) = reply.data {
             self.data(data);
         }
@@ -138,19 +182,19 @@ impl Batch {
         self.capacity = self.writer.len().clamp(BUFFER_BYTES_MIN, BUFFER_BYTES_MAX);
         let buffer = std::mem::take(&mut self.writer).into_bytes();
         self.outstanding.bytes.fetch_add(reply_bytes, Ordering::AcqRel);
-        let outstanding = Arc::clone(&self.outstanding);
-        let headers = Bytes::from_owner(Sent { buffer, reply_bytes, outstanding });
+        let headers = self.sent(buffer, reply_bytes);
         let mut from = 0;
         for (at, segment) in self.inserts.drain(..) {
             if at > from {
-                output.push(Segment::Bytes(headers.slice(from..at)));
+                output.push(lend(&headers, from..at));
                 from = at;
             }
             output.push(segment);
         }
-        if from < headers.len() {
-            output.push(Segment::Bytes(headers.slice(from..)));
+        if from < headers.buffer.len() {
+            output.push(lend(&headers, from..headers.buffer.len()));
         }
+        headers.given_back();
         self.insert_bytes = 0;
         // Records carry their own lengths: those of one poll leave together.
         output.end_reply();

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
-use frontend::{Machine, Output, Peer, ProtocolError, RecordedCall, RecordedOperation, file_number};
+use frontend::{Machine, Output, Peer, ProtocolError, RecordedCall, RecordedOperation};
 use futures_util::future::{BoxFuture, FutureExt};
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use volume::Platform;
@@ -448,7 +448,7 @@ fn recorded(procedure: u32, arguments: &[u8]) -> Option<RecordedCall> {
         _ => return None,
     };
     let mut reader = Reader::new(arguments);
-    let file = file_number(reader.opaque(HANDLE_BYTES_MAX).ok()?);
+    let file = volume::handle_number(reader.opaque(HANDLE_BYTES_MAX).ok()?)?;
     let (offset, count) = (reader.u64().ok()?, reader.u32().ok()?);
     let bytes = if operation == RecordedOperation::Sync { 0 } else { u64::from(count) };
     Some(RecordedCall { operation, file, offset, bytes })

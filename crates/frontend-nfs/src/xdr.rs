@@ -130,6 +130,17 @@ impl Writer {
         Self { bytes: Vec::with_capacity(capacity) }
     }
 
+    /// Empty, in a buffer that was used before.
+    pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        Self { bytes }
+    }
+
+    /// How many bytes there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Makes room for `capacity` more bytes.
     pub(crate) fn reserve(&mut self, capacity: usize) {
         self.bytes.reserve(capacity);

@@ -13,5 +13,5 @@ mod machine;
 mod recording;
 
 pub use caller::{Claim, GROUPS_MAX, Peer};
-pub use machine::{Machine, Output, ProtocolError, Segment};
-pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader, file_number};
+pub use machine::{Lent, LentBytes, Machine, Output, ProtocolError, Segment};
+pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};

@@ -6,6 +6,8 @@
 //! Invariants: a machine never blocks; what it has to wait for, it waits for as a future, and says
 //! so by waking the task that polls it.
 
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
@@ -15,6 +17,8 @@ use volume::PinnedPages;
 pub enum Segment {
     /// Protocol bytes.
     Bytes(Bytes),
+    /// Protocol bytes in a buffer that the machine uses again.
+    Lent(LentBytes),
     /// File bytes, straight from the page frames, held stable until dropped.
     Pages(PinnedPages),
 }
@@ -24,6 +28,7 @@ impl Segment {
     pub fn len(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
+            Self::Lent(bytes) => bytes.len(),
             Self::Pages(pages) => pages.len(),
         }
     }
@@ -31,6 +36,42 @@ impl Segment {
     /// Whether there is nothing to send.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// A machine's buffer, lent to the world in parts.
+pub trait Lent: Send + Sync {
+    /// What is in it. The same while a part of it is lent.
+    fn bytes(&self) -> &[u8];
+
+    /// A part was given back.
+    fn given_back(&self);
+}
+
+/// A part of a machine's buffer; given back when it is dropped.
+pub struct LentBytes {
+    buffer: Arc<dyn Lent>,
+    range: Range<usize>,
+}
+
+impl LentBytes {
+    /// A part of a buffer.
+    pub fn new(buffer: Arc<dyn Lent>, range: Range<usize>) -> Self {
+        Self { buffer, range }
+    }
+}
+
+impl Deref for LentBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.buffer.bytes()[self.range.clone()]
+    }
+}
+
+impl Drop for LentBytes {
+    fn drop(&mut self) {
+        self.buffer.given_back();
     }
 }
 

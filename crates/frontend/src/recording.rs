@@ -1,7 +1,7 @@
 //! Recording which bytes callers ask for, to replay that later.
 //!
-//! Owns: the ring of the last calls, who reads it, the numbers of files.
-//! Does not own: when a call is noted (front ends), where records go (the command).
+//! Owns: the ring of the last calls, who reads it.
+//! Does not own: when a call is noted, the numbers of files (front ends), where records go (the command).
 //! Invariants: while nobody reads nothing is kept, and whether somebody does is asked once a batch of calls, not once a
 //! call. The ring is bounded: a reader that is too slow is told how many calls it has lost. Times never run backwards.
 
@@ -34,16 +34,6 @@ pub struct RecordedCall {
     pub offset: u64,
     /// How much; of a sync 0.
     pub bytes: u64,
-}
-
-/// The number of a file, from the handle that its callers have for it.
-pub fn file_number(handle: &[u8]) -> u64 {
-    // By eight bytes at a time (FNV's prime): this stands beside a cached read.
-    let mix = |number: u64, word: u64| (number ^ word).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29);
-    let mut words = handle.chunks_exact(8);
-    let whole = words.by_ref().filter_map(|word| word.try_into().ok()).map(u64::from_le_bytes);
-    let number = whole.fold(0xcbf2_9ce4_8422_2325, mix);
-    words.remainder().iter().fold(number, |number, byte| mix(number, u64::from(*byte)))
 }
 
 #[derive(Default)]
@@ -88,6 +78,8 @@ impl Recording {
         if std::mem::replace(&mut ring.read, true) {
             return None;
         }
+        // At once, or a call would now and then wait until the ring has moved to more room.
+        ring.kept.reserve_exact(CALLS_KEPT);
         self.is_on.store(true, Ordering::Relaxed);
         Some(RecordingReader(Arc::clone(self)))
     }

@@ -8,6 +8,7 @@
 mod claim;
 mod clock;
 mod device;
+mod filter;
 mod host;
 mod local;
 mod net;
@@ -22,6 +23,7 @@ mod watch;
 
 pub use claim::{Claim, claim, unclaim};
 pub use device::{Caching, HostDevice, HostFile, SpareDescriptors};
+pub use filter::refuse_foreign_calls;
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };

@@ -29,7 +29,7 @@ pub use error::VolumeError;
 pub use knobs::{KNOBS, VolumeKnob};
 pub use names::entries::CreateHow;
 pub use names::list::{DirectoryEntry, Listing};
-pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey};
+pub use objects::handle::{FileHandle, HANDLE_BYTES_MAX, HandleKey, handle_number};
 pub use objects::inode::Inode;
 pub use objects::location_log::LocationStore;
 pub use objects::rights::Use;

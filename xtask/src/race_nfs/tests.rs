@@ -1,13 +1,4 @@
-use super::{BEGIN, END, placed, wanted};
-
-#[test]
-fn the_table_takes_the_place_of_the_one_before() {
-    let document = format!("before\n{BEGIN}\nold\n{END}\nafter\n");
-    let text = placed(&document, "new").unwrap();
-    assert_eq!(text, format!("before\n{BEGIN}\n\nnew\n{END}\nafter\n"));
-    assert_eq!(placed(&text, "new").unwrap(), text);
-    placed("no place", "new").unwrap_err();
-}
+use super::wanted;
 
 #[test]
 fn wrong_words_are_refused() {

@@ -1,10 +1,11 @@
 //! The hit path: reads and overwrites of what is in the cache.
 //!
-//! Owns: the copy under a pin, and the checks that make it one of the right bytes.
+//! Owns: the copies, and the checks that make them of the right bytes.
 //! Does not own: anything that waits; a page that is not simply there is somebody else's business.
 //! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become
-//! another page since; after the pin its identity says which page it is, and stays so until the
-//! unpin. An overwrite leaves the page as dirty as it was. Where the arena keeps only the first bytes
+//! another page since. A read holds nothing and is checked after the copy: it changes nothing that other
+//! readers read, and its copy need not wait for the frame's record. An overwrite holds the page as a writer; so does,
+//! with a pin, a read of a frame that was used anew during its copy. An overwrite leaves the page as dirty as it was. Where the arena keeps only the first bytes
 //! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
@@ -13,7 +14,7 @@ use frames::{FRAME_BYTES, FrameId};
 
 use super::{Cache, FilePages};
 use crate::memory::copy;
-use crate::page::{PIN, Sectors, WRITER};
+use crate::page::{PIN, Sectors, WRITER, about_to_fill};
 use crate::platform::Platform;
 use crate::units::PAGE_BYTES;
 
@@ -59,23 +60,41 @@ impl Cache {
         let Some(frame) = file.index.lookup(&self.nodes, at.page) else {
             return false;
         };
-        if !self.pages.contains(frame) {
+        let Some(glance) = self.pages.glance(frame, file.identity(at.page)) else {
             return false;
+        };
+        if self.keeps::<P>(at) {
+            // SAFETY: the frame is arena memory, which stays while the cache is there, whatever becomes of the page; the
+            // range is inside it, `into` is ours and at least as long (both were asked above); whoever changes
+            // the frame meanwhile goes through the same routine, or is a device.
+            unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), len) };
+        } else {
+            self.read_kept(frame, at, into);
         }
-        copy::prefetch(self.address_in::<P>(frame).wrapping_add(at.start));
-        let found = self.pages.enter_reader(frame, file.identity(at.page));
-        if found {
-            self.pages.touch(frame);
-            if self.keeps::<P>(at) {
-                // SAFETY: the pinned frame is arena memory, the range is inside it, `into` is ours and
-                // at least as long (both were asked above); concurrent writers of the frame go through
-                // the same routine.
-                unsafe { copy::copy_bytes(self.address_in::<P>(frame).add(at.start), into.as_mut_ptr(), len) };
-            } else {
+        if !glance.stands() {
+            return self.read_again(file, at, &mut into[..len]);
+        }
+        self.pages.touch_seen(frame, &glance);
+        true
+    }
+
+    /// Reads what was used anew while it was copied: under a pin, which lasts.
+    #[cold]
+    fn read_again(&self, file: &FilePages, at: InPage, into: &mut [u8]) -> bool {
+        let frame = file.index.lookup(&self.nodes, at.page).filter(|frame| self.pages.contains(*frame));
+        let found = frame.is_some_and(|frame| {
+            let found = self.pages.enter_reader(frame, file.identity(at.page));
+            if found {
+                self.pages.touch(frame);
                 self.read_kept(frame, at, into);
             }
+            self.unpin(frame, PIN);
+            found
+        });
+        if !found {
+            // Nobody shall find bytes of another file there.
+            into.fill(0);
         }
-        self.unpin(frame, PIN);
         found
     }
 
@@ -159,12 +178,12 @@ impl Cache {
         range.start.min(kept)..range.end.min(kept)
     }
 
-    /// A read hit in a stamped arena: what was not kept reads as zeros.
+    /// A read hit in any arena: what was not kept of it reads as zeros.
     #[cold]
     fn read_kept(&self, frame: FrameId, at: InPage, into: &mut [u8]) {
         let kept = self.kept(at.range());
         let (first, rest) = into[..at.len].split_at_mut(kept.len());
-        // SAFETY: the frame is pinned and has memory for the range; `first` is ours and as long.
+        // SAFETY: the frame has memory for the range; `first` is ours and as long.
         unsafe { copy::copy_kept(self.address(frame).wrapping_add(kept.start), first.as_mut_ptr(), kept.len()) };
         rest.fill(0);
     }
@@ -178,6 +197,7 @@ impl Cache {
     /// Copies into a frame that the caller may change: fresh, or held as a writer.
     pub(crate) fn fill_bytes(&self, frame: FrameId, start: usize, from: &[u8]) {
         let kept = self.kept(start..start + from.len());
+        about_to_fill();
         // SAFETY: the frame has memory for the range, which is not longer than `from`, the caller's; other
         // users of the frame go through the same routine.
         unsafe { copy::copy_kept(from.as_ptr(), self.address(frame).wrapping_add(kept.start), kept.len()) };
@@ -196,6 +216,7 @@ impl Cache {
         if range.is_empty() {
             return;
         }
+        about_to_fill();
         // SAFETY: the frame has memory for the range; its other users go through such routines.
         unsafe { copy::zero_bytes(self.address(frame).wrapping_add(range.start), range.len()) };
     }
@@ -204,6 +225,7 @@ impl Cache {
     pub(crate) fn copy_between(&self, from: FrameId, to: FrameId, range: Range<usize>) {
         assert!(from != to);
         let range = self.kept(range);
+        about_to_fill();
         // SAFETY: both frames have memory for the range, and differ; other users of either go through
         // the same routine.
         unsafe {

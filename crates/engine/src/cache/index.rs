@@ -1,6 +1,7 @@
 //! From a page's offset in its file to its frame.
 //!
-//! Owns: one file's radix tree: its root, growth, shrinkage and tags.
+//! Owns: one file's radix tree: its root, growth, shrinkage and tags. A file that has had page 0 alone has no tree: the frame
+//! stands in the root.
 //! Does not own: the nodes' memory (`nodes`), the pages' states.
 //! Invariants: lookups take no lock and may be wrong when a node was reused meanwhile: the caller
 //! checks the frame's identity. Everything else needs the file's lock. A tag on a slot of an inner
@@ -14,13 +15,51 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Levels that 52 bits of page offset need.
 const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
 
-/// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number.
+/// In the root word: below are the tags of page 0, the only one, above its frame.
+const ALONE: u64 = 1 << 63;
+
+/// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number, or [`ALONE`].
 pub(crate) struct Index {
     root: AtomicU64,
     /// The leaf used last, since most of what needs the lock goes through a file page by page: its
     /// pages' common bits plus 1 (0 is none), and its number. Read and written with the file's lock held.
     last_pages: AtomicU64,
     last_leaf: AtomicU32,
+}
+
+/// A root word with [`ALONE`].
+#[derive(Clone, Copy)]
+struct Alone(u64);
+
+impl Alone {
+    fn new(frame: FrameId) -> Self {
+        Self(ALONE | u64::from(frame.raw()))
+    }
+
+    #[inline]
+    fn of(root: u64) -> Option<Self> {
+        (root & ALONE != 0).then_some(Self(root))
+    }
+
+    fn frame(self) -> FrameId {
+        FrameId::new(self.0 as u32)
+    }
+
+    fn in_frame(self, frame: FrameId) -> Self {
+        Self(self.0 & !u64::from(u32::MAX) | u64::from(frame.raw()))
+    }
+
+    fn bit(tag: Tag) -> u64 {
+        1 << (32 + tag as u32)
+    }
+
+    fn has_tag(self, tag: Tag) -> bool {
+        self.0 & Self::bit(tag) != 0
+    }
+
+    fn tagged(self, tag: Tag, on: bool) -> Self {
+        if on { Self(self.0 | Self::bit(tag)) } else { Self(self.0 & !Self::bit(tag)) }
+    }
 }
 
 /// The nodes from the root to a leaf.
@@ -38,7 +77,7 @@ impl Index {
     fn root(&self) -> Option<(u32, u32)> {
         let root = self.root.load(Ordering::Acquire);
         let height = (root >> 32) as u32;
-        (height != 0).then_some((root as u32, height))
+        (height != 0 && root & ALONE == 0).then_some((root as u32, height))
     }
 
     fn set_root(&self, root: Option<(u32, u32)>) {
@@ -49,8 +88,12 @@ impl Index {
     /// The frame that holds the page, as far as can be seen without the lock.
     #[inline]
     pub(crate) fn lookup(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
-        let (mut node, height) = self.root()?;
-        let mut shift = (height - 1) * LEVEL_BITS;
+        let root = self.root.load(Ordering::Acquire);
+        if root & ALONE != 0 {
+            return (page == 0).then_some(FrameId::new(root as u32));
+        }
+        let mut node = root as u32;
+        let mut shift = ((root >> 32) as u32).checked_sub(1)? * LEVEL_BITS;
         if page >> shift >= FANOUT {
             return None;
         }
@@ -106,15 +149,47 @@ impl Index {
     /// The frame that holds the page, with the file's lock held.
     #[inline]
     pub(crate) fn frame(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
-        self.leaf(nodes, page)?.slot(page).map(FrameId::new)
+        let Some(leaf) = self.leaf(nodes, page) else {
+            return self.alone(page).map(Alone::frame);
+        };
+        leaf.slot(page).map(FrameId::new)
     }
 
     /// Puts a frame at a page, in place of the one that was there, if any.
     pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId) {
         match self.leaf(nodes, page) {
             Some(leaf) => leaf.set_slot(page, Some(frame.raw())),
-            None => self.insert_leaf(nodes, page, frame),
+            None => match Alone::of(self.root.load(Ordering::Relaxed)) {
+                Some(alone) if page == 0 => self.set_alone(Some(alone.in_frame(frame))),
+                Some(alone) => {
+                    self.plant(nodes, alone);
+                    self.insert(nodes, page, frame);
+                }
+                None if page == 0 && self.root().is_none() => self.set_alone(Some(Alone::new(frame))),
+                None => self.insert_leaf(nodes, page, frame),
+            },
         }
+    }
+
+    /// Page 0 in the root, if that is the page.
+    #[inline]
+    fn alone(&self, page: u64) -> Option<Alone> {
+        Alone::of(self.root.load(Ordering::Relaxed)).filter(|_| page == 0)
+    }
+
+    fn set_alone(&self, alone: Option<Alone>) {
+        self.root.store(alone.map_or(0, |alone| alone.0), Ordering::Release);
+    }
+
+    /// Makes a tree with a leaf for the page that was alone.
+    fn plant(&self, nodes: &Nodes, alone: Alone) {
+        let number = nodes.allocate();
+        let leaf = nodes.node(number);
+        leaf.set_slot(0, Some(alone.frame().raw()));
+        for tag in Tag::ALL {
+            leaf.set_tag(tag, 0, alone.has_tag(tag));
+        }
+        self.set_root(Some((number, 1)));
     }
 
     fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId) {
@@ -142,7 +217,7 @@ impl Index {
                 nodes.free(node);
             } else {
                 parent.set_slot(0, Some(node));
-                for tag in [Tag::Dirty, Tag::ToWrite, Tag::Unflushed] {
+                for tag in Tag::ALL {
                     parent.set_tag(tag, 0, nodes.node(node).tags(tag) != 0);
                 }
             }
@@ -156,9 +231,12 @@ impl Index {
     /// Takes a page out, with its tags. Frees the nodes that it leaves empty.
     pub(crate) fn remove(&self, nodes: &Nodes, page: u64) {
         let Some(leaf) = self.leaf(nodes, page) else {
+            if self.alone(page).is_some() {
+                self.set_alone(None);
+            }
             return;
         };
-        for tag in [Tag::Dirty, Tag::ToWrite, Tag::Unflushed] {
+        for tag in Tag::ALL {
             if leaf.has_tag(tag, page) {
                 self.set_tag(nodes, page, tag, false);
             }
@@ -193,6 +271,9 @@ impl Index {
     /// Sets or clears a tag of a page that is there.
     pub(crate) fn set_tag(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
         let Some(leaf) = self.leaf(nodes, page) else {
+            if let Some(alone) = self.alone(page) {
+                self.set_alone(Some(alone.tagged(tag, on)));
+            }
             return;
         };
         self.set_tag_of(leaf, nodes, page, tag, on);
@@ -201,7 +282,11 @@ impl Index {
     /// [`Index::set_tag`]; by how much it changes the number of runs: pages with the tag that follow each other.
     pub(crate) fn set_tag_in_run(&self, nodes: &Nodes, page: u64, tag: Tag, on: bool) -> i64 {
         let Some(leaf) = self.leaf(nodes, page) else {
-            return 0;
+            let Some(alone) = self.alone(page).filter(|alone| alone.has_tag(tag) != on) else {
+                return 0;
+            };
+            self.set_alone(Some(alone.tagged(tag, on)));
+            return if on { 1 } else { -1 };
         };
         if leaf.has_tag(tag, page) == on {
             return 0;
@@ -248,25 +333,39 @@ impl Index {
     pub(crate) fn clear_tag(&self, nodes: &Nodes, tag: Tag) {
         if let Some((root, height)) = self.root() {
             clear_below(nodes, root, height - 1, tag);
+        } else if let Some(alone) = self.alone(0) {
+            self.set_alone(Some(alone.tagged(tag, false)));
         }
     }
 
     pub(crate) fn has_tag(&self, nodes: &Nodes, page: u64, tag: Tag) -> bool {
-        self.leaf(nodes, page).is_some_and(|leaf| leaf.has_tag(tag, page))
+        match self.leaf(nodes, page) {
+            Some(leaf) => leaf.has_tag(tag, page),
+            None => self.alone(page).is_some_and(|alone| alone.has_tag(tag)),
+        }
     }
 
     /// Whether any page has the tag. Costs a look at the root.
     pub(crate) fn any_tagged(&self, nodes: &Nodes, tag: Tag) -> bool {
-        self.root().is_some_and(|(root, _)| nodes.node(root).tags(tag) != 0)
+        match self.root() {
+            Some((root, _)) => nodes.node(root).tags(tag) != 0,
+            None => self.alone(0).is_some_and(|alone| alone.has_tag(tag)),
+        }
     }
 
     /// The first page at or after `from` that has the tag.
     pub(crate) fn next_tagged(&self, nodes: &Nodes, from: u64, tag: Tag) -> Option<u64> {
+        if let Some(alone) = self.alone(from) {
+            return alone.has_tag(tag).then_some(0);
+        }
         self.next(nodes, from, |node| node.tags(tag))
     }
 
     /// The first page at or after `from` that is there at all.
     pub(crate) fn next_present(&self, nodes: &Nodes, from: u64) -> Option<u64> {
+        if self.alone(from).is_some() {
+            return Some(0);
+        }
         self.next(nodes, from, Node::occupied)
     }
 

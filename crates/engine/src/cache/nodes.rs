@@ -30,8 +30,12 @@ pub(crate) enum Tag {
     Unflushed = 2,
 }
 
+impl Tag {
+    pub(crate) const ALL: [Self; 3] = [Self::Dirty, Self::ToWrite, Self::Unflushed];
+}
+
 /// The number of tags.
-const TAGS: usize = 3;
+const TAGS: usize = Tag::ALL.len();
 
 /// One node. Slot value 0 is empty, n + 1 is node or frame n.
 #[repr(align(64))]
@@ -84,7 +88,7 @@ impl Node {
 
 /// All nodes.
 pub(crate) struct Nodes {
-    chunks: Box<[OnceLock<Box<[Node]>>]>,
+    chunks: Box<[OnceLock<Box<[Node; CHUNK_NODES]>>]>,
     /// Apart from what lookups read.
     free: OwnLines<Mutex<FreeNodes>>,
 }
@@ -126,7 +130,10 @@ impl Nodes {
         let number = free.made;
         let chunk = number as usize / CHUNK_NODES;
         assert!(chunk < CHUNKS_MAX, "out of index nodes");
-        self.chunks[chunk].get_or_init(|| (0..CHUNK_NODES).map(|_| Node::new()).collect());
+        self.chunks[chunk].get_or_init(|| {
+            let nodes: Box<[Node]> = (0..CHUNK_NODES).map(|_| Node::new()).collect();
+            nodes.try_into().unwrap_or_else(|_| unreachable!("as many as were made"))
+        });
         free.made += 1;
         number
     }

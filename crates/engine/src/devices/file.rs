@@ -9,7 +9,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::pass::Pass;
@@ -54,8 +54,6 @@ pub(crate) struct FileInner {
     pub(crate) reshaping: Permits,
     /// Changes of shape asked for and not yet ended.
     reshapes: AtomicU32,
-    /// A read that ends past this offset has used up what was read ahead.
-    pub(crate) readahead_trigger: AtomicU64,
     /// What a stream has passed leaves the cache.
     pub(crate) no_reuse: AtomicBool,
     /// The file as a payer, where the policy asks about payers.
@@ -191,6 +189,7 @@ impl FileInner {
             suspect: 0..0,
             discarded: false,
         };
+        pages.tell_readahead_past(state.readahead.trigger());
         Self {
             pages,
             cache,
@@ -202,7 +201,6 @@ impl FileInner {
             queue: WaitQueue::new(),
             reshaping: Permits::new(1),
             reshapes: AtomicU32::new(0),
-            readahead_trigger: AtomicU64::new(Window::new(readahead).trigger().unwrap_or(u64::MAX)),
             no_reuse: AtomicBool::new(false),
             payer: Payer::default(),
             unclean: AtomicBool::new(false),

@@ -66,20 +66,6 @@ pub(crate) unsafe fn copy_kept(from: *const u8, to: *mut u8, len: usize) {
     unsafe { copy_bytes(from, to, len) };
 }
 
-/// Asks for the first bytes of a copy while the frame's record, in another line, is still on its way.
-#[inline]
-pub(crate) fn prefetch(from: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    for line in 0..4 {
-        // SAFETY: a prefetch of any address does nothing that can be observed.
-        unsafe {
-            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.wrapping_add(64 * line).cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = from;
-}
-
 /// Asks for the first half of a frame that a copy will fill; the processor fetches the rest by itself once the copy
 /// runs. A frame that was not used for long is in no cache, and whoever changes its record after the copy waits for
 /// all of the copy.

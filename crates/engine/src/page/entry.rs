@@ -3,7 +3,7 @@
 //! Owns: the order of steps: first the hold, then the questions, all of them about the word from just
 //! before it; and which questions each kind of holder asks.
 //! Does not own: the way to the frame (`cache::index`), what is done with the bytes, taking the hold
-//! back: the caller does that, whatever the answer was.
+//! back: the caller does that, whatever the answer was; readers that hold nothing (`glance`).
 //! Invariants: between a yes and the end of the hold the frame is this page; a guarded page does not
 //! change, and one that is written to is not taken by a flusher.
 

@@ -73,11 +73,19 @@ impl World {
         seen
     }
 
+    /// What a hit does that holds nothing.
+    fn glance(&self, identity: Identity) -> Option<[u64; 2]> {
+        let glance = self.pages.glance(frame(), identity)?;
+        let seen = [self.load(frame(), 0), self.load(frame(), 0)];
+        glance.stands().then_some(seen)
+    }
+
     /// Frees the frame if nobody holds it, and puts another page in it at once.
     fn release(&self) {
         if self.pages.release(frame()) {
             self.released.fetch_add(1, Ordering::Relaxed);
             self.whole.write();
+            about_to_fill();
             self.store(frame(), 0, NEW_PAGE.index);
             self.pages.occupy(frame(), NEW_PAGE, PRESENT | UPTODATE);
         }
@@ -138,9 +146,52 @@ fn loom_a_frame_is_released_once_and_shows_no_other_page() {
             of_old.join().unwrap();
             of_new.join().unwrap();
             assert_eq!(world.released.load(Ordering::Relaxed), u32::from(let_go));
-            assert_eq!(world.pages.word(frame()).0, PRESENT | UPTODATE);
+            assert_eq!(world.pages.word(frame()).flags(), PRESENT | UPTODATE);
+            assert!(!world.pages.word(frame()).held());
         });
     }
+}
+
+#[test]
+fn loom_a_read_that_holds_nothing_stands_only_if_it_is_of_the_page() {
+    sync::model(|| {
+        let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
+        let readers: Vec<_> = [OLD_PAGE, NEW_PAGE]
+            .map(|page| {
+                let world = Arc::clone(&world);
+                thread::spawn(move || {
+                    if let Some(seen) = world.glance(page) {
+                        assert_eq!(seen, [page.index; 2]);
+                    }
+                })
+            })
+            .into();
+        if world.pages.detach_idle(frame()) {
+            world.release();
+        }
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+        assert_eq!(world.glance(NEW_PAGE), Some([NEW_PAGE.index; 2]));
+    });
+}
+
+#[test]
+fn loom_a_read_that_holds_nothing_sees_that_the_page_went_and_came_back() {
+    sync::model(|| {
+        let world = World::new(PRESENT | UPTODATE, OLD_PAGE.index);
+        let reader = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            if let Some(seen) = reader.glance(OLD_PAGE) {
+                assert!(seen == [OLD_PAGE.index; 2], "bytes of another page: {seen:?}");
+            }
+        });
+        assert!(world.pages.detach_idle(frame()));
+        world.release();
+        assert!(world.pages.detach_idle(frame()) && world.pages.release(frame()));
+        about_to_fill();
+        world.store(frame(), 0, OLD_PAGE.index);
+        world.pages.occupy(frame(), OLD_PAGE, PRESENT | UPTODATE);
+        reader.join().unwrap();
+    });
 }
 
 #[test]
@@ -167,7 +218,8 @@ fn loom_a_page_cut_off_while_written_is_released_once() {
         reader.join().unwrap();
         truncation.join().unwrap();
         assert_eq!(world.released.load(Ordering::Relaxed), 1);
-        assert_eq!(world.pages.word(frame()).0, PRESENT | UPTODATE);
+        assert_eq!(world.pages.word(frame()).flags(), PRESENT | UPTODATE);
+        assert!(!world.pages.word(frame()).held());
     });
 }
 

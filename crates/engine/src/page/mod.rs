@@ -1,7 +1,7 @@
 //! Page states: one record a frame, and the legal transitions between states.
 //!
-//! Owns: the state word (pins, guards, writers, flags), the identity of what a frame holds, which of
-//! its sectors are valid and which are dirty.
+//! Owns: the state word (pins, guards, writers, flags, reuses), the identity of what a frame holds, which
+//! of its sectors are valid and which are dirty.
 //! Does not own: the bytes (`frames`), where a page is found (`cache::index`), lists of pages.
 //! Invariants: the record alone says which sectors of which file are dirty: identity is stored before
 //! the page is marked, the mark before a write is acknowledged, and it is cleared after the device
@@ -9,10 +9,12 @@
 //! frame, which the last holder does. A frame with `WRITEBACK` or a guard does not change.
 
 mod entry;
+mod glance;
 mod sectors;
 mod table;
 mod unread;
 
+pub(crate) use glance::about_to_fill;
 pub(crate) use sectors::{SECTOR_BYTES, Sectors};
 pub(crate) use table::{Identity, PageTable};
 
@@ -48,9 +50,15 @@ pub(crate) const FAILED: u64 = 1 << 51;
 /// Under writeback as a bridge between dirty pages: it was clean, and is charged to nobody.
 pub(crate) const BRIDGE: u64 = 1 << 52;
 
+/// The low bits of how often the frame was freed after it had held a page; the high ones are in the record. A reader that
+/// holds nothing sees by it that the frame was not used anew while it copied.
+pub(crate) const REUSES: u64 = !0 << 53;
+/// One reuse.
+const REUSE: u64 = 1 << 53;
+
 /// All holders' fields.
 pub(crate) const HOLDERS: u64 = PINS | GUARDS | WRITERS;
-const FLAGS: u64 = !HOLDERS;
+const FLAGS: u64 = !(HOLDERS | REUSES);
 
 /// A snapshot of a state word.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,9 @@
 use frames::FrameId;
 
 use super::unread::Unread;
-use super::{BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, Sectors, WRITEBACK, WRITER, Word, legal};
+use super::{
+    BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
+};
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// In `uses`: the page was used.
@@ -22,6 +24,11 @@ const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
 const OVERWRITTEN: u8 = 1 << 7;
 
+/// In a record's `index`: the page's number, which a file's length in bytes of 63 bits keeps below this. Above it are the
+/// high bits of how often the frame was used anew.
+const INDEX_BITS: u32 = 52;
+const INDEX: u64 = (1 << INDEX_BITS) - 1;
+
 /// What a frame holds: page `index` of the file in slot `file`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
@@ -29,8 +36,13 @@ pub(crate) struct Identity {
     pub(crate) index: u64,
 }
 
-struct Record {
+/// How often a frame was freed: the low bits as in its word, the high ones below them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reuses(u64);
+
+pub(super) struct Record {
     word: AtomicU64,
+    /// The page's number, and the high bits of the frame's reuses.
     index: AtomicU64,
     file: AtomicU32,
     valid: AtomicU8,
@@ -44,6 +56,24 @@ struct Record {
 
 #[cfg(not(all(test, loom)))]
 const _: () = assert!(size_of::<Record>() <= 40);
+
+impl Record {
+    #[inline]
+    pub(super) fn word(&self) -> Word {
+        Word(self.word.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(super) fn identity(&self) -> Identity {
+        Identity { file: self.file.load(Ordering::Relaxed), index: self.index.load(Ordering::Relaxed) & INDEX }
+    }
+
+    /// How often the frame was freed after it had held a page, modulo 2^23, with its word of this moment.
+    #[inline]
+    pub(super) fn reuses(&self, word: Word) -> Reuses {
+        Reuses(word.0 & REUSES | self.index.load(Ordering::Relaxed) >> INDEX_BITS)
+    }
+}
 
 /// All records.
 pub(crate) struct PageTable {
@@ -78,6 +108,12 @@ impl PageTable {
         &self.records[frame.index()]
     }
 
+    /// The record of a frame, if there is one of this number.
+    #[inline]
+    pub(super) fn get(&self, frame: FrameId) -> Option<&Record> {
+        self.records.get(frame.index())
+    }
+
     /// Whether a number read from a node that may have been reused names a frame at all.
     #[inline]
     pub(crate) fn contains(&self, frame: FrameId) -> bool {
@@ -86,13 +122,12 @@ impl PageTable {
 
     #[inline]
     pub(crate) fn word(&self, frame: FrameId) -> Word {
-        Word(self.record(frame).word.load(Ordering::Acquire))
+        self.record(frame).word()
     }
 
     #[inline]
     pub(crate) fn identity(&self, frame: FrameId) -> Identity {
-        let record = self.record(frame);
-        Identity { file: record.file.load(Ordering::Relaxed), index: record.index.load(Ordering::Relaxed) }
+        self.record(frame).identity()
     }
 
     /// Adds a holder and returns the word from just before.
@@ -115,14 +150,27 @@ impl PageTable {
     /// Frees the frame's record if it is detached and nobody holds it. The caller to whom this
     /// returns true gives the frame back to the allocator; it is true once.
     pub(crate) fn release(&self, frame: FrameId) -> bool {
-        self.record(frame).word.compare_exchange(DETACHED, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+        let record = self.record(frame);
+        let word = record.word.load(Ordering::Relaxed);
+        if word & !REUSES != DETACHED {
+            return false;
+        }
+        let freed = (word & REUSES).wrapping_add(REUSE);
+        let released = record.word.compare_exchange(word, freed, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if released && freed == 0 {
+            // Nobody else has the frame now.
+            record.index.fetch_add(INDEX + 1, Ordering::Relaxed);
+        }
+        released
     }
 
     /// Gives a fresh frame its identity, then its flags. Passing pins of late readers stay.
     pub(crate) fn occupy(&self, frame: FrameId, identity: Identity, flags: u64) {
         let record = self.record(frame);
         record.file.store(identity.file, Ordering::Relaxed);
-        record.index.store(identity.index, Ordering::Relaxed);
+        debug_assert!(identity.index <= INDEX);
+        let reuses = record.index.load(Ordering::Relaxed) & !INDEX;
+        record.index.store(reuses | identity.index, Ordering::Relaxed);
         record.uses.store(0, Ordering::Relaxed);
         self.change(frame, 0, flags);
     }
@@ -156,7 +204,7 @@ impl PageTable {
     /// Takes the page out of its state: from now on it is only waiting for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
         self.leave_unread(frame);
-        self.change(frame, !(HOLDERS | WRITEBACK | BRIDGE | READING), DETACHED)
+        self.change(frame, !(HOLDERS | REUSES | WRITEBACK | BRIDGE | READING), DETACHED)
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
@@ -169,7 +217,7 @@ impl PageTable {
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |word| {
                 let busy = super::DIRTY | WRITEBACK | READING | super::PRIOR;
                 let idle = Word(word).has(PRESENT) && !Word(word).any(busy) && !Word(word).held();
-                idle.then_some(DETACHED)
+                idle.then_some(word & REUSES | DETACHED)
             })
             .is_ok();
         match (unread, idle) {
@@ -227,7 +275,12 @@ impl PageTable {
     /// is not written for it.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
-        let seen = self.record(frame).uses.load(Ordering::Relaxed);
+        self.touch_record(frame, self.record(frame));
+    }
+
+    #[inline]
+    pub(super) fn touch_record(&self, frame: FrameId, record: &Record) {
+        let seen = record.uses.load(Ordering::Relaxed);
         if seen & COUNTED < COUNTED {
             self.count_use(frame, seen, 0);
         }

@@ -96,3 +96,25 @@ fn a_page_is_not_claimed_under_a_writer() {
     assert!(pages.change_unless(frame, PRIOR, DIRTY, WRITEBACK).is_ok());
     assert!(pages.hold(frame, WRITER).stable(), "who comes after it sees that the page is stable");
 }
+
+#[test]
+fn a_copy_stands_until_the_frame_is_used_anew_however_often() {
+    let pages = PageTable::new(1);
+    let frame = frames::FrameId::new(0);
+    let identity = Identity { file: 7, index: (1 << 51) - 1 };
+    pages.occupy(frame, identity, PRESENT | UPTODATE);
+    let first = pages.glance(frame, identity).expect("the page is there");
+    assert!(first.stands());
+    // More often than the word counts.
+    for reuse in 1..5000 {
+        pages.detach(frame);
+        assert!(first.stands() == (reuse == 1), "a page that goes has the bytes that it had");
+        assert!(pages.release(frame) && !pages.release(frame));
+        assert!(pages.glance(frame, identity).is_none());
+        pages.occupy(frame, identity, PRESENT | UPTODATE);
+        assert_eq!(pages.identity(frame), identity);
+        assert_eq!(pages.word(frame).flags(), PRESENT | UPTODATE);
+        let now = pages.glance(frame, identity).expect("it is back");
+        assert!(now.stands() && !first.stands(), "after {reuse} reuses");
+    }
+}

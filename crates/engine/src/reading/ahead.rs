@@ -54,12 +54,6 @@ impl Cached for CachedPages<'_> {
     }
 }
 
-/// The first that a read has to pass so that readahead is told.
-fn set_trigger(file: &FileInner, state: &FileState) {
-    let trigger = state.readahead.trigger().map_or(u64::MAX, |page| page.saturating_mul(PAGE_BYTES));
-    file.readahead_trigger.store(trigger, Ordering::Relaxed);
-}
-
 impl<P: Platform> Reading<P> {
     /// Asks the policy, with the file's lock held.
     fn ask_policy(
@@ -83,7 +77,7 @@ impl<P: Platform> Reading<P> {
             left: &left,
         };
         let ahead = ask(state, &terms, &CachedPages(cache, &file.pages));
-        set_trigger(file, state);
+        file.pages.tell_readahead_past(state.readahead.trigger());
         ahead
     }
 
@@ -123,7 +117,7 @@ impl<P: Platform> Reading<P> {
     pub(super) fn tell_came(&self, file: &FileInner, came: Came) {
         let mut state = lock(&file.state);
         state.readahead.issued(came);
-        set_trigger(file, &state);
+        file.pages.tell_readahead_past(state.readahead.trigger());
     }
 
     /// Reads absent pages of a range; how far that came.
@@ -203,7 +197,7 @@ impl<P: Platform> Reading<P> {
             Advice::Normal | Advice::Sequential | Advice::Random => {
                 let mut state = lock(&file.state);
                 state.readahead.advise(advice);
-                set_trigger(file, &state);
+                file.pages.tell_readahead_past(state.readahead.trigger());
                 file.no_reuse.store(false, Ordering::Relaxed);
             }
             Advice::NoReuse => file.no_reuse.store(true, Ordering::Relaxed),

@@ -110,7 +110,7 @@ pub(crate) fn available(file: &FileInner, offset: u64, len: usize) -> usize {
 /// Whether a read up to `end` has used up what was read ahead.
 #[inline]
 pub(crate) fn wants_more_ahead(file: &FileInner, end: u64) -> bool {
-    end > file.readahead_trigger.load(Ordering::Relaxed)
+    end > file.pages.readahead_trigger.load(Ordering::Relaxed)
 }
 
 impl<P: Platform> Reading<P> {

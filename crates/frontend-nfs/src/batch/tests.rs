@@ -6,6 +6,7 @@ use super::*;
 fn flat(output: &[Segment]) -> Vec<u8> {
     let bytes = output.iter().map(|segment| match segment {
         Segment::Bytes(bytes) => bytes.to_vec(),
+        Segment::Lent(bytes) => bytes.to_vec(),
         Segment::Pages(_) => panic!("no pages here"),
     });
     bytes.collect::<Vec<_>>().concat()
@@ -30,7 +31,7 @@ fn keeps_the_order_of_headers_and_data() {
     assert_eq!(batch.len(), 0);
     let large_ones = output.iter().filter(|segment| match segment {
         Segment::Bytes(bytes) => large.as_ptr_range().contains(&bytes.as_ptr()),
-        Segment::Pages(_) => false,
+        Segment::Lent(_) | Segment::Pages(_) => false,
     });
     assert_eq!(large_ones.count(), 2, "large data is not copied");
 }
@@ -95,4 +96,39 @@ fn what_is_handed_out_ends_where_its_last_record_does() {
     batch.writer.raw(b"next");
     batch.hand_out(&mut output);
     assert_eq!(output.ends, [4 + 8192 + 4, 4 + 8192 + 4 + 4]);
+}
+
+#[test]
+fn a_buffer_that_came_back_is_written_again_and_one_that_is_held_is_not() {
+    let mut batch = Batch::default();
+    let mut round = |byte: u8, output: &mut Vec<Segment>| {
+        batch.begin();
+        batch.writer.raw(&[byte; 8]);
+        batch.hand_out(output);
+        let Some(Segment::Lent(part)) = output.last() else { panic!("not lent") };
+        part.as_ptr()
+    };
+    let (mut held, mut sent) = (Vec::new(), Vec::new());
+    let first = round(1, &mut held);
+    let second = round(2, &mut sent);
+    assert_ne!(first, second);
+    sent.clear();
+    assert_eq!(round(3, &mut sent), second);
+    assert_eq!(flat(&held), [1; 8]);
+    // Two are kept, and both are away: what comes third is not kept.
+    round(4, &mut Vec::new());
+    held.clear();
+    sent.clear();
+    assert!([first, second].contains(&round(5, &mut sent)));
+}
+
+#[test]
+fn large_buffers_are_not_kept() {
+    let mut batch = Batch::default();
+    for bytes in [KEPT_BYTES_MAX + 4, 4] {
+        batch.begin();
+        batch.writer.raw(&vec![1; bytes]);
+        batch.hand_out(&mut Vec::new());
+        assert!(batch.kept.iter().all(|kept| kept.buffer.capacity() <= KEPT_BYTES_MAX));
+    }
 }

@@ -73,6 +73,7 @@ pub(crate) fn flat(segments: &[Segment]) -> Vec<u8> {
         let before = bytes.len();
         match segment {
             Segment::Bytes(piece) => bytes.extend_from_slice(piece),
+            Segment::Lent(piece) => bytes.extend_from_slice(piece),
             Segment::Pages(pages) => pages.slices().for_each(|slice| bytes.extend_from_slice(slice)),
         }
         assert_eq!(bytes.len() - before, segment.len());

@@ -47,13 +47,18 @@ impl World {
     /// Over a directory that `fill` puts something into first: what is put there later, behind the
     /// server's back, it need not notice at once.
     pub(crate) fn over(fill: impl FnOnce(&Path)) -> Self {
+        Self::on(IoChoice::Auto, fill)
+    }
+
+    /// As [`World::over`], with such input and output.
+    pub(crate) fn on(io: IoChoice, fill: impl FnOnce(&Path)) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("afflux-nfs-{}-{number}", std::process::id()));
         std::fs::create_dir(&path).unwrap();
         let directory = Directory(path.clone());
         fill(&path);
-        let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
+        let reactors = Reactors::start(1, io).unwrap();
         let platform = reactors.platform();
         let frames = Frames::new(CACHE_BYTES).unwrap();
         let engine =

@@ -48,6 +48,7 @@ impl Output for OneWriteEach {
     fn push(&mut self, segment: Segment) {
         match segment {
             Segment::Bytes(bytes) => self.begun.extend_from_slice(&bytes),
+            Segment::Lent(bytes) => self.begun.extend_from_slice(&bytes),
             Segment::Pages(pages) => pages.slices().for_each(|slice| self.begun.extend_from_slice(slice)),
         }
     }
@@ -79,4 +80,27 @@ fn a_stream_has_the_same_bytes_in_order() {
     assert!(machine_with(&[2, 1]).poll_output(&mut cx, &mut output).is_ready());
     let bytes: Vec<usize> = output.iter().map(Segment::len).collect();
     assert_eq!(bytes, [1, 1, 1]);
+}
+
+#[derive(Default)]
+struct Counted(std::sync::atomic::AtomicUsize);
+
+impl Lent for Counted {
+    fn bytes(&self) -> &[u8] {
+        b"abcdef"
+    }
+
+    fn given_back(&self) {
+        self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_part_that_is_lent_is_its_bytes_and_is_given_back_once() {
+    let buffer = Arc::new(Counted::default());
+    let segment = Segment::Lent(LentBytes::new(Arc::clone(&buffer) as _, 2..5));
+    assert_eq!(segment.len(), 3);
+    assert!(matches!(&segment, Segment::Lent(part) if part[..] == *b"cde"));
+    drop(segment);
+    assert_eq!(buffer.0.load(std::sync::atomic::Ordering::Relaxed), 1);
 }

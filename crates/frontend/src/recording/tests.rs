@@ -36,18 +36,3 @@ fn a_reader_that_is_too_slow_is_told_how_much_it_lost() {
     assert_eq!((taken.len(), lost, taken[0].1.offset), (CALLS_KEPT, most / 2, most / 2));
     assert_eq!(reader.take(1), (Vec::new(), 0));
 }
-
-#[test]
-fn handles_that_differ_are_other_files() {
-    let handle = [7; 29];
-    let numbers = (0..29).map(|at| {
-        let mut other = handle;
-        other[at] ^= 1;
-        file_number(&other)
-    });
-    let mut numbers: Vec<u64> = numbers.chain([file_number(&handle), file_number(&handle[..28])]).collect();
-    assert_eq!(file_number(&handle), file_number(&[7; 29]));
-    numbers.sort_unstable();
-    numbers.dedup();
-    assert_eq!(numbers.len(), 31);
-}

@@ -22,7 +22,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
 use super::serve::{Phase, Place};
-use super::socket::{Outgoing, Pending, Received, Socket, receive, send};
+use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
 use crate::clock;
 use crate::reactor::Sleep;
 
@@ -46,7 +46,9 @@ pub(super) struct Connection {
     known: bool,
     /// Absent while a receive has it.
     input: Option<BytesMut>,
-    receiving: Option<Pending<Received>>,
+    receiving: Option<Receiving>,
+    /// The last that is over, for its memory; so below.
+    received: Option<Receiving>,
     receive_bytes: usize,
     /// How large the buffer that a receive has is, and the one that `input` was made as.
     receiving_into: usize,
@@ -67,7 +69,8 @@ pub(super) struct Connection {
     output_bytes: usize,
     /// Absent while a send has it.
     outgoing: Option<Outgoing>,
-    sending: Option<Pending<(Outgoing, Result<usize, Errno>)>>,
+    sending: Option<Sending>,
+    sent: Option<Sending>,
     /// Once everything is answered: until when its peer may still take it.
     lingering: Option<Pin<Box<Sleep>>>,
     /// The last to be dropped: the connection counts until everything above is gone.
@@ -85,6 +88,7 @@ impl Connection {
             known: false,
             input: Some(BytesMut::new()),
             receiving: None,
+            received: None,
             receive_bytes: RECEIVE_BYTES_MIN,
             receiving_into: 0,
             buffer_bytes: 0,
@@ -98,6 +102,7 @@ impl Connection {
             output_bytes: 0,
             outgoing: Some(Outgoing::default()),
             sending: None,
+            sent: None,
             lingering: None,
         }
     }
@@ -122,7 +127,7 @@ impl Connection {
     fn take_sent(&mut self, cx: &mut Context<'_>) -> Result<bool, Over> {
         let Some(sending) = &mut self.sending else { return Ok(false) };
         let Poll::Ready((mut outgoing, result)) = sending.poll(cx) else { return Ok(false) };
-        self.sending = None;
+        self.sent = self.sending.take();
         match result {
             Ok(count) => {
                 outgoing.sent(count);
@@ -138,7 +143,7 @@ impl Connection {
     fn take_received(&mut self, cx: &mut Context<'_>) -> Result<bool, Over> {
         let Some(receiving) = &mut self.receiving else { return Ok(false) };
         let Poll::Ready((mut input, result)) = receiving.poll(cx) else { return Ok(false) };
-        self.receiving = None;
+        self.received = self.receiving.take();
         match result {
             Ok(0) => self.ended = true,
             Ok(count) => {
@@ -199,7 +204,7 @@ impl Connection {
         }
         let outgoing = std::mem::take(outgoing);
         self.outgoing = None;
-        self.sending = Some(send(&self.socket, outgoing));
+        self.sending = Some(send(self.sent.take(), &self.socket, outgoing));
         true
     }
 
@@ -328,7 +333,7 @@ impl Connection {
             return false;
         };
         self.receiving_into = input.capacity();
-        self.receiving = Some(receive(&self.socket, input, bytes));
+        self.receiving = Some(receive(self.received.take(), &self.socket, input, bytes));
         true
     }
 

@@ -31,11 +31,17 @@ pub(super) struct Socket {
     pub(super) place: Arc<Place>,
 }
 
-/// An operation in flight.
-pub(super) struct Pending<T> {
-    state: Rc<RefCell<State<T>>>,
+/// An operation: in flight, or over. One that is over gives its memory to the next of its kind.
+pub(super) struct Pending<M, T, H> {
+    shared: Rc<RefCell<Shared<M, T, H>>>,
     reactor: Rc<Reactor>,
     token: Token,
+}
+
+struct Shared<M, T, H> {
+    state: State<T>,
+    /// What the reactor kept, empty, for the next operation.
+    spare: Option<Box<Kept<M, T, H>>>,
 }
 
 enum State<T> {
@@ -45,9 +51,12 @@ enum State<T> {
     Over,
 }
 
-/// What the reactor keeps: the memory, and how to make an outcome of it.
-struct Kept<M, T, H> {
-    state: Rc<RefCell<State<T>>>,
+/// What the reactor keeps while an operation is in flight.
+struct Kept<M, T, H>(Option<Work<M, T, H>>);
+
+/// The memory, and how to make an outcome of it.
+struct Work<M, T, H> {
+    shared: Rc<RefCell<Shared<M, T, H>>>,
     memory: M,
     finish: fn(M, Result<usize, Errno>) -> T,
     /// The descriptor, and what must outlive the memory.
@@ -55,22 +64,22 @@ struct Kept<M, T, H> {
 }
 
 impl<M, T, H> Owner for Kept<M, T, H> {
-    fn completed(self: Box<Self>, result: i32) {
-        let Self { state, memory, finish, held } = *self;
+    fn completed(mut self: Box<Self>, result: i32) {
+        let Some(Work { shared, memory, finish, held }) = self.0.take() else { return };
         let result = usize::try_from(result).map_err(|_| Errno::from_raw_os_error(-result));
         let outcome = finish(memory, result);
-        let waker = match &mut *state.borrow_mut() {
+        let waker = match &mut shared.borrow_mut().state {
             State::Waiting(waker) => waker.take(),
             // Dropped meanwhile: so is the outcome, and only then what is held.
             _ => return drop((outcome, held)),
         };
-        *state.borrow_mut() = State::Done(outcome);
+        *shared.borrow_mut() = Shared { state: State::Done(outcome), spare: Some(self) };
         waker.into_iter().for_each(Waker::wake);
     }
 }
 
-impl<T: 'static> Pending<T> {
-    /// Starts `io` on this thread's reactor.
+impl<M: 'static, T: 'static, H: 'static> Pending<M, T, H> {
+    /// Starts `io` on this thread's reactor, in the memory of an `earlier` operation that is over.
     ///
     /// # Safety
     /// What `io` points to is `memory`'s and stays where it is when that moves; its descriptor is
@@ -78,48 +87,54 @@ impl<T: 'static> Pending<T> {
     ///
     /// # Panics
     /// When no reactor drives this thread.
-    unsafe fn start<M: 'static, H: 'static>(
+    unsafe fn start(
+        earlier: Option<Self>,
         io: Io,
         memory: M,
         held: H,
         finish: fn(M, Result<usize, Errno>) -> T,
     ) -> Self {
-        let state = Rc::new(RefCell::new(State::Waiting(None)));
-        let kept = Box::new(Kept { state: Rc::clone(&state), memory, finish, held });
+        let fresh = || Rc::new(RefCell::new(Shared { state: State::Over, spare: None }));
+        // The earlier one is dropped here, before its state is another's.
+        let shared = earlier.map_or_else(fresh, |earlier| Rc::clone(&earlier.shared));
+        let spare =
+            std::mem::replace(&mut *shared.borrow_mut(), Shared { state: State::Waiting(None), spare: None }).spare;
+        let mut kept = spare.unwrap_or_else(|| Box::new(Kept(None)));
+        kept.0 = Some(Work { shared: Rc::clone(&shared), memory, finish, held });
         let Some(reactor) = Reactor::with_current(Rc::clone) else { unreachable!("connections live on reactors") };
         // SAFETY: the caller's promise.
         match unsafe { reactor.start(io, kept) } {
-            Ok(token) => Self { state, reactor, token },
+            Ok(token) => Self { shared, reactor, token },
             Err(_) => unreachable!("every driver takes socket operations"),
         }
     }
 
     /// Asks that it end soon. It ends with `CANCELED`, unless its outcome is there already.
     pub(super) fn cancel(&self) {
-        if matches!(*self.state.borrow(), State::Waiting(_)) {
+        if matches!(self.shared.borrow().state, State::Waiting(_)) {
             self.reactor.cancel(self.token);
         }
     }
 
     /// The outcome, once.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<T> {
-        let mut state = self.state.borrow_mut();
-        if let State::Waiting(waker) = &mut *state {
+        let state = &mut self.shared.borrow_mut().state;
+        if let State::Waiting(waker) = state {
             if waker.as_ref().is_none_or(|known| !known.will_wake(cx.waker())) {
                 *waker = Some(cx.waker().clone());
             }
             return Poll::Pending;
         }
-        match std::mem::replace(&mut *state, State::Over) {
+        match std::mem::replace(state, State::Over) {
             State::Done(outcome) => Poll::Ready(outcome),
             _ => unreachable!("polled after it was ready"),
         }
     }
 }
 
-impl<T> Drop for Pending<T> {
+impl<M, T, H> Drop for Pending<M, T, H> {
     fn drop(&mut self) {
-        let before = std::mem::replace(&mut *self.state.borrow_mut(), State::Over);
+        let before = std::mem::replace(&mut self.shared.borrow_mut().state, State::Over);
         if matches!(before, State::Waiting(_)) {
             self.reactor.cancel(self.token);
         }
@@ -127,11 +142,11 @@ impl<T> Drop for Pending<T> {
 }
 
 /// Accepts a connection.
-pub(super) fn accept(listener: &Arc<OwnedFd>) -> Pending<Result<OwnedFd, Errno>> {
+pub(super) fn accept(listener: &Arc<OwnedFd>) -> Pending<(), Result<OwnedFd, Errno>, Arc<OwnedFd>> {
     let io = Io::Accept { fd: listener.as_raw_fd() };
     // SAFETY: it points to nothing, and the descriptor is held.
     unsafe {
-        Pending::start(io, (), Arc::clone(listener), |(), result| {
+        Pending::start(None, io, (), Arc::clone(listener), |(), result| {
             // SAFETY: the kernel has just made this descriptor for us, and nobody else knows it.
             result.map(|fd| OwnedFd::from_raw_fd(fd as i32))
         })
@@ -141,15 +156,23 @@ pub(super) fn accept(listener: &Arc<OwnedFd>) -> Pending<Result<OwnedFd, Errno>>
 /// What a receive ends with: the buffer, longer by the bytes that came (none at the stream's end).
 pub(super) type Received = (BytesMut, Result<usize, Errno>);
 
+/// A receive.
+pub(super) type Receiving = Pending<BytesMut, Received, Rc<Socket>>;
+
 /// Receives once, at most `bytes_max` behind what is in `buffer`.
-pub(super) fn receive(socket: &Rc<Socket>, mut buffer: BytesMut, bytes_max: usize) -> Pending<Received> {
+pub(super) fn receive(
+    earlier: Option<Receiving>,
+    socket: &Rc<Socket>,
+    mut buffer: BytesMut,
+    bytes_max: usize,
+) -> Receiving {
     buffer.reserve(bytes_max);
     let spare = buffer.spare_capacity_mut();
     let len = spare.len().min(bytes_max).min(u32::MAX as usize) as u32;
     let io = Io::Receive { fd: socket.fd.as_raw_fd(), start: spare.as_mut_ptr().cast(), len };
     // SAFETY: the buffer is the memory, and its bytes do not move with it; the descriptor is held.
     unsafe {
-        Pending::start(io, buffer, Rc::clone(socket), |mut buffer, result| {
+        Pending::start(earlier, io, buffer, Rc::clone(socket), |mut buffer, result| {
             let count = *result.as_ref().unwrap_or(&0);
             // SAFETY: the kernel has filled that many bytes of the spare capacity.
             buffer.set_len(buffer.len() + count);
@@ -219,13 +242,20 @@ impl Outgoing {
         let mut segments = self.segments.iter();
         while segments.next().is_some_and(|segment| match segment {
             Segment::Bytes(slice) => add(slice),
+            Segment::Lent(slice) => add(slice),
             Segment::Pages(pages) => pages.slices().all(&mut add),
         }) {}
     }
 }
 
+/// What a send ends with: what is left, and how many bytes the kernel took.
+pub(super) type Sent = (Outgoing, Result<usize, Errno>);
+
+/// A send.
+pub(super) type Sending = Pending<Outgoing, Sent, Rc<Socket>>;
+
 /// Sends from the front of `outgoing`, as much as the kernel takes at once.
-pub(super) fn send(socket: &Rc<Socket>, mut outgoing: Outgoing) -> Pending<(Outgoing, Result<usize, Errno>)> {
+pub(super) fn send(earlier: Option<Sending>, socket: &Rc<Socket>, mut outgoing: Outgoing) -> Sending {
     outgoing.lay_out();
     outgoing.message.clear();
     outgoing.message.push(Message::new(&outgoing.iovecs));
@@ -233,7 +263,7 @@ pub(super) fn send(socket: &Rc<Socket>, mut outgoing: Outgoing) -> Pending<(Outg
     // SAFETY: the message, its vector and the segments it points into are the memory, and none of
     // them moves with it; no segment is let go before the report. The descriptor is held.
     unsafe {
-        Pending::start(io, outgoing, Rc::clone(socket), |mut outgoing, result| {
+        Pending::start(earlier, io, outgoing, Rc::clone(socket), |mut outgoing, result| {
             outgoing.message.clear();
             (outgoing, result)
         })

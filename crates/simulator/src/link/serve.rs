@@ -86,6 +86,7 @@ impl<M: Machine> Serving<M> {
                 self.output_bytes += segment.len();
                 self.output.push_back(match segment {
                     Segment::Bytes(bytes) => bytes,
+                    Segment::Lent(bytes) => Bytes::copy_from_slice(&bytes),
                     Segment::Pages(pages) => {
                         let mut bytes = BytesMut::with_capacity(pages.len());
                         pages.slices().for_each(|slice| bytes.extend_from_slice(slice));

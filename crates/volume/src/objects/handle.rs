@@ -111,6 +111,12 @@ impl HandleKey {
     }
 }
 
+/// A number that is the same for the same handle and another for any other that was given out: its hash. Nothing of what
+/// is too short to have one.
+pub fn handle_number(handle: &[u8]) -> Option<u64> {
+    handle.last_chunk().map(|hash| u64::from_be_bytes(*hash))
+}
+
 /// What a handle says, without a look at its hash: enough to find a cached object, whose own handle
 /// is then compared as a whole.
 pub(crate) fn peek(handle: &[u8]) -> Result<(Identity, u16), VolumeError> {

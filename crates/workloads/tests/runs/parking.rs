@@ -71,6 +71,7 @@ impl Lab {
                     for segment in &segments {
                         match segment {
                             Segment::Bytes(bytes) => peer.output.extend_from_slice(bytes),
+                            Segment::Lent(bytes) => peer.output.extend_from_slice(bytes),
                             Segment::Pages(pages) => pages.slices().for_each(|it| peer.output.extend_from_slice(it)),
                         }
                     }

@@ -37,7 +37,7 @@ fn random_changes_agree_with_a_map() {
     for seed in 1..40 {
         let (nodes, index, mut model) = (Nodes::new(), Index::new(), Model::default());
         let mut numbers = Numbers(seed * 7_919);
-        let reach = [60, 5_000, 1 << 20, 1 << 51][seed as usize % 4];
+        let reach = [60, 5_000, 1 << 20, 1 << 51, 1, 2][seed as usize % 6];
         for _ in 0..2_000 {
             let page = if numbers.next(3) == 0 { numbers.next(reach) } else { numbers.next(reach.min(300)) };
             match numbers.next(8) {
@@ -159,4 +159,35 @@ fn runs_are_counted_within_a_leaf_and_across() {
             assert_eq!(index.set_tag_in_run(&nodes, page, Tag::Dirty, on), 0);
         }
     }
+}
+
+#[test]
+fn a_page_that_is_alone_needs_no_node_and_takes_its_tags_along() {
+    let (nodes, index) = (Nodes::new(), Index::new());
+    index.insert(&nodes, 0, FrameId::new(9));
+    assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::Dirty, true), 1);
+    assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::Dirty, true), 0, "it was there");
+    index.set_tag(&nodes, 0, Tag::Unflushed, true);
+    index.insert(&nodes, 0, FrameId::new(u32::MAX - 1));
+    assert_eq!(index.frame(&nodes, 0), Some(FrameId::new(u32::MAX - 1)), "another frame, the same page");
+    assert!(index.any_tagged(&nodes, Tag::Dirty) && !index.any_tagged(&nodes, Tag::ToWrite));
+    assert_eq!((index.lookup(&nodes, 1), index.frame(&nodes, 1), index.next_present(&nodes, 1)), (None, None, None));
+    index.remove(&nodes, 1);
+    assert_eq!(nodes.bytes(), 0);
+    index.insert(&nodes, 1, FrameId::new(3));
+    assert_ne!(nodes.bytes(), 0);
+    for tag in TAGS {
+        assert_eq!(index.has_tag(&nodes, 0, tag), tag != Tag::ToWrite);
+        assert!(!index.has_tag(&nodes, 1, tag));
+    }
+    assert_eq!(index.set_tag_in_run(&nodes, 1, Tag::Dirty, true), 0, "it makes the run longer");
+    index.remove(&nodes, 1);
+    index.remove(&nodes, 0);
+    index.insert(&nodes, 0, FrameId::new(4));
+    assert!(TAGS.iter().all(|tag| !index.any_tagged(&nodes, *tag)));
+    assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::ToWrite, true), 1);
+    assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::ToWrite, false), -1);
+    index.set_tag(&nodes, 0, Tag::Unflushed, true);
+    index.clear_tag(&nodes, Tag::Unflushed);
+    assert!(!index.any_tagged(&nodes, Tag::Unflushed));
 }

@@ -1,0 +1,136 @@
+//! What WRITE and COMMIT allocate once a connection has been in use: a server that is in the path of its own host's
+//! reclaim must not ask that host for memory to write.
+//!
+//! Counted are all allocations of the process but those of the thread that plays the client.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, dead_code, reason = "tests")]
+
+#[path = "protocol/peer.rs"]
+mod peer;
+#[path = "protocol/world.rs"]
+mod world;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nfs_client::{Client, Stability};
+use platform_linux::{Listener, ServeLimits, serve};
+use world::World;
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static SIZES: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
+thread_local! {
+    static IS_CLIENT: Cell<bool> = const { Cell::new(false) };
+}
+
+fn count(bytes: usize) {
+    if !IS_CLIENT.get() {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        SIZES[(bytes / 8).min(SIZES.len() - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: all is the system allocator's; counting allocates nothing.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size());
+        // SAFETY: the caller's promise.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        count(bytes);
+        // SAFETY: the caller's promise.
+        unsafe { System.realloc(at, layout, bytes) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+const ROUNDS: u64 = 64;
+/// Background work allocates now and then: the repeat with the least is the calls' own.
+const REPEATS: u64 = 8;
+const WARM_UP: u64 = 4;
+/// Of a WRITE and the COMMIT that brings its page to the device.
+const WRITE_AND_COMMIT: u64 = 24;
+
+/// Allocations of one call, rounded down: the least of several repeats, over the calls of a repeat.
+fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
+    let mut repeat = |at: u64| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        (0..ROUNDS).for_each(|round| call(at * ROUNDS + round));
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    (0..WARM_UP).for_each(|at| {
+        repeat(at);
+    });
+    SIZES.iter().for_each(|size| size.store(0, Ordering::Relaxed));
+    let counts: Vec<u64> = (WARM_UP..WARM_UP + REPEATS).map(&mut repeat).collect();
+    eprintln!("{what}: allocations of {ROUNDS} calls {counts:?}, a call by size");
+    for (at, size) in SIZES.iter().enumerate() {
+        let calls = size.load(Ordering::Relaxed) as f64 / (REPEATS * ROUNDS) as f64;
+        if calls > 0.01 {
+            eprintln!("    {:5} bytes: {calls:.2}", at * 8);
+        }
+    }
+    counts.into_iter().min().unwrap() / ROUNDS
+}
+
+#[test]
+fn an_overwrite_allocates_nothing_and_other_writes_and_commits_what_they_did() {
+    IS_CLIENT.set(true);
+    let world = World::new();
+    let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = listener.internet_address().unwrap();
+    let server = Arc::clone(&world.server);
+    let limits = || ServeLimits {
+        connections_max: 16,
+        peer_connections_max: 16,
+        idle_ns: 0,
+        request_bytes_max: 64 << 20,
+        unread_ns: 0,
+    };
+    serve(&world.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
+    let mut client = Client::connect(address).unwrap();
+    let root = client.mount("/").unwrap();
+    let file = client.create_empty(&root, b"file").unwrap();
+    let page = vec![7; 4096];
+    client.write_all(&file, 0, &vec![1; 1 << 20], 65_536, 4).unwrap();
+
+    let overwrites = a_call("WRITE over what is dirty", |at| {
+        client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
+    });
+    let new_pages = a_call("WRITE of new pages", |at| {
+        client.write(&file, (1 << 20) + at * 4096, &page, Stability::Unstable).unwrap();
+    });
+    let commits = a_call("COMMIT of nothing", |_| {
+        client.commit(&file, 0, 0).unwrap();
+    });
+    let written = a_call("WRITE and COMMIT of a page", |at| {
+        client.write(&file, at % 16 * 4096, &page, Stability::Unstable).unwrap();
+        client.commit(&file, 0, 0).unwrap();
+    });
+    // What is answered at once takes nothing: the connection has its buffers and the memory of its operations.
+    assert_eq!(overwrites, 0);
+    // A call that may have to wait is a future of its own, in a set (2), has a reply of its own (1), and a copy of its
+    // record, which may outlive the buffer that it was received in (2). All are of sizes that are freed with the call
+    // before, so that the allocator has them.
+    assert_eq!(new_pages, 5);
+    // The same, but for the second allocation of a record that is not shared with a WRITE's data.
+    assert_eq!(commits, 4);
+    // Both, and what the engine and the device ask for a request: its pages, its bounds, its place on the ring, who
+    // waits for its end.
+    assert_eq!(written, WRITE_AND_COMMIT);
+}

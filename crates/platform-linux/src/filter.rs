@@ -1,0 +1,121 @@
+//! System calls that a server of files never makes, refused for the rest of its life.
+//!
+//! Owns: which calls these are, the filter that the kernel gets.
+//! Does not own: when it is put on (the command); other privileges (`users`).
+//! Invariants: a filter holds for the thread that asks for it and those that it starts later, and cannot be taken off.
+//! It decides by the call's number alone, so the kernel remembers which are let through and runs nothing for them
+//! (since 5.11). What goes through a ring is not seen by it.
+
+use std::io;
+
+use libc::c_long;
+
+/// Running or looking into other programs; changing what the process sees of the machine; the kernel's own modules,
+/// clocks, memory and keys.
+const REFUSED: &[c_long] = &[
+    libc::SYS_execve,
+    libc::SYS_execveat,
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_kcmp,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_setns,
+    libc::SYS_unshare,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_syslog,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_personality,
+    libc::SYS_fanotify_init,
+];
+
+/// Calls of other architectures that this kernel takes too would have other numbers.
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: Option<u32> = Some(0xc000_003e);
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: Option<u32> = Some(0xc000_00b7);
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+const ARCHITECTURE: Option<u32> = None;
+
+/// Numbers from here on are the 32-bit variants of x86-64's calls. No other architecture has any.
+const OTHER_NUMBERS: u32 = 0x4000_0000;
+
+/// Where the kernel shows a filter the number and the architecture of a call.
+const NUMBER_AT: u32 = 0;
+const ARCHITECTURE_AT: u32 = 4;
+
+fn statement(code: u32, value: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt: 0, jf: 0, k: value }
+}
+
+/// Skips so many instructions if the loaded word is the value, or by `code` at least it; else so many others.
+fn jump(code: u32, value: u32, if_so: u8, if_not: u8) -> libc::sock_filter {
+    libc::sock_filter { code: (libc::BPF_JMP | libc::BPF_K | code) as u16, jt: if_so, jf: if_not, k: value }
+}
+
+fn program(architecture: u32) -> Vec<libc::sock_filter> {
+    let load = |at| statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at);
+    let end = |action| statement(libc::BPF_RET | libc::BPF_K, action);
+    let refuse = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
+    let count = REFUSED.len() as u8;
+    // Refusing is the last instruction.
+    let mut program = vec![
+        load(ARCHITECTURE_AT),
+        jump(libc::BPF_JEQ, architecture, 0, count + 3),
+        load(NUMBER_AT),
+        jump(libc::BPF_JGE, OTHER_NUMBERS, count + 1, 0),
+    ];
+    program.extend((0..).zip(REFUSED).map(|(at, number)| jump(libc::BPF_JEQ, *number as u32, count - at, 0)));
+    program.extend([end(libc::SECCOMP_RET_ALLOW), end(refuse)]);
+    program
+}
+
+/// Has the kernel refuse, with EPERM, the calls that a server of files never makes, to this thread and those it starts.
+/// To be called after [`give_up_privileges`](crate::give_up_privileges), before other threads are started.
+///
+/// # Errors
+/// Where the kernel has no filters, or something above this process allows none.
+pub fn refuse_foreign_calls() -> io::Result<()> {
+    let Some(architecture) = ARCHITECTURE else { return Err(io::ErrorKind::Unsupported.into()) };
+    let mut program = program(architecture);
+    let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // Without the flag, kernels before 5.16 would slow all calls and all branches down for this process: it runs no
+    // code but its own.
+    let (mode, flags) = (libc::SECCOMP_SET_MODE_FILTER, libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW);
+    // SAFETY: the kernel reads the filter, which is there until the call has returned.
+    let result = unsafe { libc::syscall(libc::SYS_seccomp, mode, flags, &raw const filter) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,46 @@
+//! The race: the library beside the kernel's page cache and beside other caches, by turns, on this machine.
+//!
+//! Standard output is Markdown, to be put into a document; rows of JSON and a page with plots go to files. Standard
+//! error says what is being done and how long it will take.
+//!
+//! Owns: the order of the halves, where their results go.
+//! Does not own: what is raced (`in_process`), how a case is measured (`rounds`), its form (`markdown`, `artifacts`).
+//! Invariants: a contender that cannot run is a remark in the table, not the end of the race.
+
+// `unsafe` stands in `in_process/mapped.rs` alone: a mapping, and copies out of it and into it.
+#![deny(unsafe_code)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for people")]
+
+mod artifacts;
+mod case;
+mod in_process;
+mod markdown;
+mod options;
+mod rounds;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use options::Options;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match Options::of(&words).and_then(|options| race(&options)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn race(options: &Options) -> Result<(), String> {
+    let begin = Instant::now();
+    std::fs::create_dir_all(&options.directory).map_err(|error| format!("{}: {error}", options.directory.display()))?;
+    let mut told = |what: &str| eprintln!("[{:>3} s] {what}", begin.elapsed().as_secs());
+    let groups = in_process::run(options, &mut told)?;
+    artifacts::write(&options.artifacts, &groups)?;
+    print!("{}", markdown::text(&groups));
+    told("done");
+    Ok(())
+}

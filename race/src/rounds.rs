@@ -1,0 +1,233 @@
+//! Measuring a case in this process: contenders by turns, on threads of their own.
+//!
+//! Owns: the threads of a run, their clocks, how many operations a run has, the order of the turns.
+//! Does not own: the operations.
+//! Invariants: only one contender runs at a time. The first run of each is not counted. A round begins with another
+//! contender than the round before.
+
+use std::io;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::case::Outcome;
+
+pub(crate) const PAGE: usize = 4096;
+
+/// Operations of the first run, from which it is told how many there will be.
+const FIRST: u64 = 256;
+
+/// Runs before a case, at most, and which gain of one over that before it is none.
+const WARMING_MAX: usize = 32;
+const STEADY: f64 = 1.1;
+const SWEEPS_MAX: usize = 4;
+
+/// In the middle of a page: a copy between places of the same offset, or a little after it, makes loads wait for stores
+/// that do not concern them, and who has the bad luck depends on where each contender keeps its bytes.
+#[repr(align(4096))]
+struct Buffer([u8; 2 * PAGE]);
+
+/// What a thread of a run has.
+pub(crate) struct Worker {
+    pub(crate) thread: usize,
+    random: u64,
+    buffer: Box<Buffer>,
+}
+
+impl Worker {
+    fn new(thread: usize, run: u64) -> Self {
+        let random = (run << 8 | thread as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        Self { thread, random, buffer: Box::new(Buffer([7; 2 * PAGE])) }
+    }
+
+    /// One of so many, at random; all contenders have the same sequence.
+    pub(crate) fn any(&mut self, of: u64) -> u64 {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        ((self.random >> 32) * of) >> 32
+    }
+
+    pub(crate) fn page(&mut self) -> &mut [u8; PAGE] {
+        let page = &mut self.buffer.0[PAGE / 2..PAGE / 2 + PAGE];
+        page.try_into().expect("a page is that long")
+    }
+}
+
+type Prepare<'a> = Box<dyn Fn() -> io::Result<()> + 'a>;
+type Sweep<'a> = Box<dyn Fn(&mut Worker) -> io::Result<()> + Sync + 'a>;
+type Work<'a> = Box<dyn Fn(&mut Worker, u64) -> io::Result<()> + Sync + 'a>;
+
+/// A contender in a case.
+pub(crate) struct Subject<'a> {
+    name: &'static str,
+    sweep: Option<Sweep<'a>>,
+    before: Prepare<'a>,
+    work: Work<'a>,
+    count_max: u64,
+}
+
+impl<'a> Subject<'a> {
+    /// One that does this, again and again.
+    pub(crate) fn new(name: &'static str, operation: impl Fn(&mut Worker) -> io::Result<()> + Sync + 'a) -> Self {
+        let work = move |worker: &mut Worker, count| (0..count).try_for_each(|_| operation(worker));
+        Self { name, sweep: None, before: Box::new(|| Ok(())), work: Box::new(work), count_max: u64::MAX }
+    }
+
+    /// One that does this with pages at random, of so many. All of them have their turn before the first case of one
+    /// thread, until that gets no faster.
+    pub(crate) fn on_pages(
+        name: &'static str,
+        pages: u64,
+        operation: impl Fn(&mut Worker, u64) -> io::Result<()> + Clone + Sync + 'a,
+    ) -> Self {
+        let swept = operation.clone();
+        let sweep = move |worker: &mut Worker| (0..pages).try_for_each(|number| swept(worker, number));
+        let random = Self::new(name, move |worker: &mut Worker| {
+            let number = worker.any(pages);
+            operation(worker, number)
+        });
+        Self { sweep: Some(Box::new(sweep)), ..random }
+    }
+
+    /// With something to be done before each run, and so many operations of a thread in a run at most.
+    pub(crate) fn after(self, before: impl Fn() -> io::Result<()> + 'a, count_max: u64) -> Self {
+        Self { before: Box::new(before), count_max, ..self }
+    }
+}
+
+/// How a case is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) rounds: usize,
+    pub(crate) run: Duration,
+    pub(crate) threads: usize,
+    /// What counts: time on the clock, where a device is waited for; otherwise the threads' processor time.
+    pub(crate) clock: bool,
+}
+
+/// Nanoseconds an operation.
+#[derive(Clone, Copy)]
+struct Figure {
+    /// Of the threads.
+    threads: f64,
+    /// Of the whole process.
+    process: f64,
+    /// From the first thread's begin to the last one's end, times the threads.
+    clock: f64,
+}
+
+fn now_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// One run of one contender.
+fn run(subject: &Subject<'_>, threads: usize, count: u64, number: u64) -> io::Result<Figure> {
+    (subject.before)()?;
+    let barrier = Barrier::new(threads + 1);
+    let (mut own, mut process, mut begin, mut end) = (0, 0, None, None);
+    let mut process_begin = 0;
+    std::thread::scope(|scope| {
+        let work = |thread| {
+            let (barrier, subject) = (&barrier, &subject.work);
+            move || {
+                let mut worker = Worker::new(thread, number);
+                barrier.wait();
+                let (began, cpu) = (Instant::now(), now_ns(ClockId::ThreadCPUTime));
+                let result = subject(&mut worker, count);
+                let own = now_ns(ClockId::ThreadCPUTime) - cpu;
+                result.map(|()| (own, now_ns(ClockId::ProcessCPUTime), began, Instant::now()))
+            }
+        };
+        let running: Vec<_> = (0..threads).map(|thread| scope.spawn(work(thread))).collect();
+        process_begin = now_ns(ClockId::ProcessCPUTime);
+        barrier.wait();
+        for thread in running {
+            let (cpu, all, began, ended) = thread.join().map_err(|_| io::Error::other("a thread panicked"))??;
+            own += cpu;
+            process = all.max(process);
+            begin = Some(begin.map_or(began, |before: Instant| before.min(began)));
+            end = Some(end.map_or(ended, |before: Instant| before.max(ended)));
+        }
+        io::Result::Ok(())
+    })?;
+    let operations = (count * threads as u64) as f64;
+    let elapsed = begin.zip(end).map_or(Duration::ZERO, |(begin, end)| end.duration_since(begin));
+    Ok(Figure {
+        threads: own as f64 / operations,
+        process: process.saturating_sub(process_begin) as f64 / operations,
+        clock: elapsed.as_nanos() as f64 * threads as f64 / operations,
+    })
+}
+
+/// On a thread of its own, as runs are: an allocator may keep what it has by threads.
+fn sweep_through(sweep: &Sweep<'_>) -> io::Result<()> {
+    let mut before = f64::INFINITY;
+    for _ in 0..SWEEPS_MAX {
+        let began = Instant::now();
+        let swept = std::thread::scope(|scope| scope.spawn(|| sweep(&mut Worker::new(0, 0))).join());
+        swept.map_err(|_| io::Error::other("a thread panicked"))??;
+        let took = began.elapsed().as_secs_f64();
+        if took * STEADY >= before {
+            break;
+        }
+        before = took;
+    }
+    Ok(())
+}
+
+/// How many operations of a thread take about that long: by trying, until it gets no faster, so that memory was touched,
+/// and a disk is known to who wants to know it.
+fn count(subject: &Subject<'_>, plan: &Plan) -> io::Result<u64> {
+    if let Some(sweep) = subject.sweep.as_ref().filter(|_| plan.threads == 1) {
+        sweep_through(sweep)?;
+    }
+    let mut count = FIRST.min(subject.count_max);
+    let mut before = f64::INFINITY;
+    for _ in 0..WARMING_MAX {
+        let each = run(subject, plan.threads, count, 0)?.clock;
+        let wanted = plan.run.as_nanos() as f64 / each.max(0.1);
+        let is_long = count as f64 * 2.0 >= wanted || count == subject.count_max;
+        if is_long && each * STEADY >= before {
+            break;
+        }
+        before = if is_long { each } else { f64::INFINITY };
+        count = (wanted as u64).clamp(1, count * 8).min(subject.count_max);
+    }
+    Ok(count)
+}
+
+/// All rounds of a case.
+pub(crate) fn race(subjects: &[Subject<'_>], plan: &Plan) -> Vec<Outcome> {
+    let counts: Vec<_> = subjects.iter().map(|subject| count(subject, plan)).collect();
+    let mut figures: Vec<io::Result<Vec<Figure>>> = subjects.iter().map(|_| Ok(Vec::new())).collect();
+    for round in 0..=plan.rounds {
+        for turn in 0..subjects.len() {
+            let at = (round + turn) % subjects.len();
+            let (Ok(count), Ok(so_far)) = (&counts[at], &mut figures[at]) else { continue };
+            match run(&subjects[at], plan.threads, *count, round as u64) {
+                Ok(_) if round == 0 => {}
+                Ok(figure) => so_far.push(figure),
+                Err(error) => figures[at] = Err(error),
+            }
+        }
+    }
+    let outcome = |((subject, count), figures): ((&Subject<'_>, io::Result<u64>), io::Result<Vec<Figure>>)| {
+        let figures = count.and(figures);
+        let all = |of: fn(&Figure) -> f64| figures.as_ref().map_or(Vec::new(), |all| all.iter().map(of).collect());
+        let beside = vec![
+            ("threads_cpu_ns", all(|figure| figure.threads)),
+            ("process_cpu_ns", all(|figure| figure.process)),
+            ("clock_ns", all(|figure| figure.clock)),
+        ];
+        let counted = beside[if plan.clock { 2 } else { 0 }].1.clone();
+        let rounds = figures.map(|_| counted).map_err(|error| error.to_string());
+        Outcome { name: subject.name, rounds, beside }
+    };
+    subjects.iter().zip(counts).zip(figures).map(outcome).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! The race of the library with the kernel's page cache and other caches: built, run, its tables put into
+//! docs/performance.md.
+//!
+//! Owns: the arguments, the program that is built, where its files go.
+//! Does not own: what is raced and how (the crate in `race`), how a table gets into its document (`measured`).
+//! Invariants: a quick run, or one of a part, changes no document.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::measured::{Place, machine};
+use crate::repository;
+
+const PLACE: Place = Place {
+    document: "docs/performance.md",
+    begin: "<!-- race: written by cargo xtask race -->",
+    end: "<!-- end of race -->",
+};
+
+pub(crate) const USAGE: &str =
+    "usage: cargo xtask race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]";
+
+struct Wanted {
+    /// Whether the document gets the tables.
+    whole: bool,
+    profile: String,
+    directory: PathBuf,
+    passed_on: Vec<String>,
+}
+
+fn wanted(words: &[&str]) -> Result<Wanted> {
+    let directory = repository::target().join("race-files");
+    let mut wanted = Wanted { whole: true, profile: "release".to_owned(), directory, passed_on: Vec::new() };
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let mut value = || words.next().context(USAGE);
+        match *word {
+            "--quick" => {
+                wanted.whole = false;
+                wanted.passed_on.push((*word).to_owned());
+            }
+            "--rounds" => wanted.passed_on.extend([*word, *value()?].map(str::to_owned)),
+            "--only" | "--half" => {
+                wanted.whole = false;
+                wanted.passed_on.extend([*word, *value()?].map(str::to_owned));
+            }
+            "--profile" => (*value()?).clone_into(&mut wanted.profile),
+            "--dir" => wanted.directory = PathBuf::from(value()?),
+            _ => bail!("{USAGE}"),
+        }
+    }
+    Ok(wanted)
+}
+
+/// Builds, races, and writes the tables: to the document, or where it is not the whole only to standard output.
+pub(crate) fn run(words: &[&str]) -> Result<()> {
+    let wanted = wanted(words)?;
+    let program = build(&wanted.profile)?;
+    let artifacts = repository::target().join("race");
+    let _ = fs::remove_dir_all(&wanted.directory);
+    fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
+    let mut command = Command::new(program);
+    command.arg("--dir").arg(&wanted.directory).arg("--artifacts").arg(&artifacts).args(&wanted.passed_on);
+    let output = command.stderr(Stdio::inherit()).output().context("the race")?;
+    let _ = fs::remove_dir_all(&wanted.directory);
+    if !output.status.success() {
+        bail!("the race ended early");
+    }
+    let tables = String::from_utf8(output.stdout).context("the tables")?;
+    println!("{tables}");
+    println!("rows and plots: {}", artifacts.display());
+    if wanted.whole {
+        PLACE.write(&format!("On {}.\n\n{}", machine(), tables.trim_end()))?;
+        println!("written to {}", PLACE.document);
+    }
+    Ok(())
+}
+
+/// The program, in a workspace of its own for the sake of what it depends on.
+fn build(profile: &str) -> Result<PathBuf> {
+    let target = repository::target().join("race");
+    let mut command = Command::new("cargo");
+    command.args(["build", "--profile", profile, "--target-dir"]).arg(&target);
+    let status = command.current_dir(repository::root().join("race")).status().context("cargo build")?;
+    if !status.success() {
+        bail!("cannot build the race");
+    }
+    Ok(target.join(if profile == "dev" { "debug" } else { profile }).join("afflux-race"))
+}
+
+#[cfg(test)]
+mod tests;
