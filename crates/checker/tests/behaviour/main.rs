@@ -57,7 +57,11 @@ fn every_policy_does_what_it_did() {
     let before = std::fs::read_to_string(file()).unwrap();
     let (moved, policies) = moved(&before, &now);
     let only_own = policies.iter().all(|policy| *policy == OWN_POLICY);
-    let note = if only_own { "" } else { "\nThe kernels' policies and equal-parts are yardsticks: they move for a reason only." };
+    let note = if only_own {
+        ""
+    } else {
+        "\nThe kernels' policies and equal-parts are yardsticks: they move for a reason only."
+    };
     assert!(
         moved.is_empty(),
         "{} of {} runs are not what they were, under {}:\n  {}\nIf the change was to leave them alone it has not. If it \

@@ -130,11 +130,7 @@ fn figures(outcome: &Outcome) -> u64 {
 }
 
 /// All loads on a model under a policy, and a random scenario there: the name of each run, and what it came to.
-pub(crate) fn runs_of(
-    policy: Option<&str>,
-    model: &str,
-    each: &mut dyn FnMut(String, String),
-) -> Result<(), String> {
+pub(crate) fn runs_of(policy: Option<&str>, model: &str, each: &mut dyn FnMut(String, String)) -> Result<(), String> {
     let name = policy.unwrap_or(OWN_POLICY);
     for load in LOADS {
         let told = match simulation(policy, model, load)?.run(&mut |_| ()) {
