@@ -71,9 +71,9 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     if args.once && ran.is_ok() {
         return ran;
     }
-    let ended = running.governor.end().map_err(failed);
-    let ended = ended.map(|events| events.iter().for_each(|event| words::say(event, args.json)));
-    ran.and(ended)
+    let Running { governor, telling, .. } = running;
+    let ended = governor.end().map_err(failed);
+    ran.and(ended.map(|events| say(args, &telling, &events)))
 }
 
 /// Where a governor keeps what has to be put back.
@@ -136,12 +136,22 @@ struct Running<'a> {
     telling: Telling,
 }
 
+/// What is asked for once is answered; what happens to a governor that stays is its log.
+fn say(args: &args::Govern, telling: &Telling, events: &[Event]) {
+    let answers = args.once || args.dry_run || args.json;
+    for event in events {
+        if answers {
+            words::say(event, args.json)
+        } else {
+            words::log(event)
+        }
+        telling.happened(words::name(event));
+    }
+}
+
 impl Running<'_> {
     fn say(&self, events: &[Event]) {
-        for event in events {
-            words::say(event, self.args.json);
-            self.telling.happened(words::name(event));
-        }
+        say(self.args, &self.telling, events);
     }
 
     /// A name that nothing has now may be plugged in later; it may also be mistyped.

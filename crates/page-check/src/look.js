@@ -75,7 +75,7 @@
     faults.push(`it is ${document.documentElement.scrollWidth} px wide in a window of ${innerWidth}`);
   }
 
-  // Drawings: all parts inside, no text over another, no text too small.
+  // Drawings: all parts inside, no text over another, none too small, none cut where there is room.
   const inside = (inner, outer) =>
     inner.left >= outer.left - 1 && inner.right <= outer.right + 1 &&
     inner.top >= outer.top - 1 && inner.bottom <= outer.bottom + 1;
@@ -98,6 +98,7 @@
         const slim = (r) => ({ left: r.left, right: r.right, top: r.top + r.height * 0.2, bottom: r.bottom - r.height * 0.2 });
         if (over(slim(rectangle), slim(its))) faults.push(`${named(svg)}: "${text.textContent}" is over "${other.textContent}"`);
       }
+      if (innerWidth >= 1000 && text.textContent.endsWith("…")) faults.push(`${named(svg)}: "${text.textContent}" is cut`);
       const size = parseFloat(getComputedStyle(text).fontSize) * (box.width / svg.viewBox.baseVal.width);
       if (size < 9) faults.push(`${named(svg)}: "${text.textContent}" is ${size.toFixed(1)} px high`);
     });

@@ -66,6 +66,7 @@ fn each_fault_is_found() {
         ("over", drawing(over), "\"first\" is over \"second\""),
         ("outside", drawing("<text x='295' y='50'>beyond</text>"), "beyond is outside"),
         ("small", drawing("<text x='5' y='50' font-size='6'>tiny</text>"), "6.0 px high"),
+        ("name cut", drawing("<text x='5' y='50'>a long…</text>"), "1400 px, light: \"f\": \"a long…\" is cut"),
         ("faint", "<p style='color:#bbb'>faint</p>".to_owned(), "contrast of"),
         ("wide", "<p style='width:1500px'>wide</p>".to_owned(), "px wide in a window"),
         ("heading", "<h3>third</h3>".to_owned(), "skips a level"),

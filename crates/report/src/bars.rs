@@ -2,8 +2,8 @@
 //!
 //! Owns: lying bars in groups, error bars, values written beside them.
 //! Does not own: units (`axis`), the surface (`sheet`).
-//! Invariants: bars begin at zero; every value is written out; a group's name that has no room is
-//! cut, and whole in the description.
+//! Invariants: bars begin at zero; every value is written out; a group's name that has no room in as many lines as its
+//! bars leave is cut, and whole in the description.
 
 #[cfg(test)]
 mod tests;
@@ -20,6 +20,25 @@ const GROUP_GAP: f64 = 12.0;
 
 /// Names take at most this share of the sheet.
 const NAME_SHARE: f64 = 0.36;
+
+/// From one line of a name to the next, in heights of its letters.
+const LINE: f64 = 1.2;
+
+/// A name in at most so many lines, broken between words, the last one cut where there is more of it.
+fn broken(name: &str, font: f64, width: f64, lines_max: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in name.split(' ') {
+        let full = lines.len() == lines_max;
+        match lines.last_mut() {
+            Some(line) if full || text_width(&format!("{line} {word}"), font) <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.iter().map(|line| cut(line, font, width)).collect()
+}
 
 /// One figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,7 +139,11 @@ impl Bars {
         for (at, (name, bars)) in self.groups.iter().enumerate() {
             let y = top + at as f64 * each + GROUP_GAP / 2.0;
             let middle = y + (each - GROUP_GAP) / 2.0;
-            sheet.text(left - 8.0, middle + font * 0.35, Anchor::End, "name", &cut(name, font, left - 11.5));
+            let lines = broken(name, font, left - 11.5, ((each - GROUP_GAP) / (font * LINE)).max(1.0) as usize);
+            let first = middle + font * 0.35 - (lines.len() - 1) as f64 * font * LINE / 2.0;
+            for (line, text) in lines.iter().enumerate() {
+                sheet.text(left - 8.0, first + line as f64 * font * LINE, Anchor::End, "name", text);
+            }
             for (order, bar) in bars.iter().enumerate() {
                 let Some(bar) = bar else { continue };
                 let place = |value: f64| left + scale.place(value).unwrap_or(0.0) * inside;

@@ -70,7 +70,7 @@ impl Page {
 
     /// A paragraph of plain text.
     pub fn paragraph(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<p>{}</p>", escape(text));
+        let _ = writeln!(self.body, "<p>{}</p>", unbroken(&escape(text)));
     }
 
     /// The answer: the first thing that is read, set off from the rest.
@@ -156,4 +156,15 @@ impl Page {
 fn anchor(title: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     format!("section-{}", title.chars().map(letter).collect::<String>())
+}
+
+/// Text that is inert already; no line of it ends between the hyphens of an option.
+fn unbroken(text: &str) -> String {
+    let word = |word: &str| match word.strip_prefix("--") {
+        Some(name) if name.starts_with(|letter: char| letter.is_ascii_alphabetic()) => {
+            format!("<span class=\"option\">{word}</span>")
+        }
+        _ => word.to_owned(),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }

@@ -1,12 +1,13 @@
-//! Events of a governor, in words and as JSON.
+//! Events of a governor: in words, as JSON, as lines of its log.
 //!
-//! Owns: both. Does not own: when something happens.
+//! Owns: these, and how grave an event is. Does not own: when something happens.
 //! Invariants: one line an event. Names of devices are strangers' text.
 
 use std::time::Duration;
 
 use govern::{Event, Values, What};
 use serde_json::{Value, json};
+use tracing::{info, warn};
 
 use crate::{output, units};
 
@@ -16,6 +17,15 @@ pub(super) fn say(event: &Event, as_json: bool) {
         output::say(object(event));
     } else {
         output::say(line(event));
+    }
+}
+
+/// Tells it to the log of a governor that stays, as grave as it is: what others did, or would not let it do, is a warning.
+pub(super) fn log(event: &Event) {
+    let line = line(event);
+    match &event.what {
+        What::Foreign(_) | What::Refused(_) => warn!("{line}"),
+        What::Limited { .. } | What::Released | What::PutBack | What::Alone(_) | What::Gone => info!("{line}"),
     }
 }
 

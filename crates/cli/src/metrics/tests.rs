@@ -68,3 +68,57 @@ fn the_dashboard_refers_only_to_figures_that_exist() {
     let unknown: Vec<_> = named(DASHBOARD).difference(&known).cloned().collect();
     assert!(unknown.is_empty(), "{unknown:?}");
 }
+
+/// What Grafana's public schema of dashboards asks for (`kinds/dashboard/dashboard_kind.cue` in its repository), as far as
+/// it holds for this one: nothing was loaded in a Grafana here.
+#[test]
+fn the_dashboard_has_the_shape_that_grafana_asks_for() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let uid = dashboard["uid"].as_str().unwrap();
+    assert!((1..=40).contains(&uid.len()) && dashboard["schemaVersion"].as_u64() >= Some(36));
+    for variable in dashboard["templating"]["list"].as_array().unwrap() {
+        let kind = variable["type"].as_str().unwrap();
+        assert!(["query", "datasource"].contains(&kind) && variable["name"].is_string(), "{variable}");
+    }
+    let panels = dashboard["panels"].as_array().unwrap();
+    let ids: BTreeSet<u64> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
+    assert_eq!(ids.len(), panels.len(), "each panel has an id of its own");
+    let mut taken = BTreeSet::new();
+    for panel in panels {
+        let title = panel["title"].as_str().unwrap();
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
+        assert!(w > 0 && h > 0 && x + w <= 24, "{title} is not on the grid of 24 columns");
+        for place in (y..y + h).flat_map(|row| (x..x + w).map(move |column| (row, column))) {
+            assert!(taken.insert(place), "{title} lies on another panel");
+        }
+        if panel["type"] == "row" {
+            assert!(panel["collapsed"] == false && panel["panels"].as_array().is_some_and(Vec::is_empty), "{title}");
+            continue;
+        }
+        assert_eq!(panel["type"], "timeseries", "{title}");
+        let names: Vec<_> = panel["targets"].as_array().unwrap().iter().map(|target| &target["refId"]).collect();
+        let different: BTreeSet<&str> = names.iter().map(|name| name.as_str().unwrap()).collect();
+        assert!(!names.is_empty() && different.len() == names.len(), "{title}: {names:?}");
+        let defaults = &panel["fieldConfig"]["defaults"];
+        assert!(defaults["unit"].is_string() && panel["fieldConfig"]["overrides"].is_array(), "{title}");
+        let sources = panel["targets"].as_array().unwrap().iter().chain([panel]);
+        for source in sources.map(|it| &it["datasource"]) {
+            assert_eq!((&source["type"], &source["uid"]), (&"prometheus".into(), &"${datasource}".into()), "{title}");
+        }
+    }
+}
+
+#[test]
+fn the_dashboard_uses_variables_that_it_has() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let variables = dashboard["templating"]["list"].as_array().unwrap().iter();
+    let mut known: BTreeSet<&str> = variables.map(|variable| variable["name"].as_str().unwrap()).collect();
+    // Grafana's own.
+    known.extend(["__rate_interval", "__all"]);
+    let used = DASHBOARD.split('$').skip(1).map(|rest| {
+        let rest = rest.trim_start_matches('{');
+        &rest[..rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').unwrap_or(rest.len())]
+    });
+    let unknown: BTreeSet<&str> = used.filter(|name| !known.contains(name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
+}

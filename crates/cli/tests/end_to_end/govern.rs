@@ -73,12 +73,12 @@ impl Tree {
         self.command(arguments).output().unwrap()
     }
 
-    /// A governor that has begun: it has said its first line.
+    /// A governor that has begun: the first line of its log is there.
     fn govern(&self) -> Child {
-        let mut child = self.command(&[]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut child = self.command(&[]).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-        assert!(line.contains("sdb: at most"), "{line}");
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("note: sdb: at most"), "{line}");
         wait_until(|| self.values().0 == "1");
         child
     }
@@ -116,6 +116,29 @@ fn what_was_set_is_put_back_on_sigterm_and_after_a_kill() {
     assert!(output.status.success() && said(&output).contains("sdb: put back"), "{}", said(&output));
     assert!(tree.is_untouched());
     assert!(said(&tree.output(&["--restore"])).contains("Nothing is set"));
+}
+
+#[test]
+fn what_happens_to_a_governor_is_its_log_with_levels_and_json_is_for_programs() {
+    let tree = Tree::new();
+    let mut command = tree.command(&["--log", "warn"]);
+    let mut governor = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_until(|| tree.values().0 == "1");
+    tree.bdi("1", "77");
+    let mut line = String::new();
+    BufReader::new(governor.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("warning: sdb: somebody else has set strict_limit 1"), "{line}");
+    kill_process(Pid::from_child(&governor), Signal::TERM).unwrap();
+    let output = governor.wait_with_output().unwrap();
+    assert_eq!(said(&output), "", "nothing on standard output, nothing less grave than a warning");
+
+    let tree = Tree::new();
+    let mut governor = tree.command(&["--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(governor.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let event: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&event["event"], &event["device"]), (&"limited".into(), &"sdb".into()), "{line}");
+    assert_eq!(signal(&mut governor, Signal::TERM), Some(0));
 }
 
 #[test]

@@ -11,6 +11,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::plan::{Load, Plan, Way};
 use crate::contenders::latencies::Latencies;
 use crate::contenders::writer::{Control, Stream, Written};
@@ -48,6 +50,8 @@ pub(super) struct Ran {
     /// Until all was durable.
     pub(super) elapsed: Duration,
     pub(super) dirty_bytes_max: u64,
+    /// What calls waited for, where the engine's were among them.
+    pub(super) delays: Option<Value>,
 }
 
 impl Ran {
@@ -171,7 +175,8 @@ fn run_in(
         class.elapsed = class.elapsed.max(ended);
         class.latencies.merge(&written.all);
     }
-    Ok(Ran { classes: found, elapsed, dirty_bytes_max })
+    let delays = contenders.iter().find_map(|(_, contender)| contender.delays());
+    Ok(Ran { classes: found, elapsed, dirty_bytes_max, delays })
 }
 
 type Contenders = Vec<(Way, Box<dyn Contender>)>;

@@ -158,6 +158,9 @@ fn row(plan: &Plan, (place, load): (Place, Load), classes: &[Class], repeat: u64
     for (name, value) in ran.metrics() {
         metrics.push(name, value);
     }
+    if let Some(delays) = &ran.delays {
+        metrics.push("delays", delays.clone());
+    }
     Row {
         experiment: "classes".to_owned(),
         variant: named(plan, classes),

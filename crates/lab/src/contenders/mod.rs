@@ -14,6 +14,8 @@ pub(crate) mod writer;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 pub(crate) use kernel::{Kernel, KernelWay};
 pub(crate) use ours::{EngineSetup, Ours};
 
@@ -33,6 +35,10 @@ pub(crate) trait Contender {
     fn create(&self, directory: usize, name: &str) -> Result<Arc<dyn Sink>, String>;
     /// What is dirty of all files on that directory's disk, as well as can be told.
     fn dirty_bytes(&self, directory: usize) -> u64;
+    /// What calls waited for, by the directory's place in that list; a kernel does not say.
+    fn delays(&self) -> Option<Value> {
+        None
+    }
 }
 
 /// The error of a step with a name or a path.

@@ -12,9 +12,11 @@ use std::sync::Arc;
 use engine::{Backing, DeviceId, Engine, File};
 use frames::{Frames, Order};
 use platform_linux::{Caching, HostDevice, HostFile, IoChoice, LinuxPlatform, Reactors};
+use serde_json::Value;
 use simulator::{OWN_POLICY, Setup};
 
 use super::{Contender, Sink, create_file, said};
+use crate::delays::delays;
 
 /// Threads that submit and complete.
 const REACTORS: usize = 2;
@@ -100,6 +102,11 @@ impl Contender for Ours {
         let device = self.directories[directory].1;
         let status = self.engine.status();
         status.devices.iter().find(|it| it.id == device).map_or(0, |device| device.dirty_bytes)
+    }
+
+    fn delays(&self) -> Option<Value> {
+        let devices: Vec<DeviceId> = self.directories.iter().map(|(_, device)| *device).collect();
+        Some(delays(&self.engine, &devices))
     }
 }
 

@@ -31,7 +31,11 @@ fn whoever_writes_the_bytes_are_on_the_disk_after_a_sync() {
         }
     }
     let setup = EngineSetup { policy: String::new(), knobs: Vec::new(), memory_bytes: 16 << 20 };
-    assert!(written_through(&Ours::new(&setup, &[directory]).unwrap(), directory) == whole);
+    let ours = Ours::new(&setup, &[directory]).unwrap();
+    assert!(written_through(&ours, directory) == whole);
+    let delays = ours.delays().unwrap();
+    assert_eq!(delays["0"]["sync"]["count"], 1, "{delays}");
+    assert!(Kernel::new(KernelWay::Buffered, &[directory], None).delays().is_none(), "the kernel does not say");
     let left = fs::read_dir(directory).unwrap().count();
     assert_eq!(left, 1, "what was tried leaves nothing");
 }

@@ -12,10 +12,12 @@ use std::sync::{Mutex, PoisonError};
 use engine::counters::Counter;
 use engine::eviction::EvictionKind;
 use engine::{Error, File, Nanos, Platform};
+use serde_json::Value;
 use simulator::catalogue::{self, DeviceChoice};
 use simulator::{CpuOptions, Disk, Memory, OWN_POLICY, Setup, SimPlatform, World, WorldOptions};
 use workloads::touches::{Generator, Sequence, Sizes};
 
+use crate::delays::delays;
 use crate::experiment::LabError;
 
 const PAGE_BYTES: u64 = 4096;
@@ -33,6 +35,8 @@ pub(super) struct Case {
     pub(super) part: u64,
     pub(super) kind: EvictionKind,
     pub(super) cost: Cost,
+    /// What calls waited for, over the whole run.
+    pub(super) delays: Value,
 }
 
 /// What a request cost, on the average; of the last three quarters, what is dirty at their end included.
@@ -104,7 +108,9 @@ impl Case {
         let ended_ns = world.run(shared.all_ended()).map_err(failed)?.map_err(failed)?;
         world.run(shared.sync()).map_err(failed)?.map_err(failed)?;
         let cost = shared.cost(ended_ns)?;
-        Ok(Self { device: device.to_owned(), generator: generator.name, part: sizes.pages / sizes.frames, kind, cost })
+        let (device, part) = (device.to_owned(), sizes.pages / sizes.frames);
+        let delays = delays(&shared.engine, &machine.devices);
+        Ok(Self { device, generator: generator.name, part, kind, cost, delays })
     }
 }
 

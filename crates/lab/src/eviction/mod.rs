@@ -195,7 +195,8 @@ fn case_row(case: &Case) -> Row {
         .with("held_back_us", cost.held_back_us)
         .with("hit_ratio", cost.hit_ratio)
         .with("written_per_dirtied", cost.rewritten)
-        .with("allocstall_per_request", cost.stalls);
+        .with("allocstall_per_request", cost.stalls)
+        .with("delays", case.delays.clone());
     row(case.kind.name(), params, metrics)
 }
 

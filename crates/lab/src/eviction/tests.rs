@@ -68,6 +68,8 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
         let metric = |name: &str| row["metrics"][name].as_f64().unwrap();
         assert!(metric("device_us") > 0.0 && metric("client_us") > 0.0, "{row}");
         assert!((0.3..0.99).contains(&metric("hit_ratio")) && metric("written_per_dirtied") > 0.5, "{row}");
+        let read = &row["metrics"]["delays"]["0"]["read"];
+        assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");
     }
     assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 1, 2));
     assert!(findings.answer.contains("rows s3-window is at most a point behind"), "{}", findings.answer);

@@ -191,7 +191,10 @@ fn speed_bars(title: &str, rows: &[Row]) -> Option<Figure> {
             ("cpu_ms_per_mb", "CPU ", " ms a MB"),
             ("memory_mib", "memory ", " MiB"),
         ];
+        // What is the same in all settings tells none from another.
+        let differs = |name: &str| settings.iter().any(|other| value(other, name) != value(row, name));
         let told = told.into_iter().filter(|(name, ..)| value(row, name).is_some());
+        let told = told.filter(|(name, ..)| *name == "request_kib" || differs(name));
         told.map(|(name, before, unit)| format!("{before}{}{unit}", text(row, name))).collect::<Vec<_>>().join(", ")
     };
     let bars = Bars::new(format!("{title}: throughput"), "written", Quantity::DataRate, kernels.clone())

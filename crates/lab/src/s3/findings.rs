@@ -70,10 +70,11 @@ pub(super) fn add_measured(findings: &mut Findings, measured: &Measured) {
         format!("{:.0}", measured.mb_per_s()),
         format!("{:.1} ms", measured.interactive_ms),
     ]);
+    let each = measured.waits.ns.checked_div(measured.waits.count);
+    let each = each.map_or_else(String::new, |ns| format!(" of {} on average", units::latency(ns)));
     findings.answer.push_str(&format!(
-        " Measured, the real engine on this machine: {} direct reclaims of {} on average in {:.1} s.",
+        " Measured, the real engine on this machine: {} direct reclaims{each} in {:.1} s.",
         units::count(measured.stalls),
-        units::latency(measured.waits.ns.checked_div(measured.waits.count).unwrap_or(0)),
         measured.seconds,
     ));
     findings.tables.push(table);

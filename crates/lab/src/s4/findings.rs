@@ -67,7 +67,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
     findings
         .figures
         .extend([Threshold::OFF, SECOND].iter().any(|it| plan.columns.contains(it)).then(|| dirty_plot(cells).into()));
-    findings.figures.extend(plan.columns.contains(&SECOND).then(|| starts_plot(cells).into()));
+    findings.figures.extend(starts_plot(cells).map(Into::into));
     findings.answer = answer(cells);
     findings.says = says(plan, cells);
     findings
@@ -180,17 +180,23 @@ fn dirty_plot(cells: &[Cell]) -> Plot {
     })
 }
 
-fn starts_plot(cells: &[Cell]) -> Plot {
+/// Over the windows of all copies; nothing where there is one window, which makes no line.
+fn starts_plot(cells: &[Cell]) -> Option<Plot> {
+    let starts = |variant: &str| -> Vec<(f64, f64)> {
+        let of_variant = cells.iter().filter(|cell| cell.variant == variant && cell.threshold == SECOND);
+        let starts = of_variant.flat_map(|cell| cell.copy.first_writes_bytes());
+        starts.enumerate().map(|(at, bytes)| (at as f64 + 1.0, bytes as f64)).collect()
+    };
+    if starts("linux-3.6").len() < 2 {
+        return None;
+    }
     let x = Axis::new("window of the client, over all copies of the column", Quantity::Count);
     let y = Axis::new("dirty when the server begins to write", Quantity::Data);
     let plot = Plot::new("Where writing begins at 100 centiseconds", x, y)
         .note("The estimate of the disk's bandwidth starts at 100 MiB/s. A new server begins there for each copy.");
-    ["linux-3.6", "linux-3.6-kept", BY_COMPLETIONS, BY_COMPLETIONS_KEPT].into_iter().fold(plot, |plot, variant| {
-        let of_variant = |cell: &&Cell| cell.variant == variant && cell.threshold == SECOND;
-        let starts = cells.iter().filter(of_variant).flat_map(|cell| cell.copy.first_writes_bytes());
-        let points = starts.enumerate().map(|(at, bytes)| (at as f64 + 1.0, bytes as f64)).collect();
-        plot.with(Series::new(variant, Shape::Line, points))
-    })
+    let variants = ["linux-3.6", "linux-3.6-kept", BY_COMPLETIONS, BY_COMPLETIONS_KEPT];
+    let add = |plot: Plot, variant| plot.with(Series::new(variant, Shape::Line, starts(variant)));
+    Some(variants.into_iter().fold(plot, add))
 }
 
 /// First and last of a column's beginnings of writing, in MB.

@@ -5,6 +5,7 @@
 //! Invariants: a deviation is that of the simulated figure from the measured one.
 
 use report::Fields;
+use serde_json::Value;
 use workloads::simulation::{JobOutcome, OperationOutcome};
 
 /// How far apart throughputs may be.
@@ -34,6 +35,8 @@ pub(super) struct Side {
     pub(super) limit_bytes: u64,
     /// Bytes that the disk wrote; measured: the file system's own with them.
     pub(super) disk_bytes: u64,
+    /// What each job waited for.
+    pub(super) delays: Value,
 }
 
 /// The figures of one run that are compared.

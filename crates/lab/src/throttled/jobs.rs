@@ -112,6 +112,7 @@ fn row(group: &Group, rate: &Rate, plan: &Plan, side: &Side, source: Source, oth
     metrics.push("dirty_bytes_max", side.looks.iter().map(|look| look.dirty_bytes).max().unwrap_or(0));
     metrics.push("dirty_limit_bytes", side.limit_bytes);
     metrics.push("dirty_mib_by_second", side.dirty_mib_by_second());
+    metrics.push("delays", side.delays.clone());
     if let Some(simulated) = other {
         let (ours, theirs) = (simulated.figures(), side.figures());
         let (mean, most) = dirty_deviation(simulated, side);
@@ -247,3 +248,6 @@ fn says(measured: bool) -> Vec<String> {
     }
     says
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,7 @@ use workloads::EngineRun;
 use super::compare::{Look, Side};
 use super::plan::{Group, Rate};
 use super::simulated::SEED;
+use crate::delays::delays_by_caller;
 use crate::experiment::LabError;
 use crate::hardware::{DiskRates, SlowDisk};
 
@@ -125,7 +126,8 @@ fn run_in(group: &Group, rate: &Rate, memory_bytes: u64, disk: &SlowDisk, root: 
     let limit_bytes = engine.status().devices.first().map_or(0, |device| device.dirty_limit_bytes);
     let (jobs, looks) = watched(&platform, &engine, run);
     platform.block_on(engine.drain(id));
-    Ok(Side { jobs, looks, limit_bytes, disk_bytes: written_bytes(disk) - before })
+    let delays = delays_by_caller(&engine, id);
+    Ok(Side { jobs, looks, limit_bytes, disk_bytes: written_bytes(disk) - before, delays })
 }
 
 /// Runs the jobs and looks at the engine meanwhile.

@@ -12,6 +12,7 @@ use workloads::simulation::{DeviceChoice, DeviceOutcome, Simulation};
 
 use super::compare::{Look, Side};
 use super::plan::{Group, Rate, model};
+use crate::delays::simulated_delays_by_caller;
 use crate::experiment::LabError;
 
 /// Everything is drawn from this, on both sides.
@@ -40,6 +41,7 @@ pub(super) fn run(group: &Group, rate: &Rate, memory_bytes: u64, latency_ns: Opt
         looks: looks(device),
         limit_bytes: device.samples.first().map_or(0, |sample| sample.dirty_limit_bytes),
         disk_bytes: device.bytes.1,
+        delays: simulated_delays_by_caller(device),
         jobs: outcome.jobs,
     })
 }

@@ -64,6 +64,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
             ("beside_max_ms", beside.1),
         ],
         looks: Vec::new(),
+        delays: contender.delays(),
     })
 }
 

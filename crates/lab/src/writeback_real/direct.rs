@@ -27,11 +27,10 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject, repeat: u64) -> Result<R
         // The first to touch the disk's blocks has them found by the host.
         once(stage, subject)?;
     }
-    let mb_per_s = once(stage, subject)?;
-    Ok(Ran { metrics: vec![("mb_per_s", mb_per_s)], looks: Vec::new() })
+    once(stage, subject)
 }
 
-fn once(stage: &Stage<'_>, subject: &Subject) -> Result<f64, String> {
+fn once(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
     let bytes = stage.plan.direct_bytes / BLOCK_BYTES * BLOCK_BYTES;
     let directory = stage.scratch.path();
     let contender = stage.contender(subject, &[directory])?;
@@ -58,7 +57,8 @@ fn once(stage: &Stage<'_>, subject: &Subject) -> Result<f64, String> {
     let elapsed = began.elapsed();
     let _ = std::fs::remove_file(&path);
     wrote?;
-    Ok(bytes as f64 / 1e6 / elapsed.as_secs_f64())
+    let mb_per_s = bytes as f64 / 1e6 / elapsed.as_secs_f64();
+    Ok(Ran { metrics: vec![("mb_per_s", mb_per_s)], looks: Vec::new(), delays: contender.delays() })
 }
 
 fn one_after_the_other(file: &dyn Sink, bytes: u64) -> Result<(), String> {

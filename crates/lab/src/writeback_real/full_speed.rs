@@ -45,7 +45,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject, rate: Option<u64>) -> Re
     });
     Stage::let_go(&disk)?;
     let (written, sync_s) = wrote?;
-    Ok(Ran { metrics: metrics(&written, sync_s), looks })
+    Ok(Ran { metrics: metrics(&written, sync_s), looks, delays: contender.delays() })
 }
 
 fn metrics(written: &Written, sync_s: f64) -> Vec<(&'static str, f64)> {

@@ -16,6 +16,7 @@ mod small_sync;
 mod stage;
 
 use report::{Fields, Row, Source};
+use serde_json::Value;
 
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
 use page::Page;
@@ -31,6 +32,8 @@ struct Ran {
     /// By name, as `page` lists them.
     metrics: Vec<(&'static str, f64)>,
     looks: Vec<Look>,
+    /// What calls waited for; the kernel does not say.
+    delays: Option<Value>,
 }
 
 /// A run at an instant.
@@ -134,6 +137,9 @@ fn row(plan: &Plan, race: Race, subject: &Subject, repeat: u64, ran: &Ran) -> Ro
         };
         metrics.push("dirty_bytes_max", peak);
         metrics.push("accepted_mb_at_second", (1..=plan.seconds).map(by_second).collect::<Vec<u64>>());
+    }
+    if let Some(delays) = &ran.delays {
+        metrics.push("delays", delays.clone());
     }
     Row {
         experiment: "writeback-real".to_owned(),

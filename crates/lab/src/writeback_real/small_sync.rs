@@ -64,6 +64,7 @@ pub(super) fn run(stage: &Stage<'_>, subject: &Subject) -> Result<Ran, String> {
             ("syncs", synced.count() as f64),
         ],
         looks: Vec::new(),
+        delays: contender.delays(),
     })
 }
 

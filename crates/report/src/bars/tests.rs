@@ -1,4 +1,4 @@
-use super::{Bar, Bars};
+use super::{Bar, Bars, broken};
 use crate::axis::Quantity;
 use crate::sheet::Width;
 
@@ -23,6 +23,18 @@ fn long_names_are_cut_in_the_drawing_and_whole_in_the_description() {
     let svg = bars().svg(Width::Narrow, "f");
     assert!(svg.contains("…</text>"));
     assert!(svg.contains("any sheet &lt;of&gt; this width, published: 80.0 ns."), "{svg}");
+}
+
+#[test]
+fn a_name_is_broken_into_as_many_lines_as_its_bars_have_room_for() {
+    let name = "512 KiB, cache 8192 KiB, memory 2048 MiB";
+    assert_eq!(broken(name, 12.0, 1000.0, 5), [name]);
+    assert_eq!(broken(name, 12.0, 150.0, 5), ["512 KiB, cache 8192", "KiB, memory 2048 MiB"]);
+    let [line] = &broken(name, 12.0, 150.0, 1)[..] else { panic!("more than a line") };
+    assert!(line.starts_with("512 KiB, cache") && line.ends_with('…'), "{line}");
+    let five = ["a", "b", "c", "d", "e"];
+    let bars = Bars::new("t", "x", Quantity::Count, five).group(name.repeat(2), vec![Some(Bar::new(1.0)); 5]);
+    assert!(!bars.svg(Width::Wide, "f").contains('…'));
 }
 
 #[test]

@@ -61,6 +61,14 @@ fn text_is_inert_and_the_origin_is_said() {
 }
 
 #[test]
+fn an_option_is_not_broken_after_its_first_hyphen() {
+    let mut page = Page::new("t", "simulated");
+    page.paragraph("With --full, and - -- -5 <i>.");
+    let html = page.html("seed 1");
+    assert!(html.contains("<p>With <span class=\"option\">--full,</span> and - -- -5 &lt;i&gt;.</p>"), "{html}");
+}
+
+#[test]
 fn series_colours_are_there_in_light_dark_and_print() {
     for class in ["c0", "c1", "c2", "c3", "c4", "c5"] {
         assert_eq!(super::STYLE.matches(&format!("--{class}:")).count(), 3, "{class}");

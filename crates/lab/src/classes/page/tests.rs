@@ -25,7 +25,7 @@ fn ran(megabytes: &[u64], seconds: u64) -> Ran {
         latencies: latencies.clone(),
     };
     let classes = megabytes.iter().map(class).collect();
-    Ran { classes, elapsed: Duration::from_secs(seconds), dirty_bytes_max: 7_000_000 }
+    Ran { classes, elapsed: Duration::from_secs(seconds), dirty_bytes_max: 7_000_000, delays: None }
 }
 
 fn line(text: &str, name: &str) -> Vec<String> {

@@ -66,7 +66,7 @@ fn published_gain(plan: &Plan, centisecs: u64) -> Option<f64> {
 pub(in crate::s4) fn add_measured(findings: &mut Findings, plan: &Plan, outcome: &Outcome) {
     let servers = servers(&outcome.copies);
     findings.tables.insert(0, table(plan, &servers, &outcome.notes));
-    findings.answer = [answer(plan, &servers).unwrap_or_default(), format!("Simulated: {}", findings.answer)].join(" ");
+    findings.answer = [answer(plan, &servers), format!("Simulated: {}", findings.answer)].join(" ");
     if servers.iter().any(|server| !server.first().dirty().is_empty()) {
         findings.figures.push(plot(&servers).into());
     }
@@ -151,16 +151,26 @@ fn says(plan: &Plan, servers: &[Server<'_>]) -> Vec<String> {
     vec![filled(HOW, &values)]
 }
 
-/// What the knob gains over the kernel's own server.
-fn answer(plan: &Plan, servers: &[Server<'_>]) -> Option<String> {
+/// How fast each server was, and what the knob gains over the kernel's own.
+fn answer(plan: &Plan, servers: &[Server<'_>]) -> String {
+    let rate = |server: &Server<'_>| {
+        let (name, mean) = (server.first().server(), server.rates.mean);
+        match server.first().centisecs() {
+            Some(centisecs) => format!("{name} at {centisecs} cs {mean:.2} MB/s"),
+            None => format!("{name} {mean:.2} MB/s"),
+        }
+    };
+    let rates = servers.iter().map(rate).collect::<Vec<_>>().join("; ");
+    [format!("Measured: {rates}.")].into_iter().chain(gained(plan, servers)).collect::<Vec<_>>().join(" ")
+}
+
+fn gained(plan: &Plan, servers: &[Server<'_>]) -> Option<String> {
     let at = |centisecs| servers.iter().find(|server| server.first().centisecs() == Some(centisecs));
     let ganesha = servers.iter().find(|server| server.first().is_ganesha())?;
     let (knob, seed) = (at(100)?, published_gain(plan, 100)?);
     Some(format!(
-        "Measured, 100 centiseconds on our server take {:+.1} % more than nfs-ganesha over the kernel's page cache \
-         ({:.2} against {:.2} MB/s); in the seed the patch took {seed:+.1} % more than the kernel without.",
-        knob.gain(ganesha),
-        knob.rates.mean,
-        ganesha.rates.mean
+        "So 100 centiseconds on our server take {:+.1} % more than nfs-ganesha over the kernel's page cache; in the seed the \
+         patch took {seed:+.1} % more than the kernel without.",
+        knob.gain(ganesha)
     ))
 }

@@ -81,6 +81,7 @@ fn copies_of_a_server_make_one_line_and_what_is_not_shown_stays_last() {
     }
     assert_eq!((findings.says.len(), findings.says[2].as_str()), (3, "Not shown."));
     assert!(findings.answer.contains("+40.4 % more than nfs-ganesha"), "{}", findings.answer);
+    assert!(findings.answer.starts_with("Measured: "), "{}", findings.answer);
 }
 
 #[test]

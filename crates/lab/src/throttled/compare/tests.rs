@@ -2,7 +2,7 @@ use super::*;
 
 fn side(dirty: &[(f64, u64)]) -> Side {
     let looks = dirty.iter().map(|&(at_s, dirty_bytes)| Look { at_s, dirty_bytes, accepted_bytes: 0 });
-    Side { jobs: Vec::new(), looks: looks.collect(), limit_bytes: 1000, disk_bytes: 0 }
+    Side { jobs: Vec::new(), looks: looks.collect(), limit_bytes: 1000, disk_bytes: 0, delays: serde_json::json!({}) }
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn text(page: &Page<'_>) -> String {
 }
 
 fn ran(metrics: &[(&'static str, f64)]) -> Ran {
-    Ran { metrics: metrics.to_vec(), looks: Vec::new() }
+    Ran { metrics: metrics.to_vec(), looks: Vec::new(), delays: None }
 }
 
 #[test]
