@@ -1,6 +1,6 @@
 //! fio through the engine: what it wrote is what it reads, from the cache, from the disk, and without the engine.
 //! Skipped where fio or its source is not there; `cargo xtask fio-engine` gets that.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
