@@ -84,8 +84,8 @@ pub unsafe extern "C" fn afflux_pages_slices(
 ) -> i64 {
     count(|| {
         let pages = PAGES.enter(pages)?;
-        // SAFETY: the caller's promise, for the first and so for all.
         if room > 0 {
+            // SAFETY: the caller's promise, for the first and so for all.
             unsafe { Out::new(slices, "the place for the slices") }?;
         }
         let mut filled = 0;

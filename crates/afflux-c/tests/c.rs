@@ -1,5 +1,5 @@
 //! The C interface from C: installed as for use, compiled by the system's compiler, run as it is and under valgrind.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, reason = "a test")]
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

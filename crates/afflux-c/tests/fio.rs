@@ -1,6 +1,6 @@
 //! fio through the engine: what it wrote is what it reads, from the cache, from the disk, and without the engine.
 //! Skipped where fio or its source is not there; `cargo xtask fio-engine` gets that.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs, reason = "a test")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -39,8 +39,11 @@ impl Rig {
 
     /// fio with these words, in the directory of the test; jobs go through the engine.
     fn run(&self, words: &str) -> Output {
-        let engine = format!("--ioengine=external:{}", self.place.path().join("afflux.so").display());
-        self.run_with(&[&engine], words)
+        self.run_with(&[&self.engine()], words)
+    }
+
+    fn engine(&self) -> String {
+        format!("--ioengine=external:{}", self.place.path().join("afflux.so").display())
     }
 
     fn run_with(&self, first: &[&str], words: &str) -> Output {
@@ -109,6 +112,8 @@ fn threads_share_a_cache_and_processes_have_their_own() {
     rig.passes(&format!("{two} --thread --filename=one --rw=randrw --iodepth=4"));
     rig.passes(&format!("{two} --rw=randwrite --verify=crc32c"));
     let other = afflux::Cache::builder().memory(4 << 20).build().unwrap();
+    // As large as the job wants it: fio would replace it by another.
+    std::fs::write(rig.place.path().join("files/two"), vec![0; 1 << 20]).unwrap();
     let held = other.create(rig.place.path().join("files/two")).unwrap();
     rig.fails("--size=1m --filename=two --rw=write", "add `thread`");
     drop(held);
@@ -128,5 +133,6 @@ fn options_that_cannot_be_are_told() {
     rig.passes(&format!(
         "{job} --afflux_knobs=dirty_ratio=33,budget_ms=500 --afflux_io=syscalls --afflux_host_caching=buffered"
     ));
-    rig.fails(&format!("{job} --afflux_memory=8m --name=other {job} --afflux_memory=9m"), "the same afflux options");
+    let other = format!("--name=other --directory=files {} {job} --afflux_memory=9m", rig.engine());
+    rig.fails(&format!("{job} --afflux_memory=8m {other}"), "the same afflux options");
 }

@@ -71,7 +71,7 @@ impl Rig {
         let mut outcomes = vec![Completion { tag: 0, result: 0 }; room];
         // SAFETY: there is room.
         let count = unsafe { afflux_wait(self.queue, outcomes.as_mut_ptr(), room, least, timeout_ns) };
-        outcomes.truncate(usize::try_from(count).expect(&last()));
+        outcomes.truncate(usize::try_from(count).unwrap_or_else(|_| panic!("{}", last())));
         outcomes
     }
 

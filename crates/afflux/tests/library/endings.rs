@@ -194,7 +194,7 @@ fn a_close_returns_what_a_drop_would_have_told() {
         .unwrap();
     let full = cache.create(small.0.join("full")).unwrap();
     small.fill();
-    full.write_at(&vec![4; 128 << 10], 0).unwrap();
+    full.write_at(&vec![4; 16 << 10], 0).unwrap();
     let unwritten = cache.clone().close().unwrap_err();
     assert_eq!(unwritten.files.len(), 1);
     assert!(unwritten.to_string().contains("could not be written"), "{unwritten}");
