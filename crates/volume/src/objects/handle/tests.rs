@@ -56,10 +56,7 @@ fn identities_that_differ_in_one_byte_mix_apart() {
 fn handles_that_differ_have_other_numbers() {
     let numbers: std::collections::HashSet<_> = (0..1000_u64)
         .map(|number| key().seal(&Identity::new(7, 1, 1, &number.to_be_bytes()), 9))
-        .map(|handle| {
-            assert_eq!(handle_number(handle.as_bytes()), handle_number(&handle.as_bytes().to_vec()));
-            handle_number(handle.as_bytes())
-        })
+        .map(|handle| handle_number(handle.as_bytes()))
         .collect();
     assert_eq!(numbers.len(), 1000);
     assert_eq!(handle_number(&[0; 7]), None);
