@@ -425,6 +425,8 @@ impl Drop for Reactor {
         while !self.is_idle() {
             self.drive(None);
         }
+        // A wake that comes late, and its door, would hold each other for ever.
+        drop(self.remote.close());
     }
 }
 
