@@ -3,8 +3,9 @@
 //! Owns: the blocks of counters, one for each platform and thread that met; those of threads that
 //! have ended are given to new ones, those of platforms that have ended are given back.
 //! Does not own: what is counted.
-//! Invariants: a block is used by one thread at a time, and is there as long as its platform's counters. Finding the block of the platform used last
-//! costs one comparison. A block can be had at any moment of a thread's life, also at its very end.
+//! Invariants: a block is used by one thread at a time, and is there as long as its platform's counters. Finding the block
+//! of the platform used last costs one comparison. A block can be had at any moment of a thread's life, also at its very
+//! end.
 
 use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
