@@ -42,7 +42,7 @@ pub(crate) struct Options {
 impl Options {
     pub(crate) fn of(words: &[String]) -> Result<Self, String> {
         let (mut quick, mut rounds, mut only, mut half, mut engine) = (false, None, None, None, None);
-        let (mut directory, mut artifacts) = (PathBuf::from("race-files"), PathBuf::from("."));
+        let (mut directory, mut artifacts) = (PathBuf::from("target/race-files"), PathBuf::from("target/race"));
         let mut words = words.iter();
         while let Some(word) = words.next() {
             let mut value = || words.next().cloned().ok_or_else(|| USAGE.to_owned());
