@@ -176,9 +176,7 @@ impl Builder {
             settings.set(knob, value).map_err(|error| setting(error.to_string()))?;
         }
         for text in &self.knob_texts {
-            let parsed = settings.parse(text);
-            let set = parsed.and_then(|(knob, value)| settings.set(knob, value));
-            set.map_err(|error| setting(error.to_string()))?;
+            settings.set_text(text).map_err(|error| setting(error.to_string()))?;
         }
         let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match error {
             frames::ArenaError::Mapping { .. } => io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()),

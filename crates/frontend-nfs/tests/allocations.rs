@@ -12,12 +12,9 @@ mod world;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
-use std::net::Ipv4Addr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nfs_client::{Client, Stability};
-use platform_linux::{Listener, ServeLimits, serve};
 use world::World;
 
 struct Counting;
@@ -92,18 +89,7 @@ fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
 fn an_overwrite_allocates_nothing_and_other_writes_and_commits_what_they_did() {
     IS_CLIENT.set(true);
     let world = World::new();
-    let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let address = listener.internet_address().unwrap();
-    let server = Arc::clone(&world.server);
-    let limits = || ServeLimits {
-        connections_max: 16,
-        peer_connections_max: 16,
-        idle_ns: 0,
-        request_bytes_max: 64 << 20,
-        unread_ns: 0,
-    };
-    serve(&world.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
-    let mut client = Client::connect(address).unwrap();
+    let mut client = Client::connect(world.serve()).unwrap();
     let root = client.mount("/").unwrap();
     let file = client.create_empty(&root, b"file").unwrap();
     let page = vec![7; 4096];

@@ -10,14 +10,13 @@ use std::sync::{Arc, Mutex};
 
 use engine::{Nanos, Platform};
 use frontend_nfs::{Admission, Server};
-use nfs_client::{Envelope, NFS, read_reply};
+use nfs_client::{Call, Envelope, Handle, NFS, Stability, read_reply, take_record};
 use simulator::{
     Disk, DiskOptions, Link, LinkEnd, LinkOptions, Machine, Memory, MemoryTree, Setup, SimPlatform, TreeOptions, World,
     WorldOptions, serve_machine,
 };
 use volume::{AttributeChange, CreateHow};
 
-const WRITE: u32 = 7;
 const CACHE_BYTES: u64 = 32 << 20;
 const DISK_BYTES_PER_SECOND: u64 = 5_000_000;
 const BLOCK: u32 = 64 << 10;
@@ -47,20 +46,17 @@ impl Site {
     }
 
     /// Keeps so many calls in flight for as long as the test lasts.
-    async fn client(self: Arc<Self>, (at, address): (usize, u8), file: Vec<u8>, window: usize) {
+    async fn client(self: Arc<Self>, (at, address): (usize, u8), file: Handle, window: usize) {
         let end = self.connect(address);
         let mut envelope = Envelope::new(1);
         let data = vec![at as u8; BLOCK as usize];
         let (mut sent, mut in_flight, mut received) = (0_u64, 0, Vec::new());
         while self.platform.now().0 < END_NS {
             while in_flight < window {
+                let (file, data) = (file.clone(), data.clone());
                 let offset = sent * u64::from(BLOCK) % FILE_BYTES;
-                let mut arguments = opaque(&file);
-                arguments.extend(offset.to_be_bytes());
-                arguments.extend(BLOCK.to_be_bytes());
-                arguments.extend(0_u32.to_be_bytes());
-                arguments.extend(opaque(&data));
-                let (_, record) = envelope.record(NFS, WRITE, &arguments);
+                let call = Call::Write { file, offset, data, stability: Stability::Unstable };
+                let (_, record) = envelope.record(NFS, call.procedure().0, &call.arguments());
                 end.send(record.into()).await.unwrap();
                 (sent, in_flight) = (sent + 1, in_flight + 1);
             }
@@ -74,25 +70,6 @@ impl Site {
             }
         }
     }
-}
-
-fn opaque(bytes: &[u8]) -> Vec<u8> {
-    let mut field = (bytes.len() as u32).to_be_bytes().to_vec();
-    field.extend(bytes);
-    field.resize(field.len().next_multiple_of(4), 0);
-    field
-}
-
-/// The first whole record of what was received.
-fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let mark = u32::from_be_bytes(*received.first_chunk()?);
-    let end = 4 + (mark & 0x7fff_ffff) as usize;
-    if received.len() < end {
-        return None;
-    }
-    let record = received[4..end].to_vec();
-    received.drain(..end);
-    Some(record)
 }
 
 /// What each connection moved: connection `at` comes from the address and keeps as many calls in flight as `of` says.

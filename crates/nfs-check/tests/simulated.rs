@@ -13,7 +13,7 @@ use engine::{Nanos, Platform};
 use frontend_nfs::{Admission, Server};
 use futures_util::future::{Either, select};
 use nfs_check::random::{Exercise, Plan};
-use nfs_client::{Envelope, MOUNT};
+use nfs_client::{Envelope, MOUNT, take_record};
 use simulator::{
     Disk, DiskOptions, Link, LinkEnd, LinkOptions, Machine, Memory, MemoryTree, Setup, SimPlatform, TreeOptions, World,
     WorldOptions, serve_machine,
@@ -142,18 +142,6 @@ impl Site {
     fn with<T>(&self, run: impl FnOnce(&mut Exercise) -> T) -> T {
         run(&mut self.exercise.lock().unwrap())
     }
-}
-
-/// The first whole record of what was received.
-fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
-    let mark = u32::from_be_bytes(*received.first_chunk()?);
-    let end = 4 + (mark & 0x7fff_ffff) as usize;
-    if received.len() < end {
-        return None;
-    }
-    let record = received[4..end].to_vec();
-    received.drain(..end);
-    Some(record)
 }
 
 /// Runs a plan, then cuts the power: what was promised is on the disk. The virtual time that it took, or what was

@@ -261,6 +261,19 @@ impl Client {
     }
 }
 
+/// Takes the first record, its mark not included, from the front of what was received, if all of it is there. Records in
+/// fragments are not known: no server sends any.
+pub fn take_record(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let mark = u32::from_be_bytes(*received.first_chunk()?);
+    let end = 4 + (mark & 0x7fff_ffff) as usize;
+    if received.len() < end {
+        return None;
+    }
+    let record = received[4..end].to_vec();
+    received.drain(..end);
+    Some(record)
+}
+
 /// Reads a reply's record, mark not included.
 ///
 /// # Errors

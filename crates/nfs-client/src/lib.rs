@@ -19,7 +19,7 @@ mod transfer;
 mod wire;
 
 pub use call::{Answer, Call};
-pub use connection::{Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply};
+pub use connection::{Client, Envelope, Error, MOUNT, NFS, Reply, USER_ROOT, User, read_reply, take_record};
 pub use load::{Kind, Load, Report, Sending};
 pub use names_load::{NamesLoad, StepRate};
 pub use procedures::{Change, Creation, Node, TimeChange};

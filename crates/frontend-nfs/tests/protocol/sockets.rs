@@ -1,34 +1,16 @@
 //! The small client against the server, over real sockets: the one is tested with the other, and
 //! they share no code.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
 use std::time::Duration;
 
 use nfs_client::{Change, Client, Creation, Kind, Load, Node, Sending, Stability, User};
-use platform_linux::{Listener, ServeLimits, serve};
 
 use crate::world::World;
-
-fn address(world: &World) -> SocketAddr {
-    let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
-    let address = listener.internet_address().unwrap();
-    let server = Arc::clone(&world.server);
-    let limits = || ServeLimits {
-        connections_max: 16,
-        peer_connections_max: 16,
-        idle_ns: 0,
-        request_bytes_max: 64 << 20,
-        unread_ns: 0,
-    };
-    serve(&world.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
-    address
-}
 
 #[test]
 fn the_small_client_speaks_every_procedure() {
     let world = World::new();
-    let mut client = Client::connect(address(&world)).unwrap();
+    let mut client = Client::connect(world.serve()).unwrap();
     client.null().unwrap();
     assert_eq!(client.exports().unwrap(), ["/"]);
     let root = client.mount("/").unwrap();
@@ -77,7 +59,7 @@ fn the_small_client_speaks_every_procedure() {
 #[test]
 fn a_steady_load_is_answered() {
     let world = World::new();
-    let mut client = Client::connect(address(&world)).unwrap();
+    let mut client = Client::connect(world.serve()).unwrap();
     let root = client.mount("/").unwrap();
     let file = client.create_empty(&root, b"file").unwrap();
     client.write_all(&file, 0, &vec![1; 4 << 20], 65_536, 4).unwrap();
@@ -101,7 +83,7 @@ fn a_steady_load_is_answered() {
 #[test]
 fn a_call_sent_again_over_another_connection_is_not_run_again() {
     let world = World::new();
-    let at = address(&world);
+    let at = world.serve();
     let mut client = Client::connect(at).unwrap();
     let root = client.mount("/").unwrap();
     let xid = client.next_xid();

@@ -1,6 +1,6 @@
 //! A server over a directory of its own, made for one test.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,10 @@ use engine::settings::Settings;
 use frames::Frames;
 use frontend_nfs::{Admission, Server};
 use nfs3_types::nfs3::{CREATE3args, CREATE3res, LOOKUP3args, LOOKUP3res, createhow3, diropargs3, nfs_fh3, sattr3};
-use platform_linux::{Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Reactors, WorkerPool, host_devices};
+use platform_linux::{
+    Caching, HostOptions, HostTree, IoChoice, LinuxPlatform, Listener, Reactors, ServeLimits, WorkerPool, host_devices,
+    serve,
+};
 use volume::{HandleKey, Volume};
 
 use crate::peer::Peer;
@@ -69,6 +72,22 @@ impl World {
         let volume = Volume::new(engine, tree, HandleKey::new([7; 16]), devices).unwrap();
         let server = Server::new(Arc::clone(&volume), Admission::AnyPeer);
         Self { server, volume, platform, _reactors: reactors, path, _directory: directory }
+    }
+
+    /// Where it is served over sockets from now on.
+    pub(crate) fn serve(&self) -> SocketAddr {
+        let listener = Listener::tcp((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let address = listener.internet_address().unwrap();
+        let server = Arc::clone(&self.server);
+        let limits = || ServeLimits {
+            connections_max: 16,
+            peer_connections_max: 16,
+            idle_ns: 0,
+            request_bytes_max: 64 << 20,
+            unread_ns: 0,
+        };
+        serve(&self.platform, vec![listener], limits, |_| {}, move |peer| Box::new(server.connection(peer)));
+        address
     }
 
     /// The handle of a name that is there.
