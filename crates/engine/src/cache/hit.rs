@@ -4,9 +4,9 @@
 //! Does not own: anything that waits; a page that is not simply there is somebody else's business.
 //! Invariants: no lock, no allocation, no system call. A frame found without a lock may have become
 //! another page since. A read holds nothing and is checked after the copy: it changes nothing that other
-//! readers read, and its copy need not wait for the frame's record. An overwrite holds the page as a writer; so does,
-//! with a pin, a read of a frame that was used anew during its copy. An overwrite leaves the page as dirty as it was. Where the arena keeps only the first bytes
-//! of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
+//! readers read, and its copy need not wait for the frame's record; if the frame was used anew during the copy, it is read
+//! again under a pin. An overwrite holds the page as a writer, and leaves it as dirty as it was. Where the arena keeps
+//! only the first bytes of a frame (simulations of much memory), copies are cut to those and the rest reads as zeros.
 
 use std::ops::Range;
 
@@ -74,7 +74,7 @@ impl Cache {
         if !glance.stands() {
             return self.read_again(file, at, &mut into[..len]);
         }
-        self.pages.touch_seen(frame, &glance);
+        self.pages.touch(frame);
         true
     }
 

@@ -1,7 +1,7 @@
 //! From a page's offset in its file to its frame.
 //!
-//! Owns: one file's radix tree: its root, growth, shrinkage and tags. A file that has had page 0 alone has no tree: the frame
-//! stands in the root.
+//! Owns: one file's radix tree: its root, growth, shrinkage and tags. As long as page 0 is the only page there is no node:
+//! its frame stands in the root.
 //! Does not own: the nodes' memory (`nodes`), the pages' states.
 //! Invariants: lookups take no lock and may be wrong when a node was reused meanwhile: the caller
 //! checks the frame's identity. Everything else needs the file's lock. A tag on a slot of an inner
@@ -15,7 +15,8 @@ use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// Levels that 52 bits of page offset need.
 const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
 
-/// In the root word: below are the tags of page 0, the only one, above its frame.
+/// Set in the root word while page 0 is the only page. The low half of the word is then the page's frame; its tags are
+/// the bits above that.
 const ALONE: u64 = 1 << 63;
 
 /// A file's index. The root word is 0 when empty, else height (levels, from 1) above the node's number, or [`ALONE`].
@@ -41,6 +42,7 @@ impl Alone {
         (root & ALONE != 0).then_some(Self(root))
     }
 
+    #[inline]
     fn frame(self) -> FrameId {
         FrameId::new(self.0 as u32)
     }
@@ -89,8 +91,8 @@ impl Index {
     #[inline]
     pub(crate) fn lookup(&self, nodes: &Nodes, page: u64) -> Option<FrameId> {
         let root = self.root.load(Ordering::Acquire);
-        if root & ALONE != 0 {
-            return (page == 0).then_some(FrameId::new(root as u32));
+        if let Some(alone) = Alone::of(root) {
+            return (page == 0).then_some(alone.frame());
         }
         let mut node = root as u32;
         let mut shift = ((root >> 32) as u32).checked_sub(1)? * LEVEL_BITS;

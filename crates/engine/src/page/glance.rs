@@ -28,12 +28,6 @@ impl PageTable {
         let found = word.has(PRESENT | UPTODATE) && record.identity() == identity;
         found.then(|| Glance { record, reuses: record.reuses(word) })
     }
-
-    /// As [`PageTable::touch`] of the frame that the glance is of.
-    #[inline]
-    pub(crate) fn touch_seen(&self, frame: FrameId, seen: &Glance<'_>) {
-        self.touch_record(frame, seen.record);
-    }
 }
 
 impl Glance<'_> {

@@ -275,12 +275,7 @@ impl PageTable {
     /// is not written for it.
     #[inline]
     pub(crate) fn touch(&self, frame: FrameId) {
-        self.touch_record(frame, self.record(frame));
-    }
-
-    #[inline]
-    pub(super) fn touch_record(&self, frame: FrameId, record: &Record) {
-        let seen = record.uses.load(Ordering::Relaxed);
+        let seen = self.record(frame).uses.load(Ordering::Relaxed);
         if seen & COUNTED < COUNTED {
             self.count_use(frame, seen, 0);
         }
