@@ -28,30 +28,21 @@ fn settle(writers: u64) -> (u64, u64, u64) {
             limits: Limits { dirty: 200_000, background: 100_000 },
             hard_limit: 200_000,
             dirty,
-            share: 200_000,
+            // A strict share that is far from used up leaves the factor of all devices alone.
+            share: 1 << 30,
             share_background: 0,
-            device_dirty: dirty,
+            device_dirty: 8,
             bandwidth,
-            strict: false,
+            strict: true,
             never_zero: NeverZero::LastBit,
         };
-        factor = global_factor(&position);
+        factor = position.factor();
         let dirtied = writers * ((rate.limit * factor) >> 10) / 5;
         let observed = Observed { factor, dirty_rate: dirtied * 5, bandwidth, dirty, setpoint: position.setpoint() };
         rate.update(&observed);
         dirty = (dirty + dirtied).saturating_sub(bandwidth / 5);
     }
     (rate.limit, dirty, factor)
-}
-
-/// The factor without the device's part.
-fn global_factor(position: &Position) -> u64 {
-    if position.dirty >= position.hard_limit {
-        return 0;
-    }
-    let setpoint = position.setpoint() as i64;
-    let x = ((setpoint - position.dirty as i64) << 10) / ((position.hard_limit as i64 - setpoint) | 1);
-    (((((x * x) >> 10) * x) >> 10) + 1024).clamp(0, 2048) as u64
 }
 
 #[test]
