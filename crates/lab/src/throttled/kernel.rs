@@ -24,6 +24,7 @@ use super::plan::{Rate, directory, model, rates};
 use super::simulated;
 use super::surroundings::{BEFORE_S, PIECE, Surroundings};
 use super::written::{BLOCK_BYTES, Form, Written};
+use crate::delays::simulated_delays_by_caller;
 use crate::experiment::{Findings, LabError, Request, Watch};
 
 /// Where their disk is in the simulation.
@@ -178,6 +179,7 @@ fn simulate(form: &Form, rate: &Rate, seconds: u64, surroundings: &Surroundings)
         p99_ns: p99.map_or(0, |(_, ns)| *ns),
         max_ns: job.write.latency.max_ns,
         sync_ns: job.closing_sync.latency.max_ns,
+        delays: Some(simulated_delays_by_caller(device)),
     })
 }
 

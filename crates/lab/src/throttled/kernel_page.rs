@@ -95,6 +95,9 @@ impl<'a> Page<'a> {
             .with("write_max_ms", written.max_ns as f64 / 1e6)
             .with("sync_s", own.sync_s)
             .with("accepted_mb_by_second", tenths(by_second(written, self.seconds)));
+        if let Some(delays) = &written.delays {
+            metrics.push("delays", delays.clone());
+        }
         if matches!(source, Source::Measured) {
             let simulated = figures(compared.ours, self.seconds);
             for (name, ours, theirs) in [

@@ -49,6 +49,7 @@ impl Times {
             p99_ns: times_ns.get(times_ns.len() * 99 / 100).copied().unwrap_or(0),
             max_ns: times_ns.last().copied().unwrap_or(0),
             sync_ns: self.sync_ns,
+            delays: None,
         }
     }
 }

@@ -4,6 +4,8 @@
 //! Does not own: the runs (`kernel`, `plain_writer`).
 //! Invariants: figures are of the seconds after memory has filled.
 
+use serde_json::Value;
+
 use super::compare::Look;
 
 /// How far apart the two may be.
@@ -30,6 +32,8 @@ pub(super) struct Written {
     pub(super) p99_ns: u64,
     pub(super) max_ns: u64,
     pub(super) sync_ns: u64,
+    /// What each job waited for the disk, if the side says so: the kernel of this machine does not.
+    pub(super) delays: Option<Value>,
 }
 
 /// What is compared of a side.

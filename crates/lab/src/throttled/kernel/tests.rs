@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::super::written::by_second;
 use super::*;
 
@@ -18,13 +20,19 @@ fn what_others_write_costs_the_writer() {
     let rate = Rate { text: "25MB".to_owned(), bytes_per_s: 25_000_000 };
     let form = Form { name: "small", max_bytes: 0, limit_bytes: None };
     let seconds = 12;
-    let accepted = |others: u64| {
+    let run = |others: u64| {
         let machine = machine(vec![others; (BEFORE_S + seconds) as usize], vec![80_000_000; 10]);
         let written = simulate(&form, &rate, seconds, &machine).unwrap();
-        by_second(&written, seconds)
+        let waited = written.delays.as_ref().unwrap()["writer"].clone();
+        (by_second(&written, seconds), waited, written.sync_ns)
     };
-    let (alone, beside) = (accepted(0), accepted(50_000_000));
+    let ((alone, waited, sync_ns), (beside, waited_beside, _)) = (run(0), run(50_000_000));
     assert!((350.0..=401.0).contains(&alone[0]), "as fast as memory fills: {alone:?}");
     let throttled = |by_second: &[f64]| by_second[2] + by_second[3];
     assert!(throttled(&beside) < 0.6 * throttled(&alone), "{alone:?} {beside:?}");
+    let pause_ms = |waited: &Value| waited["throttle"]["average_ms"].as_f64().unwrap();
+    assert!(pause_ms(&waited_beside) > 1.1 * pause_ms(&waited), "{waited} {waited_beside}");
+    assert_eq!(waited["sync"]["count"], 1, "{waited}");
+    let longest_ms = waited["sync"]["max_ms"].as_f64().unwrap();
+    assert!((longest_ms - sync_ns as f64 / 1e6).abs() < 1.0, "{waited}, and the job waited {sync_ns} ns");
 }

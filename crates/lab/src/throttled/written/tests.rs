@@ -7,7 +7,7 @@ fn accepting(by_second: &[u64]) -> Written {
         accepted_bytes += mb * 1_000_000;
         Look { at_s: second as f64, dirty_bytes: 0, accepted_bytes }
     });
-    Written { looks: looks.collect(), p99_ns: 0, max_ns: 0, sync_ns: 0 }
+    Written { looks: looks.collect(), p99_ns: 0, max_ns: 0, sync_ns: 0, delays: None }
 }
 
 #[test]
