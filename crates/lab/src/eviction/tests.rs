@@ -46,6 +46,12 @@ fn hit_ratios_are_those_of_the_first_study() {
         }
     }
     assert!((ratio("zipf-1.2", 16, "s3-window") - 91.0).abs() <= 1.0);
+    // Policies are nearer to each other than that: their order says which is which.
+    let order = ["lru", "two-list", "sieve", "s3-fifo", "s3-window", "belady"];
+    for generator in ["zipf-0.8", "zipf-1.2"] {
+        let ratios = order.map(|policy| ratio(generator, 16, policy));
+        assert!(ratios.is_sorted() && ratios[3] < ratios[4], "{generator}: {ratios:?}");
+    }
     assert_eq!(rows.len(), 2 * 3 * POLICIES.len());
     assert_eq!(findings.tables.len(), 2);
     assert!(findings.says.iter().any(|said| said.contains("In 6 of 6 rows s3-window")), "{:?}", findings.says);

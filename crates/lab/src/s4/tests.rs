@@ -126,7 +126,6 @@ fn the_columns_lie_where_the_page_says() {
         assert!((rate / published(centisecs) - 1.0).abs() < 0.03, "{centisecs} cs: {rate}");
     }
     let posted = [0, 300, 200, 100].map(|centisecs| own(Law::Linux, centisecs));
-    eprintln!("by passes: {posted:?}");
     for (rate, (centisecs, tolerance)) in posted.into_iter().zip([(0, 0.03), (300, 0.03), (200, 0.1)]) {
         assert!((rate / published(centisecs) - 1.0).abs() < tolerance, "{centisecs} cs: {posted:?}");
     }
