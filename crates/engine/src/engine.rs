@@ -25,7 +25,7 @@ use crate::policy::{AnyPolicy, EqualParts, InForce, Remembered};
 use crate::rare::Rare;
 use crate::readahead::{Advice, Readahead};
 use crate::reading::{self, Readings};
-use crate::reclaim::{Dropped, Reclaim};
+use crate::reclaim::{Dropped, Reclaim, ReclaimForm};
 use crate::request::Backing;
 use crate::reshape::Reshaping;
 use crate::settings::{Acts, KnobError, KnobInfo, Settings, Shares, WhichKnob, would_fit};
@@ -134,6 +134,8 @@ pub struct Policies {
     pub readahead: Readahead,
     /// Which clean pages go when frames are needed.
     pub eviction: EvictionKind,
+    /// How much a task that finds no frame frees itself; nothing is the engine's own form.
+    pub reclaim: Option<Arc<dyn ReclaimForm>>,
 }
 
 impl Policies {
@@ -147,7 +149,7 @@ impl Default for Policies {
     /// Each device has an equal part of the dirty limit, and a flusher.
     fn default() -> Self {
         let (driver, readahead, eviction) = (Driver::default(), Readahead::default(), EvictionKind::default());
-        Self { policy: Arc::new(EqualParts), driver, readahead, eviction }
+        Self { policy: Arc::new(EqualParts), driver, readahead, eviction, reclaim: None }
     }
 }
 
@@ -197,7 +199,7 @@ impl<P: Platform> Engine<P> {
         let in_force = InForce::new(policies.policy);
         let devices = Arc::new(Devices::new(Arc::clone(&cache), settings, in_force, policies.readahead));
         let base = Base { platform, cache, devices, tracer: Arc::default() };
-        let reclaim = Reclaim::new(base.clone());
+        let reclaim = Reclaim::new(base.clone(), policies.reclaim);
         let writeback = Writeback::new(base.clone(), policies.driver);
         let reading = Readings::new(&base, &reclaim);
         let writing = Writing::new(base.clone(), Arc::clone(&reclaim), Arc::clone(&reading), Arc::clone(&writeback));

@@ -47,7 +47,7 @@ pub use engine::{Engine, EngineStatus, File, NamesFirst, Policies};
 pub use error::{DeviceError, Error};
 pub use platform::{Device, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
-pub use reclaim::Dropped;
+pub use reclaim::{Dropped, Passes, ReclaimForm};
 pub use request::{Backing, Operation, ProbeMemory, Request};
 pub use writeback::Taken;
 pub use writeback::driver::{Boxed, Driver, Flush, FlushDriver, RunEnd};

@@ -1,13 +1,15 @@
 //! Reclaim: clean pages give up their frames. Frames are taken: free ones, which are freed ahead of need
 //! (`background`), else those of clean pages, else the next that comes back.
 //!
-//! Owns: the order of attempts, the wait, how long that took.
+//! Owns: the order of attempts, the wait, how long that took; how much a task frees itself, unless a form from outside
+//! says that (`form`).
 //! Does not own: which page goes (`eviction`), readahead's refusal; dirty pages, which are never evicted, only written
 //! (`writeback`).
 //! Invariants: no file's lock is held while another's is taken. A demand that finds no frame presses
 //! the flushers and waits; it ends when a frame comes back, whoever brings it.
 
 mod background;
+mod form;
 mod spare;
 
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::platform::{Nanos, Platform};
 use crate::rare::Rare;
 use crate::wait::{either, lock};
 use background::Background;
+pub use form::{Passes, ReclaimForm};
 pub(crate) use spare::Spare;
 
 /// Pages taken from the lists at a time.
@@ -44,6 +47,8 @@ const LOOK_AGAIN_NS: u64 = Nanos::MILLISECOND;
 pub(crate) struct Reclaim<P: Platform> {
     base: Base<P>,
     background: Background,
+    /// Nothing is the engine's own.
+    form: Option<Arc<dyn ReclaimForm>>,
     waits: Durations,
 }
 
@@ -141,9 +146,9 @@ pub struct Dropped {
 const LOOKS_FOR_NOTHING: u64 = 5;
 
 impl<P: Platform> Reclaim<P> {
-    pub(crate) fn new(base: Base<P>) -> Arc<Self> {
+    pub(crate) fn new(base: Base<P>, form: Option<Arc<dyn ReclaimForm>>) -> Arc<Self> {
         let background = Background::new(base.cache.frames.total());
-        Arc::new(Self { base, background, waits: Durations::default() })
+        Arc::new(Self { base, background, form, waits: Durations::default() })
     }
 
     /// Evicts every clean page that nobody holds.
@@ -213,6 +218,11 @@ impl<P: Platform> Reclaim<P> {
     /// Evicts until `spare` has `count` frames, or at least one if that takes long. Where frames are freed in the
     /// background too, a few at a time and for some microseconds only: what is lacking then is there soon.
     async fn recycle(&self, spare: &mut Spare<'_>, count: usize) {
+        if let Some(form) = &self.form {
+            self.reclaim_by(&**form).await;
+            // Others may have taken what it freed: it is no more than anybody's.
+            return spare.grow(count, Effort::Normal);
+        }
         let began = self.base.now();
         // Each page at most twice: one that was used is passed over once.
         let mut left = 2 * self.base.cache.total_pages();

@@ -122,12 +122,14 @@ pub fn policy_changed(name: &str, waits: CongestionWaits, parts: &[(Part, bool)]
         driver: Driver::Own(Arc::new(Pdflush::new(woken_on_clear))),
         readahead: Readahead::Linux,
         eviction: EvictionKind::TwoList,
+        reclaim: None,
     };
     let flushers = |policy: Arc<dyn AnyPolicy>| Policies {
         policy,
         driver: Driver::FlusherEach,
         readahead: Readahead::Linux,
         eviction: EvictionKind::TwoList,
+        reclaim: None,
     };
     let unknown = || UnknownPolicy { name: name.to_owned() };
     let (base, ticks) = match name.split_once('@') {

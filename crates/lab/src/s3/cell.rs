@@ -4,11 +4,12 @@
 //! Invariants: counts and times that grow with the file are multiplied by the part that was not read; means, shares
 //! and quantiles of single waits are not.
 
+use linux_policies::reclaim::RECLAIM_POLICIES;
 use report::{Fields, Row};
 
 use super::kernel::{self, Load, Outcome, TaskAccount};
 use super::own;
-use super::plan::{OWN, Plan, Variant};
+use super::plan::{ON_ENGINE, OWN, Plan, Variant};
 use super::published;
 use crate::experiment::LabError;
 use crate::machine::{rounded, row};
@@ -39,10 +40,16 @@ impl Cell {
         let load = plan.scaled();
         let outcome = match variant {
             Variant::Kernel(policy) => kernel::run(&load, &policy),
-            _ => own::run(&load),
+            Variant::OnEngine(number) => own::run(&load, Some(RECLAIM_POLICIES[number])),
+            _ => own::run(&load, None),
         };
         let failed = |error| LabError::Failed(format!("{}: {error}", variant.name()));
         Ok(Self { variant: variant.name(), outcome: outcome.map_err(failed)?, load: plan.load, part: plan.part })
+    }
+
+    /// Whether the engine ran, not the simulated kernel.
+    pub(super) fn is_on_engine(&self) -> bool {
+        self.variant == OWN || self.variant.ends_with(ON_ENGINE)
     }
 
     /// A count by the kernel's name, of whole files; 0 for what this form does not have.
@@ -96,7 +103,7 @@ impl Cell {
     pub(super) fn middle_reader(&self) -> Option<TaskAccount> {
         let mut tasks = self.outcome.tasks.clone();
         tasks.sort_by_key(|task| task.reclaim_ns);
-        tasks.get(tasks.len() / 2).copied().filter(|_| self.variant != OWN)
+        tasks.get(tasks.len() / 2).copied().filter(|_| !self.is_on_engine())
     }
 
     pub(super) fn row(&self) -> Row {
@@ -129,7 +136,12 @@ impl Cell {
             .with("preemptions", self.outcome.preemptions * self.part);
         let told = ["allocstall", "nr_alloc_fail", "demand_alloc_fail"];
         let rest = self.outcome.counts.iter().filter(|(name, _)| !told.contains(name));
-        rest.fold(metrics, |metrics, (name, count)| metrics.with(*name, count * self.part))
+        let metrics = rest.fold(metrics, |metrics, (name, count)| metrics.with(*name, count * self.part));
+        match &self.outcome.delays_by_device {
+            // Of the part that was read.
+            Some(delays) => metrics.with("delays", delays.clone()),
+            None => metrics,
+        }
     }
 
     fn published(&self) -> Fields {

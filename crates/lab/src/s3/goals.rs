@@ -101,7 +101,7 @@ fn own(cells: &[Cell]) -> Vec<Goal> {
         let found = format!("{ours:.1} of {theirs:.0} ms");
         goals.push(goal("afflux: a hundredth of base's time in reclaim", found, ours <= theirs / 100.0));
     }
-    let others = cells.iter().filter(|cell| cell.variant != OWN).map(Cell::total_s);
+    let others = cells.iter().filter(|cell| !cell.is_on_engine()).map(Cell::total_s);
     if let Some(best) = others.min_by(f64::total_cmp) {
         let found = format!("{:.1} and {best:.1} s", own.total_s());
         goals.push(goal("afflux: no later done than the best of the others", found, own.total_s() <= best));

@@ -1,4 +1,4 @@
-//! The same load on the engine, with its own reclaim: `afflux`.
+//! The same load on the engine, with its own reclaim: `afflux`; or with a form of the kernel's in its place.
 //!
 //! The readers, their CPU time, the virtual CPUs and the memory are those of the simulated kernel. What differs is who
 //! frees pages: the engine's background task, which goes ahead of others, and readers that find nothing. To free a page
@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use engine::counters::Counter;
-use engine::{Backing, Device, Engine, File, Limits, Nanos, Platform, Request};
+use engine::{Backing, Device, Engine, File, Limits, Nanos, Platform, Policies, ReclaimForm, Request};
 use frames::{FRAME_BYTES, Frames};
+use linux_policies::reclaim::ReclaimPolicy;
 use simulator::{Cost, CostOf, CostTable, CpuOptions, SimPlatform, Slice, World, WorldOptions};
 
 use super::kernel::{Ends, Load, Outcome, SLICE_NS, TaskAccount, cost, lock, page_frames};
+use crate::delays::delays;
 
 /// Pages that a reader asks for at a time: what it copies between two looks at the clock.
 const CALL_PAGES: u64 = 8;
@@ -54,11 +56,13 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(world: &World, load: &Load) -> Result<Self, String> {
+    fn new(world: &World, load: &Load, form: Option<ReclaimPolicy>) -> Result<Self, String> {
         let bytes = u64::from(page_frames(load.memory_bytes)) * FRAME_BYTES as u64;
         let frames = Frames::new_stamped(bytes).map_err(|error| error.to_string())?;
         let platform = Arc::clone(world.platform());
-        let engine = Engine::new(Arc::clone(&platform), engine::settings::Settings::new(), frames);
+        let reclaim = form.map(|form| Arc::new(form) as Arc<dyn ReclaimForm>);
+        let policies = Policies { reclaim, ..Policies::default() };
+        let engine = Engine::with_policies(Arc::clone(&platform), engine::settings::Settings::new(), frames, policies);
         let limits = Limits { request_bytes_max: 1 << 20, depth: 1024, volatile_cache: false, ..Limits::default() };
         let device = engine.add_device("holes", Arc::new(Holes(limits)));
         Ok(Self { platform, engine, device, files: Mutex::default() })
@@ -108,15 +112,15 @@ impl Machine {
     }
 }
 
-/// Runs the load.
+/// Runs the load, under the engine's own form of reclaim unless another is given.
 ///
 /// # Errors
 /// When the simulated world comes to no end, or a read fails.
-pub(super) fn run(load: &Load) -> Result<Outcome, String> {
+pub(super) fn run(load: &Load, form: Option<ReclaimPolicy>) -> Result<Outcome, String> {
     let slice = Slice::Exponential(SLICE_NS);
     let cpus = CpuOptions { cpus: load.cpus, slice, switch_per_mille: 0, costs: costs() };
     let world = World::new(WorldOptions::machine(load.seed, cpus));
-    let machine = Machine::new(&world, load)?;
+    let machine = Machine::new(&world, load, form)?;
     let ends = Arc::new(Ends::new(load.readers));
     let failure: Arc<Mutex<Option<String>>> = Arc::default();
     let free_min = Arc::new(AtomicUsize::new(usize::MAX));
@@ -164,5 +168,6 @@ fn outcome(world: &World, machine: &Machine, ends: &Ends, load: &Load, started_n
         total_ns: machine.platform.now().0,
         interactive_ns: ends.interactive_ns(),
         preemptions: world.cpu_usage().preemptions,
+        delays_by_device: Some(delays(&machine.engine, &[machine.device])),
     }
 }

@@ -13,6 +13,19 @@ use crate::options::{self, TypedOption};
 
 /// The name of the engine's own reclaim.
 pub(super) const OWN: &str = "afflux";
+/// All of the kernel's forms on the engine.
+pub(super) const ON_ENGINE: &str = "on-engine";
+/// The kernel's forms on the engine, in their order.
+const NAMES_ON_ENGINE: [&str; RECLAIM_POLICIES.len()] = [
+    "base-on-engine",
+    "wmark-min-on-engine",
+    "wmark-high-on-engine",
+    "wmark-high-limited-scan-on-engine",
+    "time-limit-100ms-on-engine",
+    "time-limit-20ms-on-engine",
+    "time-limit-10ms-on-engine",
+    "stop-above-high-on-engine",
+];
 
 const READERS_OPTION: TypedOption<u64> = options::number(
     OptionInfo { name: "readers", value: "N", default: "1000", doc: "tasks that read a file each, from end to end" },
@@ -29,7 +42,12 @@ const MEMORY: TypedOption<u64> = options::size(
 const CPUS_OPTION: TypedOption<u64> =
     options::number(OptionInfo { name: "cpus", value: "N", default: "8", doc: "CPUs of the machine" }, 1..=32);
 const VARIANTS: TypedOption<Variant> = options::parsed(
-    OptionInfo { name: "variants", value: "LIST", default: "all", doc: "forms of reclaim by name, and afflux" },
+    OptionInfo {
+        name: "variants",
+        value: "LIST",
+        default: "all",
+        doc: "forms of reclaim by name, afflux, all of these; NAME-on-engine, on-engine: the engine with the kernel's form",
+    },
     Variant::read,
 );
 const FULL: TypedOption<bool> = options::choice(
@@ -79,6 +97,9 @@ pub(super) enum Variant {
     All,
     Kernel(ReclaimPolicy),
     Own,
+    /// The kernel's form of that number, on the engine.
+    OnEngine(usize),
+    AllOnEngine,
 }
 
 impl Variant {
@@ -86,7 +107,13 @@ impl Variant {
         match name {
             "all" => Ok(Self::All),
             OWN => Ok(Self::Own),
-            _ => reclaim_policy(name).map(Self::Kernel).map_err(|error| format!("{error}, {OWN}, and all")),
+            ON_ENGINE => Ok(Self::AllOnEngine),
+            _ => match NAMES_ON_ENGINE.iter().position(|known| *known == name) {
+                Some(number) => Ok(Self::OnEngine(number)),
+                None => reclaim_policy(name).map(Self::Kernel).map_err(|error| {
+                    format!("{error}, {OWN}, {ON_ENGINE}, each of the forms as NAME-{ON_ENGINE}, and all")
+                }),
+            },
         }
     }
 
@@ -95,6 +122,8 @@ impl Variant {
             Self::All => "all",
             Self::Kernel(policy) => policy.name,
             Self::Own => OWN,
+            Self::OnEngine(number) => NAMES_ON_ENGINE[number],
+            Self::AllOnEngine => ON_ENGINE,
         }
     }
 }
@@ -115,13 +144,15 @@ impl Plan {
         let file_bytes = FILE_SIZE.value(request)? / 4096 * 4096;
         let full = FULL.value(request)?;
         let dips = DIPS.value(request)?;
+        let on_engine = || (0..RECLAIM_POLICIES.len()).map(Variant::OnEngine);
         let variants = VARIANTS.list(request)?.into_iter().flat_map(|variant| match variant {
             Variant::All => RECLAIM_POLICIES.map(Variant::Kernel).into_iter().chain([Variant::Own]).collect(),
+            Variant::AllOnEngine => on_engine().collect(),
             one => vec![one],
         });
         let dipping = |variant| match variant {
             Variant::Kernel(policy) => Variant::Kernel(policy.dipping(dips && policy.dips)),
-            own => own,
+            other => other,
         };
         let load = Load {
             seed: 1,

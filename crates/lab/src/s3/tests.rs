@@ -74,6 +74,38 @@ fn larger_targets_make_fewer_and_longer_reclaims_and_no_interrupts() {
 }
 
 #[test]
+fn on_the_engine_the_kernels_forms_trade_the_same_way() {
+    let variants = "base-on-engine,wmark-high-on-engine,afflux";
+    let cells = cells(&[&SMALL[..], &[("variants", variants)]].concat());
+    let told: Vec<_> = cells
+        .iter()
+        .map(|cell| (cell.variant, cell.count("allocstall"), cell.reclaim().mean_ms, cell.total_s()))
+        .collect();
+    let [base, high, own] = &told[..] else { panic!("{told:?}") };
+    assert!(base.1 > 2.0 * high.1 && high.1 > 10.0 * own.1, "stalls: {told:?}");
+    assert!(high.2 > 2.0 * base.2 && base.2 > own.2, "delays: {told:?}");
+    for cell in &cells {
+        assert_eq!(cell.ipis(), 0.0, "{}", cell.variant);
+        let (read, kept) = (250.0 * 2048.0, f64::from(kernel::page_frames(768 << 20)));
+        let evicted = cell.count("pgsteal");
+        assert!((read - kept..=read).contains(&evicted), "{}: {evicted} of {read}", cell.variant);
+        let reclaim = cell.row().metrics.get("delays").unwrap()["0"]["reclaim"].clone();
+        assert_eq!(reclaim.is_null(), cell.count("allocstall") == 0.0, "{}: {reclaim}", cell.variant);
+    }
+}
+
+#[test]
+fn every_form_has_its_name_on_the_engine() {
+    let names = |variants| {
+        let plan = Plan::read(&request(&[("variants", variants)])).unwrap();
+        plan.variants.iter().map(|variant| variant.name()).collect::<Vec<_>>()
+    };
+    let forms = linux_policies::reclaim::RECLAIM_POLICIES.map(|form| form.name);
+    assert_eq!(names("on-engine"), forms.map(|name| format!("{name}-on-engine")));
+    assert_eq!((names("all").len(), names("all,on-engine").len()), (forms.len() + 1, 2 * forms.len() + 1));
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     let once = || {
         let cells = cells(&[

@@ -9,8 +9,8 @@
 //! may not retry, readahead, fails there; others go round.
 //!
 //! Owns: the forms by name (`policy`), how much a pass scans (`pass`), the three loops: an allocation (`allocate`), a
-//! direct reclaim (`direct`), kswapd (`background`).
-//! Does not own: frames, lists, CPUs, time: whoever has them offers them as [`Mechanisms`].
+//! direct reclaim (`direct`), kswapd (`background`); the forms as an engine asks them (`on_engine`).
+//! Does not own: frames, lists, CPUs, time: whoever has them offers them as [`Mechanisms`], an engine by its own seam.
 //! Invariants: integers only. A decision depends on what is passed in. The loops hold nothing across an await but
 //! what they have counted.
 
@@ -18,6 +18,7 @@ mod allocate;
 mod background;
 mod direct;
 mod mechanisms;
+mod on_engine;
 mod pass;
 mod policy;
 #[cfg(test)]

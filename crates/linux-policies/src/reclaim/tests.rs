@@ -3,7 +3,7 @@ use std::pin::pin;
 use std::sync::{Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-use engine::Nanos;
+use engine::{Nanos, Passes, ReclaimForm};
 use frames::watermarks::Watermarks;
 
 use super::*;
@@ -302,6 +302,61 @@ fn kswapd_that_gets_nowhere_waits_for_devices_unless_less_than_the_min_mark_is_f
         assert_eq!(memory.counted(Event::SkipCongestionWait) > 0, skipped, "{free}");
         assert_eq!(memory.now().0 > 0, !skipped, "{free}");
     }
+}
+
+/// What a form asks an engine for, pass by pass, where every page that is looked at goes and a batch takes so long.
+fn passes_on_an_engine(name: &str, cached: u64, batch_ms: u64) -> Vec<u64> {
+    let form = policy(name);
+    let mut so_far =
+        Passes { made: 0, scanned: 0, reclaimed: 0, began: Nanos(0), now: Nanos(0), free: 0, cached, marks: MARKS };
+    let mut passes = Vec::new();
+    loop {
+        let pages = form.next_pass(&so_far);
+        if pages == 0 {
+            return passes;
+        }
+        passes.push(pages);
+        so_far.made += 1;
+        so_far.scanned += pages;
+        so_far.reclaimed += pages;
+        so_far.now = so_far.now.after(pages.div_ceil(BATCH_PAGES) * batch_ms * Nanos::MILLISECOND);
+        assert!(passes.len() < 20, "{passes:?}");
+    }
+}
+
+#[test]
+fn on_an_engine_a_form_asks_for_the_kernels_passes() {
+    for (name, cached, batch_ms, passes) in [
+        ("base", 670_000, 0, &[163][..]),
+        ("wmark-min", 670_000, 0, &[163, 327, 654, 1308]),
+        ("wmark-high", 670_000, 0, &[163, 327, 654, 1308, 2617]),
+        ("wmark-high-limited-scan", 670_000, 0, &[163, 327, 654, 1308, 2617]),
+        // 6 batches of 2 ms are more than 10 ms, and 17 more than 20.
+        ("time-limit-10ms", 670_000, 2, &[163]),
+        ("time-limit-20ms", 670_000, 2, &[163, 327]),
+        // A pass that brings the target by itself goes no further; a list of less than 4,096 pages is scanned too.
+        ("base", 2048, 0, &[1, 1, 2, 4, 8, 16]),
+        ("wmark-min", 7_000_000, 0, &[1708, 1792]),
+    ] {
+        assert_eq!(passes_on_an_engine(name, cached, batch_ms), passes, "{name} over {cached} pages");
+    }
+}
+
+#[test]
+fn on_an_engine_a_form_that_gets_nowhere_ends_after_thirteen_passes() {
+    let mut so_far = Passes {
+        made: 13,
+        scanned: 9999,
+        reclaimed: 0,
+        began: Nanos(0),
+        now: Nanos(0),
+        free: 0,
+        cached: 4096,
+        marks: MARKS,
+    };
+    assert_eq!(policy("wmark-high").next_pass(&so_far), 0);
+    so_far.made = 12;
+    assert_eq!(policy("wmark-high").next_pass(&so_far), 2688, "2,659 in whole batches");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::task::{Poll, Waker};
 
 use engine::{Nanos, Platform, WaitTimes};
 use linux_policies::reclaim::{Event, ReclaimPolicy, background};
+use serde_json::Value;
 use simulator::{CostTable, CpuOptions, Slice, TaskUsage, World, WorldOptions};
 
 use super::{Kernel, SLICE_NS, Task, lock};
@@ -84,6 +85,8 @@ pub(in crate::s3) struct Outcome {
     pub(in crate::s3) interactive_ns: Vec<u64>,
     /// How often a task lost its CPU with its slice used up.
     pub(in crate::s3) preemptions: u64,
+    /// The engine's own account; a simulated kernel keeps its by task alone.
+    pub(in crate::s3) delays_by_device: Option<Value>,
 }
 
 /// What the tasks of a run leave behind.
@@ -198,5 +201,6 @@ fn outcome(world: &World, kernel: &Kernel, ends: &Ends, load: &Load, started_ns:
         total_ns: kernel.platform.now().0,
         interactive_ns: ends.interactive_ns(),
         preemptions: world.cpu_usage().preemptions,
+        delays_by_device: None,
     }
 }
