@@ -296,6 +296,10 @@ static int open_file(struct thread_data *td, struct fio_file *f)
     /* fio makes it, and keeps a descriptor for what it asks of the host. */
     if (generic_open_file(td, f))
         return 1;
+    FILE_SET_ENG_DATA(f, NULL);
+    /* Of a block device it asks the size before there is a job. */
+    if (!job)
+        return 0;
     code = afflux_open(job->cache, f->file_name, td_write(td) || td_trim(td) ? O_RDWR : O_RDONLY, 0, &file);
     if (code < 0) {
         failed(td, "open", code);
@@ -416,9 +420,6 @@ static afflux_request request_of(struct io_u *io_u, afflux_file *file)
     case DDIR_WRITE:
         request.op = AFFLUX_OP_WRITE;
         break;
-    case DDIR_TRIM:
-        request.op = AFFLUX_OP_PUNCH_HOLE;
-        break;
     case DDIR_SYNC:
         request.op = AFFLUX_OP_SYNC_ALL;
         break;
@@ -444,7 +445,10 @@ static enum fio_q_status queue(struct thread_data *td, struct io_u *io_u)
     int64_t result;
 
     fio_ro_check(td, io_u);
-    if (!job->queue)
+    /* As with other engines a trim is over before what follows it: `trimwrite` writes the same block next. */
+    if (io_u->ddir == DDIR_TRIM && job->pending_count > 0)
+        return FIO_Q_BUSY;
+    if (!job->queue || io_u->ddir == DDIR_TRIM)
         return ended_now(td, io_u, in_place(io_u, file));
     result = at_once(io_u, file);
     if (result != AFFLUX_ERROR_WOULD_BLOCK)

@@ -11,13 +11,17 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::ptr::null_mut;
+#[cfg(not(all(test, loom)))]
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(all(test, loom))]
+use loom::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use crate::border::{Answer, Failure};
 use crate::process;
 
-/// Slots of the first chunk; each further chunk has twice as many.
-const FIRST_SLOTS: u32 = 64;
+/// Slots of the first chunk; each further chunk has twice as many. In a model a second chunk is soon needed.
+const FIRST_SLOTS: u32 = if cfg!(all(test, loom)) { 1 } else { 64 };
 const CHUNKS: usize = 20;
 const SLOTS_MAX: u32 = FIRST_SLOTS * ((1 << CHUNKS) - 1);
 
@@ -71,11 +75,24 @@ pub(crate) struct Entered<T: Send + Sync + 'static> {
 
 impl<T: Send + Sync + 'static> Table<T> {
     /// An empty one; each kind has its number, below 8.
+    #[cfg(not(all(test, loom)))]
     pub(crate) const fn new(kind: u64, name: &'static str) -> Self {
         Self {
             kind: kind << KIND_SHIFT,
             name,
             chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS],
+            used: AtomicU32::new(0),
+            free: AtomicU64::new(0),
+        }
+    }
+
+    /// An empty one in a model, whose atomics are made while it runs.
+    #[cfg(all(test, loom))]
+    fn modelled() -> Self {
+        Self {
+            kind: 1 << KIND_SHIFT,
+            name: "value",
+            chunks: std::array::from_fn(|_| AtomicPtr::new(null_mut())),
             used: AtomicU32::new(0),
             free: AtomicU64::new(0),
         }
@@ -244,5 +261,7 @@ impl<T: Send + Sync + 'static> Entered<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod loom_models;
+#[cfg(all(test, not(loom)))]
 mod tests;

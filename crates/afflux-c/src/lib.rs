@@ -9,20 +9,27 @@
 //! What a C programmer should know stands in the header.
 
 #![allow(clippy::missing_safety_doc, reason = "these are documented for C, whose calls promise what the header says")]
+#![cfg_attr(all(test, loom), allow(dead_code, reason = "what only calls use"))]
 
 mod border;
-mod cache;
 mod code;
-mod file;
 mod handle;
-mod memory;
-mod pages;
 mod process;
+
+// A model of handles needs none of the calls, whose tables are made before it runs.
+#[cfg(not(all(test, loom)))]
+mod cache;
+#[cfg(not(all(test, loom)))]
+mod file;
+#[cfg(not(all(test, loom)))]
+mod memory;
+#[cfg(not(all(test, loom)))]
+mod pages;
+#[cfg(not(all(test, loom)))]
 mod queue;
 
 pub use border::afflux_last_error;
-pub use cache::*;
 pub use code::*;
-pub use file::*;
-pub use pages::*;
-pub use queue::*;
+
+#[cfg(not(all(test, loom)))]
+pub use {cache::*, file::*, pages::*, queue::*};

@@ -105,6 +105,50 @@ fn random_writes_in_flight_with_syncs_and_trims_are_what_they_were() {
     assert!(bytes[..8 << 20].iter().all(|byte| *byte == 0) && bytes[8 << 20..].iter().any(|byte| *byte != 0));
 }
 
+/// A loop device over a file, detached when dropped.
+struct Loop(String);
+
+impl Loop {
+    fn over(image: &Path) -> Option<Self> {
+        let output = Command::new("losetup").args(["--find", "--show"]).arg(image).output().ok()?;
+        let name = String::from_utf8(output.stdout).ok()?.trim().to_owned();
+        let made = output.status.success() && !name.is_empty();
+        if !made {
+            eprintln!("skipped: no loop device here");
+        }
+        made.then_some(Self(name))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["--detach", &self.0]).output();
+    }
+}
+
+#[test]
+fn what_is_trimmed_on_a_block_device_is_gone_and_the_rest_is_what_was_written() {
+    const HALF: usize = 8 << 20;
+    let Some(rig) = Rig::new() else { return };
+    let image = rig.place.path().join("image");
+    std::fs::write(&image, vec![1; 2 * HALF]).unwrap();
+    let Some(device) = Loop::over(&image) else { return };
+    // Its name is looked for below a directory.
+    let base = format!("--afflux_memory=4m --bs=4k --directory=/ --filename={}", device.0);
+    let verified = "--verify=crc32c --verify_fatal=1";
+    rig.passes(&format!("{base} --thread --size=16m --rw=randwrite --iodepth=8 --end_fsync=1 {verified}"));
+    for depth in [1, 8] {
+        rig.passes(&format!("{base} --thread --size=8m --rw=randtrim --iodepth={depth}"));
+        rig.passes(&format!("{base} --offset=8m --size=8m --rw=read {verified}"));
+        let bytes = std::fs::read(&image).unwrap();
+        assert!(bytes[..HALF].iter().all(|byte| *byte == 0), "trimmed at depth {depth}");
+        rig.passes(&format!("{base} --thread --size=8m --rw=write --end_fsync=1 {verified}"));
+    }
+    // Trims of what is dirty, among writes.
+    rig.passes(&format!("{base} --thread --size=16m --rw=trimwrite --iodepth=4 --end_fsync=1 {verified}"));
+    rig.passes(&format!("{base} --size=16m --rw=read {verified}"));
+}
+
 #[test]
 fn threads_share_a_cache_and_processes_have_their_own() {
     let Some(rig) = Rig::new() else { return };

@@ -4,7 +4,9 @@
 //! or a thread, the guess at the free space.
 //! Does not own: names (the volume), what to write when (the engine).
 //! Invariants: `submit` never blocks. A request submitted on a reactor, or by a thread that waits in
-//! `block_on`, is done on that thread's own ring; from any other thread it is handed to a reactor.
+//! `block_on`, is done on that thread's own ring; from any other thread it is handed to a reactor. A reservation
+//! is done on a thread of the device's own: a frozen file system keeps it for as long as it is frozen, and whoever asked
+//! for it need not wait so long.
 //! The memory of a request belongs to the reactor until the kernel has reported.
 
 mod file;
@@ -233,7 +235,7 @@ fn free_bytes(directory: BorrowedFd<'_>) -> std::io::Result<u64> {
 /// Takes a flight to where its next step is made.
 fn launch(mut flight: Box<Flight>) {
     let core = Arc::clone(flight.core());
-    if !core.platform.uses_ring() {
+    if !core.platform.uses_ring() || matches!(flight.operation(), Operation::Reserve { .. }) {
         return block(flight);
     }
     match core.platform.current_reactor() {

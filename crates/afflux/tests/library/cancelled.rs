@@ -84,22 +84,28 @@ fn reads() {
 
 #[test]
 fn writes_leave_a_prefix() {
-    let mut given_up = 0;
-    for polls in POLLS {
-        let rig = Rig::new();
-        // Not on a page's edge, so that it waits for reads; more than the cache may have dirty.
-        let from = vec![2; BYTES];
-        let done = give_up_after(polls, rig.file.write_at_async(&from, 1_001));
-        given_up += u32::from(done.is_none());
-        let bytes = rig.bytes();
-        let changed = bytes[1_001..].iter().take_while(|byte| **byte == 2).count();
-        assert!(bytes[..1_001].iter().all(|byte| *byte == 1));
-        assert!(bytes[1_001 + changed..].iter().all(|byte| *byte == 1), "more than a prefix was written");
-        assert_eq!(bytes.len(), BYTES.max(1_001 + changed));
-        assert!(done.is_none() || changed == BYTES);
-        rig.works();
+    let (mut given_up, began) = (0, Instant::now());
+    // On a busy machine the device may be done with what a write waits for before that is looked at.
+    while given_up == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60), "no write was given up half way: the test shows nothing");
+        given_up += POLLS.iter().filter(|polls| !leaves_a_prefix(**polls) && **polls > 0).count();
     }
-    assert!(given_up > 1, "{given_up} writes were given up: the test shows nothing");
+}
+
+/// Whether a write that was polled so often was done.
+fn leaves_a_prefix(polls: u32) -> bool {
+    let rig = Rig::new();
+    // Not on a page's edge, so that it waits for reads; more than the cache may have dirty.
+    let from = vec![2; BYTES];
+    let done = give_up_after(polls, rig.file.write_at_async(&from, 1_001));
+    let bytes = rig.bytes();
+    let changed = bytes[1_001..].iter().take_while(|byte| **byte == 2).count();
+    assert!(bytes[..1_001].iter().all(|byte| *byte == 1));
+    assert!(bytes[1_001 + changed..].iter().all(|byte| *byte == 1), "more than a prefix was written");
+    assert_eq!(bytes.len(), BYTES.max(1_001 + changed));
+    assert!(done.is_none() || changed == BYTES);
+    rig.works();
+    done.is_some()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::time::{Duration, Instant};
 
-use afflux::{Cache, Error, File, OpenOptions};
+use afflux::{Cache, Error, File, Knob, OpenOptions};
 
 fn cache() -> Cache {
     Cache::builder().memory(8 << 20).build().unwrap()
@@ -30,6 +30,11 @@ fn soon(what: &str, mut is_so: impl FnMut() -> bool) {
 /// Past the granularity of the host's times: what changes within it looks the same.
 fn a_tick_later() {
     std::thread::sleep(Duration::from_millis(50));
+}
+
+/// When the cache has looked at its open files, and would have written what was left alone.
+fn a_look_later() {
+    std::thread::sleep(Duration::from_millis(1_200));
 }
 
 #[test]
@@ -153,10 +158,16 @@ fn an_open_file_that_others_change_is_noticed_by_itself() {
 fn what_is_not_written_yet_outlives_what_others_do() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("file");
-    let cache = cache();
+    // What is on the host already others may well cut, so nothing is to be written before it is asked for: neither for
+    // its age, nor in idle time, nor because it is the first on a device of which nothing is known.
+    let built = Cache::builder().memory(8 << 20).knob(Knob::WritebackCentisecs, 0);
+    let cache = built.knob(Knob::BackgroundCentisecs, 100).build().unwrap();
     let file = cache.create(&path).unwrap();
     file.write_at(&[1; 8192], 0).unwrap();
+    a_look_later();
     fs::write(&path, b"").unwrap();
+    a_look_later();
+    assert_eq!(file.dirty_bytes(), 8192);
     assert_eq!(file.metadata().unwrap().len(), 8192);
     file.sync_data().unwrap();
     assert_eq!(fs::read(&path).unwrap(), [1; 8192]);

@@ -313,6 +313,7 @@ struct Frozen<'a> {
     mounted: &'a Mounted,
     /// Ends the watch when it is dropped.
     _over: std::sync::mpsc::Sender<()>,
+    thawed: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl<'a> Frozen<'a> {
@@ -323,12 +324,20 @@ impl<'a> Frozen<'a> {
         }
         let (over, ends) = std::sync::mpsc::channel::<()>();
         let path = mounted.0.clone();
+        let thawed = Arc::<std::sync::atomic::AtomicBool>::default();
+        let thaws = Arc::clone(&thawed);
         std::thread::spawn(move || {
             if ends.recv_timeout(FROZEN_MAX).is_err_and(|end| end == std::sync::mpsc::RecvTimeoutError::Timeout) {
+                thaws.store(true, std::sync::atomic::Ordering::SeqCst);
                 let _ = Command::new("fsfreeze").arg("--unfreeze").arg(path).output();
             }
         });
-        Some(Self { mounted, _over: over })
+        Some(Self { mounted, _over: over, thawed })
+    }
+
+    /// Whether nobody has thawed it.
+    fn is_still(&self) -> bool {
+        !self.thawed.load(std::sync::atomic::Ordering::SeqCst)
     }
 }
 
@@ -369,28 +378,97 @@ fn a_device_that_hangs_does_not_keep_the_end_longer_than_was_said() {
 }
 
 /// Where little space is left a writer has some reserved before its bytes are taken, and that waits in the kernel as long
-/// as the file system is frozen: so does the writer. A close does not wait for it longer than was said.
+/// as the file system is frozen. The writer does not: it leaves when the cache is closed.
 #[test]
-fn a_writer_that_waits_for_space_on_a_device_that_hangs_does_not_keep_a_close() {
+fn a_writer_that_waits_for_space_on_a_device_that_hangs_leaves_when_the_cache_is_closed() {
     let place = tempfile::tempdir().unwrap();
     let Some(mounted) = Mounted::ext4(place.path()) else { return };
-    let built = Cache::builder().memory(8 << 20).drain_time(Duration::from_secs(1));
-    // More than the file system has, so that whoever writes reserves.
-    let cache = built.knob(afflux::Knob::ReserveBytes, 1 << 30).build().unwrap();
+    let cache = reserving(Cache::builder().drain_time(Duration::from_secs(1)));
     let file = cache.create(mounted.0.join("file")).unwrap();
     let Some(frozen) = Frozen::new(&mounted) else { return };
-    let began = Instant::now();
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| file.write_at(&[8; 100_000], 0));
         std::thread::sleep(Duration::from_millis(300));
         assert!(!writer.is_finished(), "it would have to wait for the reservation");
         let closed = cache.clone().close();
-        assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
-        drop(frozen);
         let error = writer.join().unwrap().unwrap_err();
         assert!(matches!(Error::of(&error), Some(Error::Closed)), "{error}");
+        assert!(frozen.is_still(), "it waited for the thaw");
         drop(closed);
     });
+    drop(frozen);
+}
+
+/// And when the device has been silent for as long as writers are to wait for one. Others go on meanwhile, also when as
+/// many wait as a device has threads.
+#[test]
+fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobody() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(mounted) = Mounted::ext4(place.path()) else { return };
+    let cache = reserving(Cache::builder().drain_time(Duration::from_secs(1)).knob_text("hang_error_ms=10000"));
+    let files: Vec<_> = (0..20).map(|number| cache.create(mounted.0.join(number.to_string())).unwrap()).collect();
+    let fine = cache.create(place.path().join("fine")).unwrap();
+    let Some(frozen) = Frozen::new(&mounted) else { return };
+    std::thread::scope(|scope| {
+        let writers: Vec<_> = files.iter().map(|file| scope.spawn(|| file.write_at(&[8; 10_000], 0))).collect();
+        std::thread::sleep(Duration::from_millis(300));
+        fine.write_at(&[9; 300_000], 0).unwrap();
+        fine.sync_all().unwrap();
+        assert!(writers.iter().all(|writer| !writer.is_finished()), "they would have to wait for the reservation");
+        for writer in writers {
+            let error = writer.join().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        }
+        assert!(frozen.is_still(), "they waited for the thaw");
+    });
+    drop(frozen);
+    // It is taken back when the device completes something.
+    let began = Instant::now();
+    while files[0].write_at(&[7; 10_000], 0).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it stays refused");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    files[0].sync_data().unwrap();
+    cache.close().unwrap();
+}
+
+/// Writers have space reserved on every device.
+fn reserving(builder: afflux::Builder) -> Cache {
+    builder.memory(8 << 20).knob(afflux::Knob::ReserveBytes, 1 << 40).build().unwrap()
+}
+
+/// What waits in the kernel for one device does not take the place of what others have in flight.
+#[test]
+fn a_device_that_hangs_with_many_requests_does_not_keep_another() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(mounted) = Mounted::ext4(place.path()) else { return };
+    let built = Cache::builder().memory(16 << 20).reactors(1).drain_time(Duration::from_secs(1));
+    let cache = built.knob(afflux::Knob::ReserveBytes, 0).build().unwrap();
+    let files: Vec<_> = (0..40).map(|number| cache.create(mounted.0.join(number.to_string())).unwrap()).collect();
+    let fine: Vec<_> = (0..4).map(|number| cache.create(place.path().join(number.to_string())).unwrap()).collect();
+    let Some(frozen) = Frozen::new(&mounted) else { return };
+    std::thread::scope(|scope| {
+        let syncs: Vec<_> = files
+            .iter()
+            .map(|file| {
+                scope.spawn(|| {
+                    file.write_at(&[8; 10_000], 0).unwrap();
+                    file.sync_all()
+                })
+            })
+            .collect();
+        std::thread::sleep(Duration::from_millis(500));
+        for round in 0..5 {
+            for file in &fine {
+                file.append(&[round; 100_000]).unwrap();
+                file.sync_data().unwrap();
+            }
+        }
+        assert!(frozen.is_still(), "the other device waited for the thaw");
+        drop(frozen);
+        syncs.into_iter().for_each(|sync| sync.join().unwrap().unwrap());
+    });
+    cache.close().unwrap();
 }
 
 /// A handle in a thread's own storage goes when the thread has next to nothing left.
