@@ -103,3 +103,25 @@ fn a_reader_finds_no_fault_with_the_page() {
     }
     fs::remove_dir_all(&directory).unwrap();
 }
+
+#[test]
+fn latencies_of_all_policies_have_one_axis() {
+    let page = of(&two());
+    let drawings = page.split("<figcaption>").filter(|part| part.starts_with("<b>Latency of the slowest calls: "));
+    let ticks: Vec<String> = drawings
+        .map(|part| {
+            part.split("class=\"tick\" text-anchor=\"end\">").skip(1).filter_map(|it| it.split('<').next()).collect()
+        })
+        .collect();
+    assert_eq!(ticks.len(), 2);
+    assert!(!ticks[0].is_empty() && ticks[0] == ticks[1], "{ticks:?}");
+}
+
+#[test]
+fn one_call_in_a_thousand_is_not_told_of_twelve() {
+    let run = run();
+    let [sync, write] = [&run.figures.jobs[0].sync, &run.figures.jobs[0].write];
+    let one_in = |call| super::slowest(call).iter().map(|(one_in, _)| one_in.round()).collect::<Vec<_>>();
+    assert_eq!(one_in(sync), [2.0, 10.0], "of 12 calls");
+    assert_eq!(one_in(write), [2.0, 10.0, 100.0, 1_000.0, 10_000.0], "of 15,259 calls");
+}
