@@ -22,7 +22,7 @@ fn the_answer_is_first_plots_are_before_tables_and_long_lists_last_and_folded() 
             "<pre tabindex=\"0\">afflux simulate backup.fio</pre>",
             "<figure>",
             "Latency of the slowest calls",
-            "<table>",
+            "<table ",
             "The job file</h2>",
             "[backup]\nrw=write # &lt;all&gt;</pre>",
             "<dt>seed, trace</dt>",
@@ -32,7 +32,7 @@ fn the_answer_is_first_plots_are_before_tables_and_long_lists_last_and_folded() 
         let places = parts.map(|part| page.find(part).unwrap_or_else(|| panic!("{part}")));
         assert!(places.is_sorted(), "{places:?}");
         let after = page.rfind("</details>").unwrap();
-        assert!(!page[after..].contains("<table>"), "nothing comes after what is folded");
+        assert!(!page[after..].contains("<table"), "nothing comes after what is folded");
     }
 }
 
