@@ -186,7 +186,7 @@ fn titled(title: &str, policy: &str) -> String {
 
 /// The shortest and the longest latency of what [`latencies`] draws of these runs.
 fn latencies_of(runs: &[Run]) -> Option<(f64, f64)> {
-    let calls = runs.iter().flat_map(|run| &run.figures.jobs).flat_map(|job| text::calls(job));
+    let calls = runs.iter().flat_map(|run| &run.figures.jobs).flat_map(text::calls);
     let all = calls.flat_map(|(_, operation)| slowest(operation)).map(|(_, latency)| latency);
     all.fold(None, |range, latency| {
         let (low, high) = range.unwrap_or((latency, latency));
