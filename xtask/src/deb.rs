@@ -86,6 +86,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     for script in SCRIPTS {
         put(&repository::root().join("packaging/debian").join(script), &control, script, 0o755)?;
     }
+    fs::write(control.join("md5sums"), sums(&tree)?)?;
     readable(&tree)?;
 
     let package = place.join(format!("afflux_{version}_{architecture}.deb"));
@@ -167,6 +168,21 @@ fn readable(tree: &Path) -> Result<()> {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
     }
     Ok(())
+}
+
+/// Of each installed file that nobody changes its sum and path, for `dpkg --verify`.
+fn sums(tree: &Path) -> Result<String> {
+    let control = tree.join("DEBIAN");
+    let is_kept =
+        |path: &&PathBuf| path.is_file() && !path.starts_with(&control) && !path.starts_with(tree.join("etc"));
+    let mut files: Vec<PathBuf> =
+        below(tree)?.iter().filter(is_kept).filter_map(|path| Some(path.strip_prefix(tree).ok()?.to_owned())).collect();
+    files.sort();
+    let sums = Command::new("md5sum").args(files).current_dir(tree).output().context("md5sum")?;
+    if !sums.status.success() {
+        bail!("md5sum: {}", String::from_utf8_lossy(&sums.stderr).trim());
+    }
+    Ok(String::from_utf8(sums.stdout)?)
 }
 
 /// What a tree takes when it is installed.

@@ -91,7 +91,7 @@ Examples:
   sudo afflux govern
   sudo afflux govern --budget 500ms --device sdb=2s --device nvme0n1=off
   afflux govern --dry-run
-  afflux govern --status --watch
+  sudo afflux govern --status --watch
   sudo afflux govern --restore
 
 For files that stay where they are: no server, no mount, only two values of each disk (max_ratio_fine, which max_bytes
@@ -398,7 +398,7 @@ pub(crate) struct Drain {
 #[command(after_help = GOVERN_EXAMPLES)]
 pub(crate) struct Govern {
     /// Time that each disk may owe, such as 500ms or 2s (10ms to 1h); off: only disks named with --device
-    #[arg(long, value_name = "TIME|off", default_value = "1s")]
+    #[arg(long, value_name = "TIME|off", default_value = "1s", allow_hyphen_values = true)]
     pub(crate) budget: String,
     /// Another budget for this disk, such as sdb=200ms, or off; may be given several times
     #[arg(long = "device", value_name = "NAME=TIME|off")]

@@ -8,6 +8,18 @@
     return `"${title}"`;
   };
 
+  // A word that would fit into the narrowest column of names and yet stands on two lines.
+  const torn_word = (cell) => {
+    const node = cell?.firstChild;
+    for (const word of node?.data?.matchAll(/[\p{L}\d_.]{4,14}/gu) ?? []) {
+      const range = document.createRange();
+      range.setStart(node, word.index);
+      range.setEnd(node, word.index + word[0].length);
+      if (new Set([...range.getClientRects()].map((its) => Math.round(its.top))).size > 1) return word[0];
+    }
+    return null;
+  };
+
   // Accessible: language, headings that descend by one, captions, titles.
   if (!document.documentElement.lang) faults.push("it has no language");
   if (!document.title) faults.push("it has no title");
@@ -49,6 +61,7 @@
     const head = [...(table.tHead?.rows[0]?.cells ?? [])];
     const rows = [...table.tBodies].flatMap((body) => [...body.rows]);
     head.forEach((title, at) => {
+      if (at > 0 && !title.textContent.trim()) faults.push(`${name}: column ${at + 1} has no title`);
       if (rows.length > 0 && rows.every((row) => !row.cells[at]?.textContent.trim())) {
         faults.push(`${name}: column ${at + 1}, "${title.textContent}", is empty`);
       }
@@ -65,10 +78,62 @@
     if (getComputedStyle(table.parentElement).overflowX !== "auto") faults.push(`${cut_is} and cannot be scrolled to`);
     if (getComputedStyle(head[0]).position !== "sticky") faults.push(`${cut_is} and the first column does not stay`);
     if (head[0].getBoundingClientRect().width > box.width * 0.6) faults.push(`${cut_is} and the first leaves no room for it`);
+    const torn = rows.map((row) => torn_word(row.cells[0])).find((word) => word);
+    if (torn) faults.push(`${name}: "${torn}" is broken inside`);
     const hint = table.parentElement.nextElementSibling;
     if (!hint?.classList.contains("hint") || !shown(hint)) faults.push(`${cut_is} and nothing says so`);
   }
   folded.forEach((details) => { details.open = false; });
+
+  // An option is one word, to the reader who copies it too: no line ends between its hyphens.
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (!shown(node.parentElement)) continue;
+    for (const found of node.data.matchAll(/--[a-z]+/g)) {
+      const range = document.createRange();
+      range.setStart(node, found.index);
+      range.setEnd(node, found.index + found[0].length);
+      const lines = new Set([...range.getClientRects()].map((its) => Math.round(its.top)));
+      if (lines.size > 1) faults.push(`"${found[0]}" is broken into ${lines.size} lines`);
+    }
+  }
+
+  // What was computed of nothing is no figure, and a sign before zero says nothing. A note is whole sentences.
+  for (const element of document.querySelectorAll("p,td,dd,text")) {
+    const found = element.textContent.match(/\bNaN\b|\binf\b|(?<!\S)[-\u2212+]0(\.0+)?(?= ?%)/);
+    if (found) faults.push(`"${element.textContent.trim().slice(0, 40)}": ${found[0]} is no figure`);
+    const ends = element.matches("p.note") && !element.querySelector("a") && !/[.!?:)]$/.test(element.textContent.trim());
+    if (ends) faults.push(`note "${element.textContent.slice(-30)}" ends in the middle of a sentence`);
+  }
+
+  // A name of a program's that heads a table or a column is explained on the page.
+  const explained = document.querySelector("dl.words")?.textContent;
+  for (const element of explained ? document.querySelectorAll("caption,th") : []) {
+    const unknown = element.textContent.match(/\w+_\w+/g)?.find((name) => !explained.includes(name));
+    if (unknown && !element.closest("details")) faults.push(`${unknown} is not explained`);
+  }
+
+  // On paper what belongs together stays together.
+  for (const element of paper_is ? document.querySelectorAll("tr,figure,dl div,.scroll") : []) {
+    const long = element.matches(".scroll") && element.querySelectorAll("tbody tr").length > 15;
+    if (!long && shown(element) && getComputedStyle(element).breakInside !== "avoid") {
+      faults.push(`<${element.tagName.toLowerCase()}> "${element.textContent.trim().slice(0, 20)}" may be cut by the page's end`);
+      break;
+    }
+  }
+
+  // What is one below the other to be compared, of one title but for the last name in it, over one axis, has one scale.
+  const scales = new Map();
+  for (const figure of document.querySelectorAll("figure")) {
+    const [stem, ...of] = figure.querySelector("figcaption b")?.textContent.split(": ") ?? [];
+    const drawing = [...figure.querySelectorAll("svg")].find(shown);
+    if (of.length === 0 || !drawing?.querySelector(".line,.dots")) continue;
+    const texts = (which) => [...drawing.querySelectorAll(which)].map((text) => text.textContent).join(" ");
+    const ticks = texts("text.tick[text-anchor=end]");
+    const what = `${stem}: ${texts("text.label")}: ${texts("text.tick[text-anchor=middle]")}`;
+    if (scales.has(what) && scales.get(what) !== ticks) faults.push(`"${stem}: ${of[0]}" has another scale than the one before it`);
+    scales.set(what, ticks);
+  }
 
   // Nothing wider than the window, but for what scrolls by itself.
   if (document.documentElement.scrollWidth > innerWidth) {

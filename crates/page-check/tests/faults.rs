@@ -8,7 +8,8 @@ use page_check::Checker;
 
 /// A page without a fault; `{}` is where faults go.
 const PAGE: &str = r#"<!doctype html><html lang="en"><head><title>t</title><meta charset="utf-8">
-<link rel="icon" href="data:,"><style>body{background:#fff;color:#111}svg{display:block}</style></head>
+<link rel="icon" href="data:,"><style>body{background:#fff;color:#111}svg{display:block}
+tr,figure,.scroll{break-inside:avoid}</style></head>
 <body><h1>t</h1>{}</body></html>"#;
 
 fn drawing(inside: &str) -> String {
@@ -16,6 +17,12 @@ fn drawing(inside: &str) -> String {
         "<figure><figcaption><b>f</b></figcaption><svg width='300' height='100' viewBox='0 0 300 100' \
          font-size='13'><title>t</title><desc>d</desc>{inside}</svg></figure>"
     )
+}
+
+/// A drawing with a tick on its upright axis.
+fn scaled(title: &str, tick: &str) -> String {
+    let text = format!("<text class='tick' text-anchor='end' x='50' y='50'>{tick}</text><path class='line' d='M9 9'/>");
+    drawing(&text).replace("<b>f</b>", &format!("<b>{title}</b>"))
 }
 
 /// A table in its place to scroll, with these columns' titles and cells, before and after it what is given.
@@ -83,6 +90,33 @@ fn each_fault_is_found() {
         ("no hint", wide(STAYS, ""), "400 px, light: table \"t\": column \"two hundred\" is cut and nothing says so"),
         ("hint not shown", wide(&format!("{STAYS} .hint{{display:none}}"), HINT), "and nothing says so"),
         ("no room", wide(&format!("{STAYS} th:first-child{{min-width:300px}}"), HINT), "leaves no room for it"),
+        (
+            "option",
+            "<p style='width:70px'>a word --quick</p>".to_owned(),
+            "400 px, light: \"--quick\" is broken into 2 lines",
+        ),
+        ("torn", "<style>tr{break-inside:auto}</style>".to_owned() + &wide("", ""), "printed: <tr> \"a"),
+        ("torn table", "<style>.scroll{break-inside:auto}</style>".to_owned() + &wide("", ""), "printed: <div> \"t"),
+        (
+            "scales",
+            scaled("Rate: a", "10") + &scaled("Rate: b", "20"),
+            "\"Rate: b\" has another scale than the one before it",
+        ),
+        ("no figure", table("", &["a", "b"], &["x", "0.0 ms, NaN times"], ""), "NaN is no figure"),
+        ("zero", table("", &["a", "b"], &["x", "-0.0 %"], ""), "-0.0 is no figure"),
+        ("note", "<p class='note'>of all devices, which</p>".to_owned(), "ends in the middle of a sentence"),
+        (
+            "unexplained",
+            table("", &["a", "backlog_s"], &["x", "1"], "<dl class='words'><div><dt>a_b</dt><dd>c</dd></div></dl>"),
+            "backlog_s is not explained",
+        ),
+        ("no title", table("", &["a", ""], &["x", "y"], ""), "column 2 has no title"),
+        (
+            "torn word",
+            wide(&format!("{STAYS} td:first-child{{max-width:30px;white-space:normal;overflow-wrap:anywhere}}"), HINT)
+                .replace("<td>a</td>", "<td>september</td>"),
+            "400 px, light: table \"t\": \"september\" is broken inside",
+        ),
         ("caption", "<table><tr><th scope='col'>a</th></tr></table>".to_owned(), "no caption"),
         (
             "untitled",

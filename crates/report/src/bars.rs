@@ -12,6 +12,7 @@ use crate::axis::{Axis, Quantity};
 use crate::legend::{self, Entry, Sample};
 use crate::markup::{coordinate, cut, text_width};
 use crate::plot::fitting;
+use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
 
 /// How thick a bar is, and the room between groups.
@@ -63,6 +64,12 @@ impl Bar {
     fn end(self) -> f64 {
         let high = self.interval.map_or(self.value, |(_, high)| high.max(self.value));
         if high.is_finite() { high.max(0.0) } else { 0.0 }
+    }
+
+    /// How far it reaches below zero.
+    fn begin(self) -> f64 {
+        let low = self.interval.map_or(self.value, |(low, _)| low.min(self.value));
+        if low.is_finite() { low.min(0.0) } else { 0.0 }
     }
 }
 
@@ -119,12 +126,14 @@ impl Bars {
         let values = widest(&mut self.figures().map(|bar| self.quantity.text(bar.value)));
         let left = names.min(width.total() * NAME_SHARE) + 12.0;
         let inside = width.total() - left - values - 14.0;
+        let place = |scale: &Scale, value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
 
         let mut sheet = Sheet::new(width);
         let axis = Axis::new(self.label.clone(), self.quantity).whole_if(self.figures().map(|bar| bar.value));
         let largest = self.figures().map(Bar::end).fold(0.0, f64::max);
         let wanted = if width == Width::Wide { 6 } else { 3 };
-        let scale = axis.scale((0.0, largest), wanted);
+        let lowest = self.figures().map(Bar::begin).fold(0.0, f64::min);
+        let scale = axis.scale((lowest, largest), wanted);
         let (ticks, text) = fitting(&axis, &scale, wanted, inside, font);
         let top = legend::draw(&mut sheet, width, 0.0, &self.entries()) + 8.0;
         let each = self.series.len().max(1) as f64 * BAR + GROUP_GAP;
@@ -146,29 +155,20 @@ impl Bars {
             }
             for (order, bar) in bars.iter().enumerate() {
                 let Some(bar) = bar else { continue };
-                let place = |value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
-                self.draw_bar(&mut sheet, bar, y + order as f64 * BAR, order, (left, font), &place);
+                self.draw_bar(&mut sheet, bar, y + order as f64 * BAR, order, font, &|value| place(&scale, value));
             }
         }
         sheet.path(
             &Look { class: "axis", dash: "" },
-            &format!("M{} {}V{}", coordinate(left), coordinate(top), coordinate(bottom)),
+            &format!("M{} {}V{}", coordinate(place(&scale, 0.0)), coordinate(top), coordinate(bottom)),
         );
         sheet.text(left + inside / 2.0, bottom + 36.0, Anchor::Middle, "label", &text);
         sheet.finish(id, &self.title, &self.description(), bottom + 42.0)
     }
 
-    fn draw_bar(
-        &self,
-        sheet: &mut Sheet,
-        bar: &Bar,
-        y: f64,
-        order: usize,
-        (left, font): (f64, f64),
-        place: &dyn Fn(f64) -> f64,
-    ) {
-        let end = place(bar.value);
-        sheet.rectangle(&format!("bar {}", style(order).class), (left, y + 1.0), (end - left, BAR - 2.0));
+    fn draw_bar(&self, sheet: &mut Sheet, bar: &Bar, y: f64, order: usize, font: f64, place: &dyn Fn(f64) -> f64) {
+        let (from, to) = (place(bar.value.min(0.0)), place(bar.value.max(0.0)));
+        sheet.rectangle(&format!("bar {}", style(order).class), (from, y + 1.0), ((to - from).max(0.0), BAR - 2.0));
         let middle = y + BAR / 2.0;
         if let Some((low, high)) = bar.interval.filter(|(low, high)| low < high) {
             let [low, high, from] = [place(low), place(high), middle - 3.5].map(coordinate);

@@ -80,7 +80,7 @@ impl Page {
 
     /// Text as it is typed or printed, line by line: a command, a job file.
     pub fn listing(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<pre tabindex=\"0\">{}</pre>", escape(text.trim_end()));
+        let _ = writeln!(self.body, "<pre tabindex=\"0\">{}</pre>", unbroken(&escape(text.trim_end())));
     }
 
     /// What few want to see, below a line that says what it is and opens it.
@@ -147,7 +147,7 @@ impl Page {
              <footer>{}</footer>\n</body>\n</html>\n",
             escape(&self.title),
             self.body,
-            escape(foot)
+            unbroken(&escape(foot))
         )
     }
 }
@@ -158,13 +158,17 @@ fn anchor(title: &str) -> String {
     format!("section-{}", title.chars().map(letter).collect::<String>())
 }
 
-/// Text that is inert already; no line of it ends between the hyphens of an option.
+/// Text that is inert already; no line of it ends inside the name of an option.
 fn unbroken(text: &str) -> String {
-    let word = |word: &str| match word.strip_prefix("--") {
-        Some(name) if name.starts_with(|letter: char| letter.is_ascii_alphabetic()) => {
-            format!("<span class=\"option\">{word}</span>")
+    let word = |word: &str| {
+        let (before, option) = word.split_at(word.len() - word.trim_start_matches('(').len());
+        if !option.strip_prefix("--").is_some_and(|name| name.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+        {
+            return word.to_owned();
         }
-        _ => word.to_owned(),
+        let ends = option.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+        let (name, after) = option.split_at(ends.unwrap_or(option.len()));
+        format!("{before}<span class=\"option\">{name}</span>{after}")
     };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    text.split_inclusive([' ', '\n']).map(word).collect()
 }

@@ -24,6 +24,9 @@ const WORDS_MAX: usize = 28;
 /// A column's title is broken into lines of about so many letters.
 const TITLE_WORDS: f64 = 12.0;
 
+/// A note on a terminal is broken into lines of at most so many letters.
+const NOTE_MAX: usize = 118;
+
 /// Tables wider than this, in pixels, are too wide for a window below a width, by the class of the line that says so.
 const HINTS: [(f64, &str); 3] = [(1160.0, "below-1400"), (780.0, "below-1200"), (560.0, "below-800")];
 
@@ -126,7 +129,7 @@ impl Table {
             let _ = writeln!(text, "{}", line(&layout, &cells));
         }
         for note in &self.notes {
-            let _ = writeln!(text, "  {note}");
+            broken(note).iter().for_each(|line| text.push_str(&format!("  {line}\n")));
         }
         text
     }
@@ -136,7 +139,8 @@ impl Table {
             return self.with_names_joined().html();
         }
         let columns = self.shown();
-        let mut html = String::from("<div class=\"scroll\" tabindex=\"0\">\n<table>\n");
+        let mut html = String::from("<div class=\"scroll\" tabindex=\"0\">\n");
+        let _ = writeln!(html, "<table style=\"--first:{:.0}px\">", self.first(&columns));
         let _ = writeln!(html, "<caption><span>{}</span></caption>", escape(&self.caption));
         html.push_str("<thead><tr>");
         for &at in &columns {
@@ -232,6 +236,11 @@ impl Table {
         cells.max(title) + GAP
     }
 
+    /// How wide the first column is on a telephone: as its texts, up to a bound; there they are broken into lines.
+    fn first(&self, columns: &[usize]) -> f64 {
+        columns.first().map_or(0.0, |at| self.width(*at)).min(NARROW_FIRST)
+    }
+
     /// In which windows not all columns are seen at once.
     fn hints(&self, columns: &[usize]) -> Vec<&'static str> {
         let widths: Vec<f64> = columns.iter().map(|at| self.width(*at)).collect();
@@ -270,6 +279,21 @@ fn line(layout: &[(Align, usize, bool)], cells: &[Cell]) -> String {
     }
     line.truncate(line.trim_end().len());
     line
+}
+
+/// Lines of at most [`NOTE_MAX`] letters, where words allow it.
+fn broken(note: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in note.split(' ') {
+        let room =
+            lines.last().is_some_and(|line| line.is_empty() || shown_width(line) + 1 + shown_width(word) <= NOTE_MAX);
+        match lines.last_mut().filter(|_| room) {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) => *line = format!("{line} {word}"),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Columns of a terminal: wide scripts take two, combining marks none.

@@ -85,6 +85,11 @@ pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
+/// A change in percent: `+2.1 %`. A sign says something of a difference only: `0.0 %`.
+pub fn change(percent: f64) -> String {
+    if percent.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{percent:+.1} %") }
+}
+
 /// How many times as much: `1.05`; `-` of nothing.
 pub fn times(part: u64, whole: u64) -> String {
     if whole == 0 { "-".to_owned() } else { format!("{:.2}", part as f64 / whole as f64) }

@@ -89,7 +89,7 @@ fn wide_table() -> Table {
         cells.push(Cell::flagged("41.3 s"));
         table.row(cells);
     }
-    table.note("* differs by more than the published spread");
+    table.note("* differs by more than the published spread.");
     table
 }
 

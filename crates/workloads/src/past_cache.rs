@@ -95,7 +95,8 @@ impl SimulatedSite {
             return Err(DeviceError::Io { errno: EINVAL }.into());
         }
         if file.file.dirty_bytes() > 0 {
-            self.engine.sync_for(Some(task), &file.file, 0..u64::MAX).await?;
+            // Boxed, as it is rare and large: each call in flight would have room for it.
+            Box::pin(self.engine.sync_for(Some(task), &file.file, 0..u64::MAX)).await?;
         }
         let writes = direction == Direction::Write;
         let mark = file.contents.as_ref().map(|contents| match writes {

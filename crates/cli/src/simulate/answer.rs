@@ -60,12 +60,19 @@ fn moved(figures: &Figures) -> String {
             time(ended_ns),
             units::rate(read, Duration::from_nanos(ended_ns))
         ),
-        (written, _) if whole => format!(
-            "{} accepted after {}, on disk after {}",
-            units::data(written),
-            time(figures.virtual_ns.saturating_sub(figures.settle_ns)),
-            time(figures.virtual_ns)
-        ),
+        (written, _) if whole => {
+            let (accepted_ns, written) = (figures.virtual_ns.saturating_sub(figures.settle_ns), units::data(written));
+            match (time(accepted_ns), time(figures.virtual_ns)) {
+                (accepted, on_disk) if accepted != on_disk => {
+                    format!("{written} accepted after {accepted}, on disk after {on_disk}")
+                }
+                // Two times that read the same would not say how long it took.
+                (both, _) if figures.settle_ns == 0 => format!("{written} accepted and on disk after {both}"),
+                (both, _) => {
+                    format!("{written} accepted after {both}, on disk {} later", units::latency(figures.settle_ns))
+                }
+            }
+        }
         (written, _) => format!("{} accepted in {}", units::data(written), time(figures.virtual_ns)),
     }
 }

@@ -17,7 +17,7 @@ use std::{env, fs};
 use engine::eviction::EvictionKind;
 use engine::settings::did_you_mean;
 use simulator::{CostTable, FaultScript};
-use workloads::fio::{self, Likeness, Surroundings};
+use workloads::fio::{self, Included, Likeness, Surroundings};
 use workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
 use workloads::{Job, Replay, Workload};
 
@@ -198,14 +198,14 @@ impl Host {
 
 impl Surroundings for Host {
     /// As fio looks for it: from where the command runs, then beside the file that includes it.
-    fn include(&mut self, path: &str, including: &str) -> Result<(String, String), String> {
+    fn include(&mut self, path: &str, including: &str) -> Result<Included, String> {
         let here = Path::new(path).to_owned();
         let beside = Path::new(including).with_file_name(path);
         let found = if here.exists() || !beside.exists() { here } else { beside };
         let text = text_of(&found).map_err(|failure| failure.to_string())?;
         let name = found.display().to_string();
         self.keep(&name, &text);
-        Ok((text, name))
+        Ok(Included { name, text })
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

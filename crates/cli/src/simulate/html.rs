@@ -12,7 +12,7 @@ mod tests;
 use std::time::Duration;
 
 use report::{Align, Axis, Page, Plot, Quantity, Series, Shape, Table, entries};
-use workloads::simulation::{DeviceOutcome, DeviceSample, Outcome as Figures};
+use workloads::simulation::{DeviceOutcome, DeviceSample, OperationOutcome, Outcome as Figures};
 
 use super::answer::answer;
 use super::curves::{self, Curve, seconds};
@@ -96,7 +96,7 @@ fn plots_of(page: &mut Page, runs: &[Run]) {
             row.into_iter().for_each(|plot| page.figure(plot));
         }
     }
-    let latencies: Vec<Plot> = runs.iter().filter_map(|run| latencies(&run.figures, &named(run))).collect();
+    let latencies: Vec<Plot> = runs.iter().filter_map(|run| latencies(run, &shared, &named(run))).collect();
     if !latencies.is_empty() {
         page.section("How long calls took");
         latencies.into_iter().for_each(|plot| page.figure(plot));
@@ -147,6 +147,8 @@ struct Shared {
     /// Most that a disk moved a second, and that writers had accepted.
     disk: f64,
     accepted: f64,
+    /// The shortest and the longest of the latencies that are drawn, in seconds, if there are any.
+    latency: Option<(f64, f64)>,
 }
 
 impl Shared {
@@ -162,6 +164,7 @@ impl Shared {
             depth: level(|sample| sample.queue_depth.into()),
             disk: moved(|sample| sample.moved_bytes.1).max(moved(|sample| sample.moved_bytes.0)),
             accepted: moved(|sample| sample.accepted_bytes),
+            latency: latencies_of(runs),
         }
     }
 
@@ -181,17 +184,33 @@ fn titled(title: &str, policy: &str) -> String {
     if policy.is_empty() { title.to_owned() } else { format!("{title}: {policy}") }
 }
 
+/// The shortest and the longest latency of what [`latencies`] draws of these runs.
+fn latencies_of(runs: &[Run]) -> Option<(f64, f64)> {
+    let calls = runs.iter().flat_map(|run| &run.figures.jobs).flat_map(text::calls);
+    let all = calls.flat_map(|(_, operation)| slowest(operation)).map(|(_, latency)| latency);
+    all.fold(None, |range, latency| {
+        let (low, high) = range.unwrap_or((latency, latency));
+        Some((latency.min(low), latency.max(high)))
+    })
+}
+
+/// One call in so many takes longer than so many seconds. One in a thousand is not told of a hundred calls.
+fn slowest(operation: &OperationOutcome) -> Vec<(f64, f64)> {
+    let percentiles = operation.latency.percentiles_ns.iter().filter(|(it, _)| *it >= 50.0 && *it < 100.0);
+    let points = percentiles.map(|&(percentile, ns)| (100.0 / (100.0 - percentile), seconds(ns)));
+    points.filter(|(one_in, _)| one_in.round() <= operation.ops as f64).collect()
+}
+
 /// How slow the slowest are: one in ten, in a hundred, ...
-fn latencies(figures: &Figures, policy: &str) -> Option<Plot> {
+fn latencies(run: &Run, shared: &Shared, policy: &str) -> Option<Plot> {
     let x = Axis::new("One call in so many takes longer", Quantity::Count).log();
     let y = Axis::new("Latency", Quantity::Time).log();
+    let y = if let Some((low, high)) = shared.latency { y.range(low, high) } else { y };
     let mut plot = Plot::new(titled("Latency of the slowest calls", policy), x, y).note("Farther right: rarer.");
     let mut any = false;
-    for job in &figures.jobs {
+    for job in &run.figures.jobs {
         for (call, operation) in text::calls(job) {
-            let percentiles = &operation.latency.percentiles_ns;
-            let points = percentiles.iter().filter(|(percentile, _)| *percentile >= 50.0 && *percentile < 100.0);
-            let points: Vec<_> = points.map(|&(percentile, ns)| (100.0 / (100.0 - percentile), seconds(ns))).collect();
+            let points = slowest(operation);
             any |= points.len() > 1;
             plot = plot.with(Series::new(format!("{} {call}", job.name), Shape::Line, points));
         }

@@ -30,6 +30,11 @@ const THROUGH_THE_DISK_MAX: f64 = 1.2 * RATE as f64;
 /// How far apart the sums of an example's rates may be, as a share of the real one.
 const APART_MAX: f64 = 0.10;
 
+/// A reason is told of rows that differ by more than this share.
+const WHY_FROM: f64 = 0.03;
+/// A call of at most this size is over sooner than a throttle of 25 MB/s would hold it back for long.
+const SMALL_CALL_BYTES: u64 = 16 << 10;
+
 /// One direction of one job.
 struct Moved {
     job: String,
@@ -115,6 +120,21 @@ fn simulated(scratch: &Path, name: &str, text: &str, latency_ns: u64) -> Vec<Mov
     moved(&output(env!("CARGO_BIN_EXE_afflux"), &arguments, scratch))
 }
 
+/// Why a row differs, by its own figures; nothing where it hardly does.
+fn why(real: &Moved, ours: &Moved) -> String {
+    let us_a_call = |moved: &Moved| moved.bytes as f64 / moved.bytes_per_s / moved.calls.max(1) as f64 * 1e6;
+    let [theirs, own] = [real, ours].map(us_a_call);
+    if real.bytes_per_s >= THROUGH_THE_DISK_MAX {
+        "memory took it, not the disk: what a call costs a CPU".to_owned()
+    } else if (theirs / own - 1.0).abs() <= WHY_FROM {
+        String::new()
+    } else if ours.bytes_per_s >= THROUGH_THE_DISK_MAX || real.bytes / real.calls.max(1) <= SMALL_CALL_BYTES {
+        format!("fio needs {theirs:.0} µs a call, simulated {own:.0}: calls wait for a CPU, or for one another")
+    } else {
+        "the order in which the disk takes the jobs' requests".to_owned()
+    }
+}
+
 #[test]
 #[ignore = "rates, on a machine that does nothing else"]
 fn rates_of_fios_examples_on_a_throttled_disk() {
@@ -124,7 +144,9 @@ fn rates_of_fios_examples_on_a_throttled_disk() {
         Ok(_) => return println!("skipped: fio's examples are not installed (Debian package fio-examples)"),
         Err(error) => return println!("skipped: {error}"),
     };
-    println!("| example | job | | calls | MB/s by fio | simulated | apart |\n|-|-|-|-:|-:|-:|-:|");
+    let load = fs::read_to_string("/proc/loadavg").unwrap();
+    println!("Tasks that wanted a CPU in the last minute: {}\n", load.split(' ').next().unwrap_or_default());
+    println!("| example | job | | calls | of | MB/s by fio | simulated | apart | why |\n|-|-|-|-:|-:|-:|-:|-:|-|");
     let mut apart = Vec::new();
     for (name, text) in examples() {
         let (real, latency_ns) = real(&disk, &name, &text);
@@ -135,10 +157,11 @@ fn rates_of_fios_examples_on_a_throttled_disk() {
         for (real, ours) in real.iter().zip(&ours) {
             let by_disk = real.bytes_per_s < THROUGH_THE_DISK_MAX;
             let share = ours.bytes_per_s / real.bytes_per_s - 1.0;
-            let told = if by_disk { format!("{:+.1} %", 100.0 * share) } else { "(memory)".to_owned() };
             let (job, way, calls) = (&real.job, real.way, real.calls);
             let [theirs, own] = [real, ours].map(|moved| moved.bytes_per_s / 1e6);
-            println!("| {name} | {job} | {way} | {calls} | {theirs:.1} | {own:.1} | {told} |");
+            let (of, why) = (real.bytes / calls.max(1), why(real, ours));
+            let share = 100.0 * share;
+            println!("| {name} | {job} | {way} | {calls} | {of} B | {theirs:.1} | {own:.1} | {share:+.1} % | {why} |");
             if by_disk {
                 sums = [sums[0] + theirs, sums[1] + own];
             }

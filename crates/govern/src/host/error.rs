@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum HostError {
     /// No right to.
-    #[error("{path}: permission denied: run as root (sudo afflux govern); --dry-run shows what it would set")]
+    #[error("{path}: permission denied: run this as root (sudo); without root, --dry-run says what would be set")]
     NoPermission {
         /// The file.
         path: PathBuf,

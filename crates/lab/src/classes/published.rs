@@ -46,8 +46,9 @@ impl Form {
 
 pub(super) fn table() -> Table {
     let right = Align::Right;
-    let columns = [("", Align::Left), ("", Align::Left), ("the writer flushes", right), ("the flusher does", right)];
-    let mut table = Table::new("Published, DONTCACHE on another machine", &columns);
+    let columns =
+        [("load", Align::Left), ("figure", Align::Left), ("the writer flushes", right), ("the flusher does", right)];
+    let mut table = Table::new("Published, DONTCACHE on another machine", &columns).named_by(2);
     for (load, figure, before, after) in FIGURES {
         table.row([load, figure, before, after]);
     }

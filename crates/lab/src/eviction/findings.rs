@@ -4,7 +4,7 @@
 //! Invariants: where the default is behind another policy that an engine has, a sentence says where and by how much.
 
 use engine::eviction::EvictionKind;
-use report::{Align, Axis, Bar, Bars, Cell as TableCell, Plot, Quantity, Series, Shape, Table};
+use report::{Align, Axis, Bar, Bars, Cell as TableCell, Plot, Quantity, Series, Shape, Table, units};
 
 use super::default_policy;
 use super::device_time::{Case, Cost};
@@ -46,9 +46,9 @@ fn answer(cells: &[Cell]) -> String {
     let others: Vec<String> = others.map(saved).collect();
     let kept = cells.iter().filter(|cell| cell.shortfall().is_none()).count();
     format!(
-        "Of the misses of first in, first out, {} are saved in the mean ({}); in {kept} of {} rows {default} is at most a point \
-         behind the best other policy of the engine.",
-        saved(default),
+        "Of the misses of first in, first out (FIFO), {default} saves {:.1} % in the mean ({}); in {kept} of {} rows it is at most \
+         a point behind the best other policy of the engine.",
+        100.0 * reduction(cells, default).mean,
         others.join(", "),
         cells.len()
     )
@@ -217,7 +217,7 @@ fn device_table(cases: &[Case]) -> Table {
             if kind == BASE {
                 text
             } else {
-                format!("{text}  {:+.1} %", 100.0 * change(load, kind, |cost| cost.device_us))
+                format!("{text}  {}", units::change(100.0 * change(load, kind, |cost| cost.device_us)))
             }
         });
         let [first, ..] = load else { continue };
@@ -246,7 +246,7 @@ fn waits_table(cases: &[Case]) -> Table {
             let figures: Vec<f64> = costs.iter().filter(|cost| kept(cost)).map(figure).collect();
             figures.iter().sum::<f64>() / figures.len().max(1) as f64
         };
-        let saved = |figure| format!("{:+.1} %", -100.0 * mean_change(cases, kind, figure).mean);
+        let saved = |figure| units::change(-100.0 * mean_change(cases, kind, figure).mean);
         table.row([
             kind.name().to_owned(),
             saved(|cost| cost.device_us),

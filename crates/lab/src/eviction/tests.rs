@@ -78,7 +78,7 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
         assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");
     }
     assert_eq!((findings.tables.len(), findings.details.len(), findings.figures.len()), (3, 1, 2));
-    assert!(findings.answer.contains("rows s3-window is at most a point behind"), "{}", findings.answer);
+    assert!(findings.answer.contains(" rows it is at most a point behind"), "{}", findings.answer);
     assert_eq!(run(&options).unwrap().0, rows, "the same again");
 }
 

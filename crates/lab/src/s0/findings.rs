@@ -40,7 +40,7 @@ fn reads(paths: &PathsOf) -> Table {
             table.row([
                 Text::from(*variant),
                 Text::from(name),
-                Text::from(calls.to_string()),
+                Text::from(report::units::count(*calls)),
                 Text::from(global.to_string()),
                 Text::from(dirty.to_string()),
                 Text::from(absent.to_string()),
@@ -50,15 +50,18 @@ fn reads(paths: &PathsOf) -> Table {
         }
     }
     table.note(
-        "Always 0 here: anonymous memory, pages written through a copy, pages unstable on a server, which this engine",
+        "Always 0 here: anonymous memory, pages written through a copy, pages unstable on a server, which this engine has \
+         none of. They are read as the kernel's are, and cost as much; they decide nothing.",
     );
-    table.note("has none of. They are read as the kernel's are, and cost as much; they decide nothing.");
-    table.note("Kernel's code: counted by hand; July's, of which there is no copy, as August's. The merged form's two rows are");
-    table
-        .note("below the half-way mark between background and limit, and above it. Before the patch two more are read");
-    table.note("on the way out unless writeback of the device is in progress. Chunks come from runs with a queue of 4");
-    table.note("requests: with 128, what is in the queue keeps a device's dirty pages below its share. August's and");
-    table.note("September's forms go round once more after a chunk: two passes of 9, 4 and 2 each.");
+    table.note(
+        "Kernel's code: counted by hand; July's, of which there is no copy, as August's. The merged form's two rows are \
+         below the half-way mark between background and limit, and above it. Before the patch two more are read on the way \
+         out unless writeback of the device is in progress.",
+    );
+    table.note(
+        "Chunks come from runs with a queue of 4 requests: with 128, what is in the queue keeps a device's dirty pages \
+         below its share. August's and September's forms go round once more after a chunk: two passes of 9, 4 and 2 each.",
+    );
     table
 }
 

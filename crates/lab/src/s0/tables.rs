@@ -25,7 +25,7 @@ pub(super) fn gain(cells: &[Cell], cell: &Cell) -> Option<f64> {
 }
 
 fn text_of(gain: Option<f64>) -> String {
-    gain.map_or_else(String::new, |gain| format!("{gain:+.1} %"))
+    gain.map_or_else(String::new, report::units::change)
 }
 
 fn or_dash(value: Option<f64>, decimals: usize) -> String {
@@ -119,8 +119,11 @@ fn course(cells: &[Cell]) -> Table {
             Text::from(format!("{:.0}", cell.mean(|run| run.written_by_writer_pages as f64))),
         ]);
     }
-    table.note("First: what the disk had dirty and under writeback when the writer first waited, in the runs in which");
-    table.note("it did. Flushing: when background writeback was first asked for. Own pages: written back by the writer itself.");
+    table.note(
+        "First: what the disk had dirty and under writeback when the writer first waited, in the runs in which it did.",
+    );
+    table
+        .note("Flushing: when background writeback was first asked for. Own pages: written back by the writer itself.");
     table
 }
 

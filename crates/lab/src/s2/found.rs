@@ -69,10 +69,11 @@ fn answer(drained: &[Drain], measured: &[Measured]) -> String {
     let most = gains.iter().max_by(|a, b| a.0.total_cmp(&b.0));
     match most.filter(|most| most.0 > 0.0) {
         Some((percent, one)) => format!(
-            "The whole series gains most in the loop like {}, {percent:+.1} % with {} at once; in {} of {} loops there is no \
+            "The whole series gains most in the loop like {}, {percent:+.1} % with {} thread{}; in {} of {} loops there is no \
              significant difference. {counts}",
             one.work.name(),
             one.threads,
+            if one.threads == 1 { "" } else { "s" },
             measured.len() - gains.len(),
             measured.len(),
         ),

@@ -297,7 +297,7 @@ fn counters_of(kernels: &[&Cell]) -> Table {
 }
 
 fn goal_table(cells: &[Cell]) -> Table {
-    let mut table = Table::new("Goals", &[("goal", Align::Left), ("found", Align::Left), ("", Align::Left)]);
+    let mut table = Table::new("Goals", &[("goal", Align::Left), ("found", Align::Left), ("met?", Align::Left)]);
     for goal in goals(cells) {
         table.row([goal.what, goal.found, if goal.met { "met" } else { "not met" }.to_owned()]);
     }
@@ -308,16 +308,19 @@ fn goal_table(cells: &[Cell]) -> Table {
 fn answer(cells: &[Cell]) -> String {
     let mut parts = Vec::new();
     if let (Some(base), Some(high)) = (find(cells, "base"), find(cells, "wmark-high")) {
-        parts.push(format!(
-            "With the high mark as the target there are {:.0} times fewer direct reclaims than with 32 pages ({} against {}), \
-             and each takes {:.0} times as long ({:.0} against {:.1} ms).",
-            base.count("allocstall") / high.count("allocstall").max(1.0),
-            units::count(high.count("allocstall") as u64),
-            units::count(base.count("allocstall") as u64),
-            high.reclaim().mean_ms / base.reclaim().mean_ms.max(1e-9),
-            high.reclaim().mean_ms,
-            base.reclaim().mean_ms,
-        ));
+        parts.push(match base.count("allocstall") {
+            0.0 => "Nobody had to reclaim directly: there was memory for all.".to_owned(),
+            stalls => format!(
+                "With the high mark as the target there are {:.0} times fewer direct reclaims than with 32 pages ({} against \
+                 {}), and each takes {:.0} times as long ({:.0} against {:.1} ms).",
+                stalls / high.count("allocstall").max(1.0),
+                units::count(high.count("allocstall") as u64),
+                units::count(stalls as u64),
+                high.reclaim().mean_ms / base.reclaim().mean_ms.max(1e-9),
+                high.reclaim().mean_ms,
+                base.reclaim().mean_ms,
+            ),
+        });
     }
     if let Some(own) = find(cells, OWN) {
         parts.push(format!(

@@ -52,6 +52,9 @@ fn interrupts(cells: &[Cell]) -> Vec<Goal> {
 fn delays(cells: &[Cell]) -> Vec<Goal> {
     let mean = |variant: &str| find(cells, variant).map(|cell| cell.reclaim().mean_ms);
     let (Some(base), Some(high)) = (mean("base"), mean("wmark-high")) else { return Vec::new() };
+    if base == 0.0 || high == 0.0 {
+        return Vec::new();
+    }
     let times = high / base;
     let mut goals = vec![goal(
         "a reclaim takes more than ten times as long under wmark-high as under base",

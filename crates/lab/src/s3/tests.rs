@@ -172,7 +172,7 @@ fn rows_have_every_metric_and_the_published_figures_of_their_load_alone() {
         "{}",
         findings.answer
     );
-    assert!(findings.says[0].starts_with("fitted: ") && findings.says[0].contains(" predicted: "));
+    assert!(findings.says[0].starts_with("Fitted: ") && findings.says[0].contains(" Predicted: "));
 }
 
 /// A cell of the published load with these figures.

@@ -38,6 +38,21 @@ fn a_name_is_broken_into_as_many_lines_as_its_bars_have_room_for() {
 }
 
 #[test]
+fn an_interval_below_zero_is_seen_whole() {
+    let bar = |low| Some(Bar::new(0.2).within(low, 0.5));
+    let of = |low| Bars::new("t", "x", Quantity::Share, ["a"]).group("g", vec![bar(low)]).svg(Width::Wide, "f");
+    let (svg, above) = (of(-0.3), of(0.1));
+    assert!(svg.contains(">−20</text>") && !above.contains('−'), "{svg}");
+    let left = |svg: &str, class: &str| -> f64 {
+        let path = svg.split(&format!("class=\"{class}\"")).nth(1).unwrap();
+        let from = path.split(" d=\"M").nth(1).unwrap();
+        from.split(' ').next().unwrap().parse().unwrap()
+    };
+    assert!(left(&svg, "interval") < left(&svg, "axis"), "{svg}");
+    assert!(left(&above, "interval") > left(&above, "axis"));
+}
+
+#[test]
 fn odd_figures_do_no_harm() {
     let odd = [f64::NAN, f64::INFINITY, -1.0, 0.0].map(|value| Some(Bar::new(value).within(value, value)));
     let bars = Bars::new("t", "x", Quantity::Count, ["a", "b", "c", "d"]).group("g", odd.to_vec());

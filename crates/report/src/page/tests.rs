@@ -64,8 +64,16 @@ fn text_is_inert_and_the_origin_is_said() {
 fn an_option_is_not_broken_after_its_first_hyphen() {
     let mut page = Page::new("t", "simulated");
     page.paragraph("With --full, and - -- -5 <i>.");
-    let html = page.html("seed 1");
-    assert!(html.contains("<p>With <span class=\"option\">--full,</span> and - -- -5 &lt;i&gt;.</p>"), "{html}");
+    page.listing("run --out-to=a\n--b c");
+    let html = page.html("seed 1 (--seed N)");
+    let option = |name: &str| format!("<span class=\"option\">{name}</span>");
+    for (tag, inside) in [
+        ("p", format!("With {}, and - -- -5 &lt;i&gt;.", option("--full"))),
+        ("pre", format!("run {}=a\n{} c", option("--out-to"), option("--b"))),
+        ("footer", format!("seed 1 ({} N)", option("--seed"))),
+    ] {
+        assert!(html.contains(&format!(">{inside}</{tag}>")), "{tag}: {html}");
+    }
 }
 
 #[test]

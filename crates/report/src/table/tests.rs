@@ -71,6 +71,32 @@ fn a_table_that_a_telephone_cannot_show_whole_says_so() {
 }
 
 #[test]
+fn a_note_is_one_paragraph_on_a_page_and_lines_on_a_terminal() {
+    let mut table = Table::new("", &[("x", Align::Left)]);
+    table.row(["1"]);
+    let note = "word ".repeat(40).trim_end().to_owned();
+    table.note(note.as_str());
+    assert!(table.html().contains(&format!("<p class=\"note\">{note}</p>")));
+    let text = table.text(Terminal::PLAIN);
+    let lines: Vec<&str> = text.lines().skip(2).collect();
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|line| line.len() <= 120 && line.starts_with("  word ")), "{lines:?}");
+}
+
+#[test]
+fn on_a_telephone_the_first_column_is_as_wide_as_its_names_up_to_a_bound() {
+    let of = |name: &str| {
+        let mut table = Table::new("", &[("x", Align::Left), ("y", Align::Right)]);
+        table.row([name, "1"]);
+        let html = table.html();
+        let (_, style) = html.split_once("--first:").unwrap();
+        style.split_once("px").unwrap().0.parse::<u32>().unwrap()
+    };
+    assert!((60..120).contains(&of("backup")), "{}", of("backup"));
+    assert_eq!(of("linux-2.6.31, let through while the flusher is at work"), 136);
+}
+
+#[test]
 fn sentences_may_be_broken_and_figures_may_not() {
     let mut table = Table::new("", &[("figure", Align::Right), ("why", Align::Left), ("name", Align::Left)]);
     table.row(["12,345,678,901,234,567,890,123", "it is a sentence and has more than a few words", "usb-stick"]);

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use super::{count, data, frequency, latency, memory, rate, share, time, times};
+use super::{change, count, data, frequency, latency, memory, rate, share, time, times};
 
 #[test]
 fn numbers_carry_the_unit_a_person_would_choose() {
@@ -59,4 +59,12 @@ fn frequencies_are_per_second() {
     assert_eq!(frequency(3, Duration::from_secs(2)), "1.5/s");
     assert_eq!(frequency(0, Duration::from_secs(2)), "0/s");
     assert_eq!(frequency(7, Duration::ZERO), "0/s");
+}
+
+#[test]
+fn no_change_has_no_sign() {
+    for (percent, text) in [(2.14, "+2.1 %"), (-12.56, "-12.6 %"), (0.04, "0.0 %"), (-0.04, "0.0 %"), (0.05, "+0.1 %")]
+    {
+        assert_eq!(change(percent), text, "{percent}");
+    }
 }

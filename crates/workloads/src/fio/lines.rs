@@ -5,7 +5,7 @@
 //! Invariants: every option knows the file and line it stands in. `include` goes at most
 //! [`INCLUDES_DEEP_MAX`] files deep, so that one that includes itself ends.
 
-use super::{Complaint, Surroundings};
+use super::{Complaint, Included, Surroundings};
 use crate::job::Place;
 
 /// How deep files may include each other.
@@ -117,7 +117,7 @@ impl Reader<'_> {
             return Err(format!("'{path}' is included more than {INCLUDES_DEEP_MAX} files deep"));
         }
         let included = self.surroundings.include(path, &place.file);
-        let (name, text) = included.map_err(|why| format!("cannot include '{path}': {why}"))?;
+        let Included { name, text } = included.map_err(|why| format!("cannot include '{path}': {why}"))?;
         self.add_file(&name, &text, depth + 1);
         Ok(())
     }

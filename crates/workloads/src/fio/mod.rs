@@ -21,13 +21,22 @@ use std::fmt;
 
 use crate::job::{Job, Place};
 
+/// A file that another one includes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Included {
+    /// The name to report it by.
+    pub name: String,
+    /// What stands in it.
+    pub text: String,
+}
+
 /// What the parser asks its caller for.
 pub trait Surroundings {
-    /// The text of a file that `including` names in an `include` line, and the name to report it by.
+    /// The file that `including` names in an `include` line.
     ///
     /// # Errors
     /// Why there is no such text.
-    fn include(&mut self, path: &str, including: &str) -> Result<(String, String), String>;
+    fn include(&mut self, path: &str, including: &str) -> Result<Included, String>;
 
     /// The value of an environment variable.
     fn variable(&mut self, name: &str) -> Option<String>;
@@ -38,7 +47,7 @@ pub trait Surroundings {
 pub struct Alone(pub &'static str);
 
 impl Surroundings for Alone {
-    fn include(&mut self, _: &str, _: &str) -> Result<(String, String), String> {
+    fn include(&mut self, _: &str, _: &str) -> Result<Included, String> {
         Err(self.0.to_owned())
     }
 

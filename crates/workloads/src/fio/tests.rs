@@ -11,8 +11,9 @@ struct Given {
 }
 
 impl Surroundings for Given {
-    fn include(&mut self, path: &str, _: &str) -> Result<(String, String), String> {
-        self.files.get(path).map(|text| (path.to_owned(), (*text).to_owned())).ok_or_else(|| "no such file".to_owned())
+    fn include(&mut self, path: &str, _: &str) -> Result<Included, String> {
+        let text = *self.files.get(path).ok_or("no such file")?;
+        Ok(Included { name: path.to_owned(), text: text.to_owned() })
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use engine::Nanos;
 use simulator::DiskOptions;
 use workloads::Workload;
-use workloads::fio::{JobFile, Surroundings, parse};
+use workloads::fio::{Included, JobFile, Surroundings, parse};
 use workloads::simulation::{DeviceChoice, JobOutcome, Simulation};
 
 use real::RealJob;
@@ -26,9 +26,9 @@ struct Host {
 const VARIABLE: (&str, &str) = ("AFFLUX_TEST_KIB", "96");
 
 impl Surroundings for Host {
-    fn include(&mut self, path: &str, _: &str) -> Result<(String, String), String> {
+    fn include(&mut self, path: &str, _: &str) -> Result<Included, String> {
         let text = std::fs::read_to_string(self.directory.join(path)).map_err(|error| error.to_string())?;
-        Ok((path.to_owned(), text))
+        Ok(Included { name: path.to_owned(), text })
     }
 
     fn variable(&mut self, name: &str) -> Option<String> {

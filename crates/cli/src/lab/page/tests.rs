@@ -112,7 +112,9 @@ fn many_rows_are_cut_and_it_says_so() {
     let rows: Vec<Row> = (0..6).map(|_| row(Source::Simulated, ROWS_BYTES_MAX / 4)).collect();
     let page = html(&Nothing, findings(), &rows, "afflux");
     assert!(page.len() < ROWS_BYTES_MAX + (64 << 10));
-    assert!(page.contains("All 6 rows") && page.contains("and 3 more, which --json prints"));
+    assert!(
+        page.contains("All 6 rows") && page.contains("and 3 more, which <span class=\"option\">--json</span> prints")
+    );
 }
 
 #[test]

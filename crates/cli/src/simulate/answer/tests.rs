@@ -18,6 +18,17 @@ fn it_says_when_all_was_accepted_and_on_disk_and_who_waited() {
 }
 
 #[test]
+fn two_times_that_read_the_same_are_told_apart() {
+    let mut run = run();
+    (run.figures.virtual_ns, run.figures.settle_ns) = (91_200_000_000, 636_000_000);
+    assert!(
+        answer(std::slice::from_ref(&run)).starts_with("1.00 GB accepted after 1 min 31 s, on disk 636 ms later; ")
+    );
+    run.figures.settle_ns = 0;
+    assert!(answer(&[run]).starts_with("1.00 GB accepted and on disk after 1 min 31 s; "));
+}
+
+#[test]
 fn without_syncs_it_is_a_write_and_without_writes_a_read() {
     let mut run = run();
     run.figures.jobs[0].sync = Default::default();

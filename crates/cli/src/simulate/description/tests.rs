@@ -89,3 +89,29 @@ fn costs_are_a_table_or_a_file() {
         assert!(said.contains(part), "{said}");
     }
 }
+
+#[test]
+fn what_a_job_file_includes_is_found_beside_it_and_complaints_name_it() {
+    let directory = std::env::temp_dir().join(format!("afflux-cli-includes-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let put = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
+    put("sizes.fio", "size=1m\ninclude blocks.fio\n");
+    put("blocks.fio", "bs=4k\n");
+    put("circle.fio", "bs=4k\ninclude circle.fio\n");
+    put("wrong.fio", "size=1m\nbs=x\n");
+    let parsed = |including: &str| {
+        let (job, mut host) = (directory.join("job.fio"), Host::default());
+        let text = format!("[a]\nrw=write\ninclude {including}\n");
+        let parsed = workloads::fio::parse(job.to_str().unwrap(), &text, &mut host);
+        (parsed.map_err(|complaint| complaint.to_string()), host.files)
+    };
+    let (jobs, files) = parsed("sizes.fio");
+    assert_eq!(jobs.unwrap().jobs.len(), 1);
+    let names: Vec<&str> = files.iter().filter_map(|(name, _)| name.rsplit('/').next()).collect();
+    assert_eq!(names, ["sizes.fio", "blocks.fio"], "for the page");
+    let said = parsed("wrong.fio").0.unwrap_err();
+    assert!(said.contains("/wrong.fio:2: option 'bs': 'x' does not begin with a digit"), "{said}");
+    let said = parsed("circle.fio").0.unwrap_err();
+    assert!(said.contains("/circle.fio:2: 'circle.fio' is included more than 16 files deep"), "{said}");
+    std::fs::remove_dir_all(&directory).unwrap();
+}

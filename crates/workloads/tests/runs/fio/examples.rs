@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use engine::Nanos;
 use simulator::catalogue::{self, DeviceChoice as Named};
-use workloads::fio::{Likeness, Surroundings, parse_as};
+use workloads::fio::{Included, Likeness, Surroundings, parse_as};
 use workloads::simulation::{Contents, DeviceChoice, Simulation};
 use workloads::{Job, Workload};
 
@@ -26,7 +26,7 @@ const DEVICES: [&str; 4] = ["/tmp/testfile", "/pmem0/fio-test", "/dev/nvme0n1", 
 struct Host;
 
 impl Surroundings for Host {
-    fn include(&mut self, path: &str, _: &str) -> Result<(String, String), String> {
+    fn include(&mut self, path: &str, _: &str) -> Result<Included, String> {
         Err(format!("{path}: no example includes another"))
     }
 
