@@ -61,7 +61,7 @@ const ROUNDS: u64 = 64;
 const REPEATS: u64 = 8;
 const WARM_UP: u64 = 4;
 /// Of a WRITE and the COMMIT that brings its page to the device.
-const WRITE_AND_COMMIT: u64 = 14;
+const WRITE_AND_COMMIT: u64 = 10;
 
 /// Allocations of one call, rounded down: the least of several repeats, over the calls of a repeat.
 fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
