@@ -75,7 +75,7 @@ impl Options {
 
     /// How long it takes, about, on a machine that does nothing else.
     pub(crate) fn time(&self) -> String {
-        let (memory, fio) = if self.quick { (20, 60) } else { (150 + 10 * self.rounds, 60 + 180 * self.fio_rounds) };
+        let (memory, fio) = if self.quick { (20, 60) } else { (150 + 20 * self.rounds, 60 + 180 * self.fio_rounds) };
         let seconds = match self.half {
             None => memory + fio,
             Some(Half::Memory) => memory,

@@ -2,7 +2,8 @@
 //!
 //! Owns: the threads of a run, their clocks, how many operations a run has, the order of the turns.
 //! Does not own: the operations.
-//! Invariants: only one contender runs at a time. The first run of each is not counted. A round begins with another
+//! Invariants: only one contender runs at a time. The first run of each is not counted, nor is a thread's first operation
+//! in a run: an allocator, a ring or a place of the thread's own may be made for it. A round begins with another
 //! contender than the round before.
 
 use std::io;
@@ -134,7 +135,9 @@ fn run(subject: &Subject<'_>, threads: usize, count: u64, number: u64) -> io::Re
             let (barrier, subject) = (&barrier, &subject.work);
             move || {
                 let mut worker = Worker::new(thread, number);
+                let first = subject(&mut worker, 1);
                 barrier.wait();
+                first?;
                 let (began, cpu) = (Instant::now(), now_ns(ClockId::ThreadCPUTime));
                 let result = subject(&mut worker, count);
                 let own = now_ns(ClockId::ThreadCPUTime) - cpu;

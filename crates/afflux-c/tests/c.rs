@@ -77,6 +77,8 @@ impl Installed {
         command.arg("300");
         if how == How::Valgrind {
             command.args(["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--trace-children=no"]);
+            // Else threads that find all they read in the cache, and so call no system, may keep all others waiting.
+            command.arg("--fair-sched=yes");
             // What is reachable is kept for the process's life on purpose.
             command.args(["--show-leak-kinds=definite", "--errors-for-leak-kinds=definite"]);
         }
@@ -151,7 +153,7 @@ fn bad_input(how: How) {
     // As the header numbers them.
     let io = if how == How::Valgrind { "2" } else { "0" };
     let told = installed.run(&program, &[OsStr::new(io), files.as_os_str()], how);
-    assert_eq!(told, "all is as it should be\n");
+    assert_eq!(told.lines().next_back(), Some("all is as it should be"), "{told}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ const KNOWN_OTHERWISE: &[&str] = &[
     "consistency-of-a-setattr",
     "cookies-are-small",
     "limits-make-sense",
+    "links-beside-other-changes",
     "listing-never-longer-than-asked",
     "mount-errors",
     "mount-through-a-symlink",

@@ -24,7 +24,7 @@ use engine::{Nanos, Platform, WallNanos};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
-use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep};
+use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, local, watch};
 
 /// Most reactor threads: more than any machine has use for.
@@ -110,6 +110,8 @@ struct Shared {
     /// The reactor of tasks that go ahead of others. It drives no files.
     ahead: Arc<Remote>,
     next_reactor: AtomicUsize,
+    /// For threads that wait in `block_on`.
+    spare_rings: Arc<SpareRings>,
     on_panic: Option<OnPanic>,
 }
 
@@ -158,6 +160,7 @@ impl Reactors {
             reactors: (0..count).map(|_| Remote::new()).collect(),
             ahead: Remote::new(),
             next_reactor: AtomicUsize::new(0),
+            spare_rings: Arc::new(SpareRings::new()),
             on_panic,
         });
         let (lives, ended) = channel();
@@ -188,10 +191,11 @@ impl Reactors {
     }
 
     fn tell_to_stop(&self) {
-        let Shared { reactors, ahead, .. } = &*self.platform.shared;
+        let Shared { reactors, ahead, spare_rings, .. } = &*self.platform.shared;
         for remote in reactors.iter().chain([ahead]) {
             let _ = remote.send(Mail::Run(Box::new(|reactor| reactor.stop())));
         }
+        spare_rings.end();
     }
 
     /// The platform.
@@ -227,7 +231,7 @@ impl LinuxPlatform {
         let (told, started) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             first();
-            let reactor = match Reactor::new(platform, remote, ability, true) {
+            let reactor = match Reactor::new(platform, remote, ability, None) {
                 Ok(reactor) => reactor,
                 Err(error) => return drop(told.send(Err(error))),
             };
@@ -274,8 +278,8 @@ impl LinuxPlatform {
         Ok(output)
     }
 
-    /// Gives back what this thread keeps for its next [`LinuxPlatform::block_on`]: a ring, if it ever did I/O there.
-    /// Otherwise that stays until the thread ends, or waits on another platform once this one is gone.
+    /// Gives back what this thread keeps for its next [`LinuxPlatform::block_on`]: a ring, if it ever did I/O there, which
+    /// goes to the next thread that needs one. Otherwise that stays until the thread ends, or waits on another platform once this one is gone.
     pub fn forget_this_thread(&self) {
         let mine = WAITING.try_with(|waiting| {
             let mut waiting = waiting.borrow_mut();
@@ -293,7 +297,8 @@ impl LinuxPlatform {
     /// The reactor that this thread uses while it waits.
     fn waiting_reactor(&self) -> Rc<Reactor> {
         let made = || {
-            let made = Reactor::new(self.shared.number, Remote::new(), self.shared.ability, false);
+            let Shared { number, ability, spare_rings, .. } = &*self.shared;
+            let made = Reactor::new(*number, Remote::new(), *ability, Some(Arc::downgrade(spare_rings)));
             made.unwrap_or_else(|_| unreachable!("only a thread that stays needs a descriptor"))
         };
         let kept = WAITING.try_with(|waiting| {

@@ -11,6 +11,7 @@ mod poller;
 mod remote;
 mod ring;
 mod slots;
+mod spare;
 mod timers;
 
 use std::cell::{Cell, RefCell};
@@ -19,8 +20,8 @@ use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ use crate::watch::Telling;
 
 pub(crate) use self::remote::{Mail, Remote};
 pub(crate) use self::ring::RingAbility;
+pub(crate) use self::spare::SpareRings;
 pub(crate) use self::timers::Sleep;
 
 /// Tasks polled in one turn before sockets and files are looked at again.
@@ -55,8 +57,9 @@ pub(crate) struct Reactor {
     platform: u64,
     /// Which ring to make, if any.
     ability: Option<RingAbility>,
-    /// Whether the thread does nothing but this.
-    stays: bool,
+    /// Where a thread that waits only now and then has its ring from, and leaves it when it ends. Nothing for a thread
+    /// that does nothing but this.
+    spare: Option<Weak<SpareRings>>,
     /// Made when first needed.
     driver: RefCell<Option<Driver>>,
     operations: RefCell<Slots<Box<dyn Owner>>>,
@@ -97,14 +100,14 @@ thread_local! {
 }
 
 impl Reactor {
-    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays gets
+    /// A reactor for this thread. `ability` says whether it may use io_uring. A thread that stays (without `spare`) gets
     /// its doorbell and its ring now, and the error says what was refused; others get them when they
     /// first start an operation, or do without.
     pub(crate) fn new(
         platform: u64,
         remote: Arc<Remote>,
         ability: Option<RingAbility>,
-        stays: bool,
+        spare: Option<Weak<SpareRings>>,
     ) -> std::io::Result<Rc<Self>> {
         let _ = remote.thread.set(std::thread::current());
         let root = TaskWake::new(ROOT, &remote);
@@ -114,7 +117,7 @@ impl Reactor {
             remote,
             platform,
             ability,
-            stays,
+            spare,
             driver: RefCell::new(None),
             operations: RefCell::new(Slots::new()),
             reaped: RefCell::default(),
@@ -128,7 +131,7 @@ impl Reactor {
             looked: Cell::new(clock::monotonic()),
             there_since: Cell::new(None),
         });
-        if stays {
+        if reactor.stays() {
             reactor.remote.make_doorbell()?;
             *reactor.driver() = Some(reactor.make_driver()?);
         }
@@ -169,7 +172,7 @@ impl Reactor {
 
     /// Whether its thread goes on driving it, and not only until something it waits for has ended.
     pub(crate) fn stays(&self) -> bool {
-        self.stays
+        self.spare.is_none()
     }
 
     /// The task that is being polled.
@@ -246,9 +249,17 @@ impl Reactor {
 
     fn make_driver(&self) -> std::io::Result<Driver> {
         let Some(ability) = self.ability else { return Ok(Driver::Poller(Poller::default())) };
-        let mut ring = Ring::new(ability, self.stays)?;
+        let mut ring = match self.spare().and_then(|spare| spare.take()) {
+            Some(ring) => ring,
+            None => Ring::new(ability, self.stays())?,
+        };
         ring.listen(self.remote.make_doorbell()?);
         Ok(Driver::Ring(Box::new(ring)))
+    }
+
+    /// The spare rings, if they are for this thread and the platform is still there.
+    fn spare(&self) -> Option<Arc<SpareRings>> {
+        self.spare.as_ref()?.upgrade()
     }
 
     /// Polls `future` until it ends, and drives this thread's operations and timers meanwhile.
@@ -424,6 +435,9 @@ impl Drop for Reactor {
         // Only a panic in `block_on` leaves something in flight: the kernel still has its memory.
         while !self.is_idle() {
             self.drive(None);
+        }
+        if let (Some(spare), Some(Driver::Ring(ring))) = (self.spare(), self.driver.get_mut().take()) {
+            spare.give(*ring);
         }
         // A wake that comes late, and its door, would hold each other for ever.
         drop(self.remote.close());

@@ -25,6 +25,14 @@
 
 #define IS(code, call) CHECK((call) == (code))
 
+/* Said before it is done: a step that hangs is the last one told. */
+#define STEP(call)                                                                                                     \
+    do {                                                                                                               \
+        puts(#call);                                                                                                   \
+        fflush(stdout);                                                                                                \
+        call;                                                                                                          \
+    } while (0)
+
 /* How caches drive files: one of afflux_io. */
 static uint32_t io;
 static char path[4096];
@@ -330,12 +338,12 @@ int main(int count, char **words)
     CHECK(count == 3);
     io = (uint32_t)atoi(words[1]);
     CHECK(!strcmp(afflux_last_error(), "no error"));
-    settings_that_cannot_be();
-    handles_that_are_none(words[2]);
-    arguments_that_cannot_be(words[2]);
-    a_forked_child(words[2]);
-    threads_that_use_what_others_close(words[2]);
-    what_cannot_be_written_is_told(words[2]);
+    STEP(settings_that_cannot_be());
+    STEP(handles_that_are_none(words[2]));
+    STEP(arguments_that_cannot_be(words[2]));
+    STEP(a_forked_child(words[2]));
+    STEP(threads_that_use_what_others_close(words[2]));
+    STEP(what_cannot_be_written_is_told(words[2]));
     puts("all is as it should be");
     return 0;
 }

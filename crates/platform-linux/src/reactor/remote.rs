@@ -95,6 +95,11 @@ impl Remote {
         std::mem::take(&mut mailbox.mail)
     }
 
+    #[cfg(test)]
+    pub(super) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::SeqCst)
+    }
+
     /// Says that the thread is about to wait. False if mail came first: it must not wait then.
     pub(super) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);

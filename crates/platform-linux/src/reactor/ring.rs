@@ -21,6 +21,8 @@ use super::io::Io;
 /// and a device's depth of requests, only when all are active at once.
 const ENTRIES: u32 = 256;
 const COMPLETIONS: u32 = 4096;
+/// The same for a thread that waits for what it reads and reads ahead itself: a ring for each of many threads.
+const ENTRIES_OF_ONE_WAIT: u32 = 64;
 
 /// Names no operation: its completion means nothing.
 const NOBODY: u64 = u64::MAX;
@@ -87,12 +89,15 @@ impl Ring {
     /// then wait for its next system call instead of interrupting it.
     pub(super) fn new(ability: RingAbility, stays: bool) -> std::io::Result<Self> {
         let mut builder = builder();
-        builder.setup_clamp().setup_cqsize(COMPLETIONS);
+        builder.setup_clamp();
+        if stays {
+            builder.setup_cqsize(COMPLETIONS);
+        }
         if stays && ability.cooperative {
             builder.setup_coop_taskrun().setup_taskrun_flag();
         }
         Ok(Self {
-            ring: builder.build(ENTRIES)?,
+            ring: builder.build(if stays { ENTRIES } else { ENTRIES_OF_ONE_WAIT })?,
             ability,
             backlog: VecDeque::new(),
             doorbell: None,
@@ -104,6 +109,18 @@ impl Ring {
     /// From now on writes to `doorbell` end waits.
     pub(super) fn listen(&mut self, doorbell: &OwnedFd) {
         self.doorbell = Some(doorbell.as_raw_fd());
+    }
+
+    /// No doorbell is heard any more when this returns. Waits for the kernel to say so, which it does at once.
+    pub(super) fn stop_listening(&mut self) {
+        self.doorbell = None;
+        if self.listening {
+            self.cancel(DOORBELL);
+            let mut reaped = VecDeque::new();
+            while self.listening {
+                self.turn(None, &mut reaped);
+            }
+        }
     }
 
     pub(super) fn takes(&self, io: &Io) -> bool {
@@ -221,14 +238,7 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // The kernel may still write the doorbell's count; everything else was reported before.
-        if self.listening {
-            self.doorbell = None;
-            self.cancel(DOORBELL);
-            let mut reaped = VecDeque::new();
-            while self.listening {
-                self.turn(None, &mut reaped);
-            }
-        }
+        self.stop_listening();
     }
 }
 

@@ -5,7 +5,7 @@ use engine::Nanos;
 use super::*;
 
 fn reactor() -> Rc<Reactor> {
-    Reactor::new(0, Remote::new(), None, false).unwrap()
+    Reactor::new(0, Remote::new(), None, Some(Weak::new())).unwrap()
 }
 
 /// Polls a future once inside `reactor`.
@@ -105,7 +105,7 @@ impl Owner for Told {
 #[test]
 fn an_operation_keeps_its_memory_until_it_was_reported() {
     for ability in [None, RingAbility::probe().ok()] {
-        let reactor = Reactor::new(0, Remote::new(), ability, true).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), receiver.into()));
@@ -126,7 +126,7 @@ fn an_operation_keeps_its_memory_until_it_was_reported() {
 #[test]
 fn more_operations_than_the_ring_has_entries() {
     for ability in [None, RingAbility::probe().ok()] {
-        let reactor = Reactor::new(0, Remote::new(), ability, true).unwrap();
+        let reactor = Reactor::new(0, Remote::new(), ability, None).unwrap();
         let told = Arc::new(AtomicUsize::new(0));
         let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
         for _ in 0..1_000 {
@@ -141,4 +141,61 @@ fn more_operations_than_the_ring_has_entries() {
         reactor.drain();
         assert_eq!(told.load(Ordering::SeqCst), 1_000);
     }
+}
+
+/// Receives a byte on a reactor of this thread's, which waits for it, and is then told something by another thread.
+fn wait_with(spare: &Arc<SpareRings>, ability: RingAbility) {
+    let remote = Remote::new();
+    let reactor = Reactor::new(0, Arc::clone(&remote), Some(ability), Some(Arc::downgrade(spare))).unwrap();
+    let told = Arc::new(AtomicUsize::new(0));
+    let (receiver, sender) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut owner = Box::new(Told(Arc::clone(&told), Box::new(0), receiver.into()));
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&owner.2);
+    let io = Io::Receive { fd, start: &raw mut *owner.1, len: 1 };
+    // SAFETY: the byte and the descriptor are the owner's.
+    assert!(unsafe { reactor.start(io, owner) }.is_ok());
+    std::io::Write::write_all(&mut &sender, &[1]).unwrap();
+    reactor.drain();
+    assert_eq!(told.load(Ordering::SeqCst), 1);
+    let woken = Cell::new(false);
+    let waker = reactor.root_waker.clone();
+    let other = std::thread::spawn(move || {
+        // Only a thread that sleeps is rung for.
+        while !remote.is_asleep() {
+            std::thread::yield_now();
+        }
+        waker.wake();
+    });
+    reactor.block_on(std::future::poll_fn(|_| if woken.replace(true) { Poll::Ready(()) } else { Poll::Pending }));
+    other.join().unwrap();
+}
+
+#[test]
+fn the_ring_of_a_thread_that_ends_is_the_next_ones() {
+    let Ok(ability) = RingAbility::probe() else { return };
+    let spare = Arc::new(SpareRings::new());
+    for _ in 0..10 {
+        std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
+        assert_eq!(spare.len(), 1);
+    }
+    let taken = spare.take().unwrap();
+    std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
+    spare.give(taken);
+    assert_eq!(spare.len(), 2);
+    let taken = spare.take().unwrap();
+    spare.end();
+    spare.give(taken);
+    assert_eq!(spare.len(), 0);
+    std::thread::scope(|scope| scope.spawn(|| wait_with(&spare, ability)).join()).unwrap();
+    assert_eq!(spare.len(), 0);
+}
+
+#[test]
+fn few_rings_are_kept() {
+    let Ok(ability) = RingAbility::probe() else { return };
+    let spare = SpareRings::new();
+    for _ in 0..40 {
+        spare.give(Ring::new(ability, false).unwrap());
+    }
+    assert_eq!(spare.len(), 32);
 }
