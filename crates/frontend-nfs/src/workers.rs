@@ -26,6 +26,7 @@ use crate::reply::{Draft, Reply};
 const KEPT: usize = 16;
 
 /// What is to be done.
+#[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
 pub(crate) enum Work {
     /// A call of NFS.
     Call(OnBehalf, Draft, Arguments),
