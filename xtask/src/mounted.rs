@@ -154,7 +154,7 @@ fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
     };
     cargo(&["-p", "afflux-cli"])?;
     cargo(&["-p", "afflux-nfs-check", "--features", "fuse", "--bin", "fuse-bridge"])?;
-    let folder = repository::target().join(if profile == "dev" { "debug" } else { profile });
+    let folder = repository::built(profile);
     Ok((folder.join("afflux"), folder.join("fuse-bridge")))
 }
 

@@ -105,7 +105,7 @@ fn build(profile: &str) -> Result<(PathBuf, PathBuf, PathBuf)> {
     if !status.success() {
         bail!("cannot build the servers and the client");
     }
-    let folder = repository::target().join(if profile == "dev" { "debug" } else { profile });
+    let folder = repository::built(profile);
     Ok((folder.join("afflux"), folder.join("nfs-race"), folder.join("fuse-bridge")))
 }
 

@@ -23,6 +23,12 @@ pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
+/// Where it puts programs that are built by a profile. What `cargo test` builds is in the same folder as what `cargo
+/// build` does.
+pub(crate) fn built(profile: &str) -> PathBuf {
+    target().join(if matches!(profile, "dev" | "test") { "debug" } else { profile })
+}
+
 /// One text file, by its path from the top with `/` between the parts.
 #[derive(Clone, Debug)]
 pub(crate) struct TextFile {

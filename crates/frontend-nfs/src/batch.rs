@@ -150,16 +150,21 @@ impl Batch {
         }
     }
 
-    /// Appends a reply that was written elsewhere.
-    pub(crate) fn reply(&mut self, reply: Reply) {
+    /// Appends a reply that was written elsewhere. Returns the buffer that it was written in if that is free and small.
+    pub(crate) fn reply(&mut self, reply: Reply) -> Vec<u8> {
+        let mut buffer = Vec::new();
         if reply.record.len() < COPY_BYTES_MAX {
             self.writer.raw(&reply.record);
+            if reply.record.capacity() <= COPY_BYTES_MAX {
+                buffer = reply.record;
+            }
         } else {
             self.record(Bytes::from(reply.record));
         }
         if let Some(data) = reply.data {
             self.data(data);
         }
+        buffer
     }
 
     /// Appends bytes of a reply that were written elsewhere.

@@ -29,12 +29,13 @@ use crate::client_share::Share;
 use crate::limits::{
     CALL_BYTES, CALLS_MAX, CALLS_PER_POLL_MAX, HANDLE_BYTES_MAX, REPLY_BYTES_PER_POLL_MAX, REPLY_BYTES_SHORT,
 };
-use crate::procedures::{self, OnBehalf, Running};
+use crate::procedures::{self, OnBehalf};
 use crate::reply::{Draft, Reply};
 use crate::reply_cache::{KeptReply, Key, SharedCall};
 use crate::rpc::{self, Call, Incoming, Refusal};
 use crate::server::Server;
 use crate::status::Status;
+use crate::workers::{Free, Work, Workers};
 use crate::xdr::{Reader, XdrError};
 use crate::{mount, record};
 
@@ -70,7 +71,7 @@ pub struct Connection<P: Platform> {
     admitted_as_of: u64,
     records: record::Records,
     /// Calls that may be dropped: the client will ask again.
-    running: FuturesUnordered<Charged<Running>>,
+    running: Workers<P>,
     /// Calls that are run once and to their end, connection or not.
     changing: FuturesUnordered<Charged<SharedCall>>,
     /// Bytes of requests and expected replies of the calls in both.
@@ -98,11 +99,11 @@ impl<P: Platform> Connection<P> {
             share: server.clients.share(peer),
             callers: server.callers(&origin),
             admitted_as_of,
+            running: Workers::new(Arc::clone(&server.volume)),
             server,
             origin,
             peer,
             records: record::Records::default(),
-            running: FuturesUnordered::new(),
             changing: FuturesUnordered::new(),
             charged_bytes: 0,
             room_bytes: u64::MAX,
@@ -293,13 +294,21 @@ impl<P: Platform> Connection<P> {
             let bytes = &chunk.bytes(record)[call.arguments_at..];
             let arguments = mount::Arguments::decode(call.procedure, bytes)?;
             self.tally.count(Event::Mount(call.procedure));
-            let draft = Draft::accepted(call.xid);
+            let draft = Draft::accepted(call.xid, Vec::new());
             let answer = mount::answer(Arc::clone(&self.server), self.peer, draft, arguments, reply_bytes_max as usize);
-            self.run(Box::pin(answer), CALL_BYTES + u64::from(reply_bytes_max));
+            let worker = self.running.take();
+            self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(reply_bytes_max));
             return Ok(());
         }
-        let record = chunk.keep(record);
-        let mut arguments = Arguments::decode(call.procedure, &record, call.arguments_at)?;
+        let mut worker = self.running.take();
+        let record = chunk.keep(record, &mut worker.record);
+        let mut arguments = match Arguments::decode(call.procedure, &record, call.arguments_at) {
+            Ok(arguments) => arguments,
+            Err(error) => {
+                self.running.give_back(worker);
+                return Err(error);
+            }
+        };
         if arguments.reply_bytes_max() > reply_bytes_max {
             arguments.shorten(reply_bytes_max);
         }
@@ -308,19 +317,19 @@ impl<P: Platform> Connection<P> {
         let known = self.callers.get(caller);
         let on_behalf = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.changes_once() {
+            self.running.give_back(worker);
             let key = Key::new(self.peer, known.uid(), call.xid, &record);
             self.run_once(key, call.xid, on_behalf, arguments, charge);
         } else {
-            let draft = Draft::accepted(call.xid);
-            let volume = Arc::clone(&self.server.volume);
-            self.run(procedures::start(volume, on_behalf, draft, arguments), charge);
+            let draft = Draft::accepted(call.xid, std::mem::take(&mut worker.draft));
+            self.run(worker, Work::Call(on_behalf, draft, arguments), charge);
         }
         Ok(())
     }
 
-    fn run(&mut self, call: Running, charge: u64) {
+    fn run(&mut self, worker: Free, work: Work, charge: u64) {
         self.charged_bytes += charge;
-        self.running.push(Charged { call, charge });
+        self.running.begin(worker, work, charge);
     }
 
     /// Runs a call unless it is running or has been run: then its reply is this one's too.
@@ -328,9 +337,10 @@ impl<P: Platform> Connection<P> {
         let server = &self.server;
         let start = || -> BoxFuture<'static, KeptReply> {
             let volume = Arc::clone(&server.volume);
-            let call = procedures::start(volume, on_behalf, Draft::accepted(xid), arguments);
+            let draft = Draft::accepted(xid, Vec::new());
             Box::pin(async move {
-                let Reply { record, status, data: _ } = call.await;
+                let reply = procedures::carry_out(volume, on_behalf, draft, arguments).await;
+                let Reply { record, status, data: _ } = reply;
                 KeptReply { record: record.into(), status }
             })
         };
@@ -352,10 +362,11 @@ impl<P: Platform> Connection<P> {
                 self.batch.begin();
                 self.ended(reply.status, charge);
                 self.batch.record(reply.record);
-            } else if let Poll::Ready(Some((reply, charge))) = self.running.poll_next_unpin(cx) {
+            } else if let Some((reply, charge, mut worker)) = self.running.poll_next(cx) {
                 self.batch.begin();
                 self.ended(reply.status, charge);
-                self.batch.reply(reply);
+                worker.draft = self.batch.reply(reply);
+                self.running.give_back(worker);
             } else {
                 return;
             }

@@ -30,6 +30,7 @@ mod reply_cache;
 pub mod rpc;
 mod server;
 mod status;
+mod workers;
 mod xdr;
 
 pub use admission::{Admission, GroupsOf, Network, Rules, Squash};

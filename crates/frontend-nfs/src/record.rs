@@ -28,6 +28,8 @@ pub(crate) const MARK_BYTES: usize = 4;
 const LAST_FRAGMENT: u32 = 1 << 31;
 /// The buffers that worlds receive into have at most this size, or what a record in them needs.
 const BUFFER_BYTES: usize = 256 << 10;
+/// Records up to this length are copied to memory that is used again.
+const SHORT_BYTES_MAX: usize = 16 << 10;
 /// Bytes that are thrown away are received in pieces of this size.
 const UNWANTED_STEP: usize = 64 << 10;
 
@@ -67,13 +69,18 @@ impl Chunk {
     }
 
     /// The bytes of a record for as long as somebody needs them. Shares the memory that they were received in
-    /// if the record is a good part of it, so that a small call that waits does not hold a large buffer.
-    pub(crate) fn keep(&self, record: Range<usize>) -> Bytes {
+    /// if the record is a good part of it, so that a small call that waits does not hold a large buffer. Otherwise it
+    /// is copied, a short one to `buffer`, whose memory is used again if nobody has what was kept there before.
+    pub(crate) fn keep(&self, record: Range<usize>, buffer: &mut BytesMut) -> Bytes {
         const SHARE_MAX: usize = 2;
         if record.len() * SHARE_MAX >= self.memory_bytes {
             self.bytes.slice(record)
-        } else {
+        } else if record.len() > SHORT_BYTES_MAX {
             Bytes::copy_from_slice(&self.bytes[record])
+        } else {
+            buffer.clear();
+            buffer.extend_from_slice(&self.bytes[record]);
+            buffer.split().freeze()
         }
     }
 
@@ -234,6 +241,10 @@ impl Records {
 
     /// Takes so many records, of so many bytes in all, off the front of the received bytes.
     fn take(&mut self, input: &mut BytesMut, whole: usize, records: usize) {
+        if whole == 0 {
+            // A piece of a record: what splits it off would cost more than to look at it.
+            return;
+        }
         self.push(input.split_to(whole).freeze(), records, whole.max(BUFFER_BYTES));
     }
 

@@ -61,9 +61,10 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// An accepted call's reply, up to its results.
-    pub(crate) fn accepted(xid: u32) -> Self {
-        let mut writer = Writer::with_capacity(REPLY_BYTES_USUAL);
+    /// An accepted call's reply, up to its results, in a buffer that was used before or is empty.
+    pub(crate) fn accepted(xid: u32, buffer: Vec<u8>) -> Self {
+        let mut writer = Writer::reusing(buffer);
+        writer.reserve(REPLY_BYTES_USUAL);
         writer.accept(xid);
         Self { writer, status: Status::Ok }
     }

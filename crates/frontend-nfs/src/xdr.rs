@@ -125,11 +125,6 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Empty, with room for `capacity` bytes.
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self { bytes: Vec::with_capacity(capacity) }
-    }
-
     /// Empty, in a buffer that was used before.
     pub(crate) fn reusing(mut bytes: Vec<u8>) -> Self {
         bytes.clear();

@@ -15,8 +15,8 @@ mod probe;
 mod turns;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
@@ -81,6 +81,9 @@ struct Core {
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
     free_asking: AtomicBool,
+    /// Flights that have ended, with their memory: who writes because memory is short is not to ask for some.
+    #[expect(clippy::vec_box, reason = "flights live in boxes")]
+    spare_flights: Mutex<Vec<Box<Flight>>>,
 }
 
 impl HostDevice {
@@ -150,6 +153,7 @@ impl HostDevice {
             free_bytes: AtomicU64::new(place.free_bytes),
             free_asked: AtomicU64::new(clock::monotonic().0),
             free_asking: AtomicBool::new(false),
+            spare_flights: Mutex::default(),
         };
         Arc::new(Self { core: Arc::new(core) })
     }
@@ -207,6 +211,18 @@ impl Core {
         matches!(self.access, Access::Direct { .. })
     }
 
+    fn spare_flight(&self) -> Option<Box<Flight>> {
+        self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Keeps a flight that has ended for the next request; as many as there are in flight at most.
+    fn keep_flight(&self, flight: Box<Flight>) {
+        let mut spare = self.spare_flights.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < DEPTH as usize {
+            spare.push(flight);
+        }
+    }
+
     /// Asks the host for its free space in the background, if that was not done for `age_ns`.
     fn refresh_free_bytes(self: &Arc<Self>, age_ns: u64) {
         if self.directory.is_none() {
@@ -243,7 +259,7 @@ fn launch(mut flight: Box<Flight>) {
         None => {
             // Nothing left to do needs no reactor.
             if let Step::Answer(result) = flight.next(false) {
-                return answer(*flight, result);
+                return answer(flight, result);
             }
             let mail = Mail::Run(Box::new(move |reactor| go_on(reactor, flight)));
             // A platform that has stopped gives it back; dropping it answers the request as lost.
@@ -255,7 +271,7 @@ fn launch(mut flight: Box<Flight>) {
 /// Makes the next step on the reactor of this thread.
 fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
     match flight.next(false) {
-        Step::Answer(result) => answer(*flight, result),
+        Step::Answer(result) => answer(flight, result),
         Step::Block => block(flight),
         Step::Do(io) => {
             let is_large = flight.moves_bytes() >= AT_ONCE_BYTES;
@@ -288,11 +304,11 @@ fn block(mut flight: Box<Flight>) {
             }
         };
         let _telling = Telling::after(0);
-        answer(*flight, result);
+        answer(flight, result);
     }));
 }
 
-fn answer(flight: Flight, result: Result<(), DeviceError>) {
+fn answer(flight: Box<Flight>, result: Result<(), DeviceError>) {
     if result == Err(DeviceError::NoSpace) {
         flight.core().refresh_free_bytes(0);
     }
@@ -303,7 +319,7 @@ impl Owner for Flight {
     fn completed(mut self: Box<Self>, result: i32) {
         match self.advance(result) {
             Ok(()) => launch(self),
-            Err(error) => answer(*self, Err(error)),
+            Err(error) => answer(self, Err(error)),
         }
     }
 }

@@ -1,30 +1,52 @@
-//! A server may not make the system calls that it never needs.
+//! A server may not make the system calls that it never needs, and has no more of root's privileges than it needs.
 
 use std::fs;
 
 use crate::scratch::Scratch;
 use crate::server::Server;
 
-/// How many filters of system calls a thread is under; nothing where the kernel does not say.
-fn filters(status: &str) -> Option<u32> {
+/// Root's privileges about files and users: CHOWN to FSETID, SETGID, SETUID, IPC_LOCK, MKNOD.
+const NEEDED: u64 = 0x1f | 1 << 6 | 1 << 7 | 1 << 14 | 1 << 27;
+
+/// A row of a thread's status; nothing where the kernel has no such row.
+fn row(status: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(status).unwrap();
-    text.lines().find_map(|line| line.strip_prefix("Seccomp_filters:")?.trim().parse().ok())
+    text.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(':')?.trim().to_owned()))
 }
 
-#[test]
-fn every_thread_of_a_server_is_under_one_filter_more_than_who_started_it() {
+/// How many filters of system calls a thread is under.
+fn filters(status: &str) -> Option<u32> {
+    row(status, "Seccomp_filters")?.parse().ok()
+}
+
+/// Fails unless every thread that the server has now is under a filter of its own, and can get no privileges that it
+/// does not have: of root's only those about files and users.
+pub(crate) fn is_confined(server: &Server) {
     let Some(own) = filters("/proc/self/status") else {
         eprintln!("skipped: this kernel has no filters, or does not count them");
         return;
     };
-    let scratch = Scratch::new();
-    let data = scratch.directory("data");
-    let server = Server::start(scratch.path(), &[&data], &[]);
     let tasks: Vec<_> = fs::read_dir(format!("/proc/{}/task", server.process())).unwrap().collect();
     assert!(tasks.len() > 1);
     for task in tasks {
         let status = task.unwrap().path().join("status");
-        assert_eq!(filters(status.to_str().unwrap()), Some(own + 1), "{}", status.display());
+        let status = status.to_str().unwrap();
+        assert_eq!(row(status, "Seccomp").unwrap(), "2", "{status}");
+        assert_eq!(filters(status), Some(own + 1), "{status}");
+        assert_eq!(row(status, "NoNewPrivs").unwrap(), "1", "{status}");
+        for set in ["CapEff", "CapPrm"] {
+            let held = u64::from_str_radix(&row(status, set).unwrap(), 16).unwrap();
+            assert_eq!(held & !NEEDED, 0, "{set} of {status}: {held:x}");
+        }
+        assert_eq!(row(status, "CapInh").unwrap().trim_start_matches('0'), "", "{status}");
     }
+}
+
+#[test]
+fn every_thread_of_a_server_is_confined_from_the_start() {
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    is_confined(&server);
     server.stop();
 }

@@ -241,11 +241,16 @@ fn what_root_wrote_keeps_its_rights_until_somebody_else_overwrites_it() {
     let Some(mut worlds) = worlds else { return };
     let file = worlds.find("file");
     let mode = |worlds: &Worlds| fs::metadata(worlds.served.join("file")).unwrap().mode() & 0o7777;
-    // The page is dirty now, so that the next WRITE of it could be answered without a look at the file.
-    worlds.client.write(&file, 0, b"by root", Stability::Unstable).unwrap();
+    // The page is dirty now and what the other may do is known, so that its WRITE could be answered without a look at
+    // the file.
+    worlds.client.write(&file, 0, &[1; 4096], Stability::Unstable).unwrap();
+    worlds.client.write(&file, 0, &[2; 4096], Stability::Unstable).unwrap();
     assert_eq!(mode(&worlds), 0o4777);
     worlds.act_as(&CALLERS[3]);
-    worlds.client.write(&file, 0, b"by another", Stability::Unstable).unwrap();
+    worlds.client.access(&file, 0x3f).unwrap();
+    worlds.client.write(&file, 0, &[3; 4096], Stability::Unstable).unwrap();
+    let told = worlds.client.getattr(&file).unwrap().mode & 0o7777;
+    assert_eq!((told, mode(&worlds)), (0o777, 0o777));
     worlds.client.commit(&file, 0, 0).unwrap();
     assert_eq!(mode(&worlds), 0o777);
 }

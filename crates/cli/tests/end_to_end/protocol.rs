@@ -4,6 +4,7 @@ use std::fs;
 
 use nfs_client::check::{CHECKS, Failure, More, Target, make_links};
 
+use crate::foreign_calls::is_confined;
 use crate::scratch::{Mount, Scratch};
 use crate::server::Server;
 
@@ -49,5 +50,7 @@ fn the_server_keeps_every_rule_of_the_protocol_check() {
     let broken: Vec<String> =
         CHECKS.iter().filter(|check| !left_out.contains(&check.name)).filter_map(failed).collect();
     assert!(broken.is_empty(), "{broken:#?}");
+    // All procedures were called, so the threads for them are there by now.
+    is_confined(&server);
     server.stop();
 }

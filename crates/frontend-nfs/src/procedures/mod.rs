@@ -35,38 +35,49 @@ pub(crate) struct OnBehalf {
     pub(crate) client: Client,
 }
 
-/// Starts a call. Nothing happens until it is polled.
-pub(crate) fn start<P: Platform>(volume: Arc<Volume<P>>, by: OnBehalf, draft: Draft, call: Arguments) -> Running {
+/// Carries out a call. READ, WRITE and COMMIT, which have to go on where the host has no memory to give, take none for
+/// themselves; others have futures of their own.
+pub(crate) async fn carry_out<P: Platform>(
+    volume: Arc<Volume<P>>,
+    by: OnBehalf,
+    draft: Draft,
+    call: Arguments,
+) -> Reply {
     match call {
+        Arguments::Read(extent) => data::read(volume, by, draft, extent).await,
+        Arguments::Write { extent, stability, data } => data::write(volume, by, draft, extent, stability, data).await,
+        Arguments::Commit(extent) => data::commit(volume, by, draft, extent).await,
+        call => other(volume, by.caller, draft, call).await,
+    }
+}
+
+fn other<P: Platform>(volume: Arc<Volume<P>>, caller: Caller, draft: Draft, call: Arguments) -> Running {
+    match call {
+        Arguments::Read(_) | Arguments::Write { .. } | Arguments::Commit(_) => unreachable!("carried out before"),
         Arguments::Null => Box::pin(std::future::ready(draft.finish())),
         Arguments::GetAttributes { object } => Box::pin(attributes::get(volume, draft, object)),
         Arguments::SetAttributes { object, change, guard } => {
-            Box::pin(attributes::set(volume, by.caller, draft, object, change, guard))
+            Box::pin(attributes::set(volume, caller, draft, object, change, guard))
         }
-        Arguments::Lookup(place) => Box::pin(names::lookup(volume, by.caller, draft, place)),
-        Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, by.caller, draft, object, wanted)),
+        Arguments::Lookup(place) => Box::pin(names::lookup(volume, caller, draft, place)),
+        Arguments::Access { object, wanted } => Box::pin(attributes::access(volume, caller, draft, object, wanted)),
         Arguments::ReadLink { object } => Box::pin(names::read_link(volume, draft, object)),
-        Arguments::Read(extent) => Box::pin(data::read(volume, by, draft, extent)),
-        Arguments::Write { extent, stability, data } => {
-            Box::pin(data::write(volume, by, draft, extent, stability, data))
-        }
-        Arguments::Create { place, creation } => Box::pin(names::create(volume, by.caller, draft, place, creation)),
+        Arguments::Create { place, creation } => Box::pin(names::create(volume, caller, draft, place, creation)),
         Arguments::MakeDirectory { place, change } => {
-            Box::pin(names::make_directory(volume, by.caller, draft, place, change))
+            Box::pin(names::make_directory(volume, caller, draft, place, change))
         }
         Arguments::Symlink { place, change, target } => {
-            Box::pin(names::symlink(volume, by.caller, draft, place, change, target))
+            Box::pin(names::symlink(volume, caller, draft, place, change, target))
         }
-        Arguments::MakeNode { place, node } => Box::pin(names::make_node(volume, by.caller, draft, place, node)),
-        Arguments::Remove(place) => Box::pin(names::remove(volume, by.caller, draft, place)),
-        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(volume, by.caller, draft, place)),
-        Arguments::Rename { from, to } => Box::pin(names::rename(volume, by.caller, draft, from, to)),
-        Arguments::Link { object, place } => Box::pin(names::link(volume, by.caller, draft, object, place)),
-        Arguments::List(request) => Box::pin(listing::list(volume, by.caller, draft, request)),
+        Arguments::MakeNode { place, node } => Box::pin(names::make_node(volume, caller, draft, place, node)),
+        Arguments::Remove(place) => Box::pin(names::remove(volume, caller, draft, place)),
+        Arguments::RemoveDirectory(place) => Box::pin(names::remove_directory(volume, caller, draft, place)),
+        Arguments::Rename { from, to } => Box::pin(names::rename(volume, caller, draft, from, to)),
+        Arguments::Link { object, place } => Box::pin(names::link(volume, caller, draft, object, place)),
+        Arguments::List(request) => Box::pin(listing::list(volume, caller, draft, request)),
         Arguments::FileSystemSpace { object } => Box::pin(attributes::space(volume, draft, object)),
         Arguments::FileSystemInformation { object } => Box::pin(attributes::information(volume, draft, object)),
         Arguments::PathLimits { object } => Box::pin(attributes::path_limits(volume, draft, object)),
-        Arguments::Commit(extent) => Box::pin(data::commit(volume, by, draft, extent)),
     }
 }
 

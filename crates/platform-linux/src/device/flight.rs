@@ -29,10 +29,10 @@ const PAGE_BYTES: u64 = 4096;
 const SPACE_RETRIES_MAX: u32 = 5;
 const SPACE_PAUSE: Duration = Duration::from_millis(10);
 
-/// A request and how far it has come.
+/// A request and how far it has come. Without a request it waits for the next one, and has its memory.
 pub(super) struct Flight {
-    request: Request,
-    core: Arc<Core>,
+    request: Option<Request>,
+    core: Option<Arc<Core>>,
     /// Bytes done; for operations without data, 1 once done.
     done: u64,
     retries: u32,
@@ -46,6 +46,23 @@ pub(super) struct Flight {
     pub(super) grows_to: Option<u64>,
     /// Dropped last, after the request is answered: others begin then.
     turn: Option<Turn>,
+}
+
+impl Default for Flight {
+    fn default() -> Self {
+        Self {
+            request: None,
+            core: None,
+            done: 0,
+            retries: 0,
+            space_retries: 0,
+            iovecs: Vec::new(),
+            fd: None,
+            path: Path::Buffered,
+            grows_to: None,
+            turn: None,
+        }
+    }
 }
 
 // SAFETY: the pointers in `iovecs` are into the request's memory, which moves with it.
@@ -64,30 +81,28 @@ pub(super) enum Step {
 impl Flight {
     pub(super) fn new(request: Request, core: Arc<Core>) -> Box<Self> {
         let path = if core.is_direct() { Path::Direct } else { Path::Buffered };
-        Box::new(Self {
-            request,
-            core,
-            done: 0,
-            retries: 0,
-            space_retries: 0,
-            iovecs: Vec::new(),
-            fd: None,
+        let mut flight = core.spare_flight().unwrap_or_default();
+        *flight = Self {
+            request: Some(request),
+            core: Some(core),
+            iovecs: std::mem::take(&mut flight.iovecs),
             path,
-            grows_to: None,
-            turn: None,
-        })
+            ..Self::default()
+        };
+        flight
     }
 
     /// The turns of the file and how this flight takes part in them; nothing if it need not.
     pub(super) fn share(&self) -> Option<(Arc<Turns>, Share)> {
         let file = self.file()?;
         match self.operation() {
-            Operation::Write { offset, len } if self.core.is_direct() => {
+            Operation::Write { offset, len } if self.core().is_direct() => {
                 let end = offset.saturating_add(u64::from(len));
-                let whole = len.is_multiple_of(self.core.limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
+                let whole =
+                    len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
                 let share = match file.growth(end) {
                     Growth::None if whole => Share::Together,
-                    Growth::WholePages if whole && self.core.grows_files && file.takes_growth() => Share::Longer,
+                    Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => Share::Longer,
                     Growth::WholePages if whole => Share::Together,
                     _ => Share::Alone,
                 };
@@ -107,11 +122,15 @@ impl Flight {
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
-        &self.core
+        self.core.as_ref().unwrap_or_else(|| unreachable!("a flight without a request goes nowhere"))
+    }
+
+    fn request(&self) -> &Request {
+        self.request.as_ref().unwrap_or_else(|| unreachable!("it is answered once"))
     }
 
     pub(super) fn operation(&self) -> Operation {
-        self.request.operation()
+        self.request().operation()
     }
 
     /// How many bytes its request is for.
@@ -131,12 +150,20 @@ impl Flight {
     }
 
     /// Answers the request.
-    pub(super) fn answer(mut self, result: Result<(), DeviceError>) {
+    pub(super) fn answer(mut self: Box<Self>, result: Result<(), DeviceError>) {
         let end = self.end();
         if let (Some(turn), Ok(())) = (&mut self.turn, result) {
             turn.wrote(end);
         }
-        self.request.complete(result);
+        if let Some(request) = self.request.take() {
+            request.complete(result);
+        }
+        self.turn = None;
+        self.fd = None;
+        if let Some(core) = self.core.take() {
+            self.iovecs.clear();
+            core.keep_flight(self);
+        }
     }
 
     /// The next step. Opens descriptors itself if it `may_block`.
@@ -201,7 +228,7 @@ impl Flight {
     }
 
     fn file(&self) -> Option<&HostFile> {
-        self.request.backing().get::<HostFile>()
+        self.request().backing().get::<HostFile>()
     }
 
     fn refuse_direct(&self) {
@@ -219,14 +246,15 @@ impl Flight {
             Operation::Write { offset, len } => (offset, u64::from(len), true),
             _ => return 0,
         };
-        if self.core.is_direct() {
+        if self.core().is_direct() {
             self.path = Path::Direct;
         }
         if let Some(file) = self.file() {
             self.path = file.path(self.path);
         }
         let mut skip = self.done;
-        for (start, bytes) in self.request.segments() {
+        let request = self.request.as_ref().unwrap_or_else(|| unreachable!("it is answered once"));
+        for (start, bytes) in request.segments() {
             let bytes = bytes as u64;
             if skip >= bytes {
                 skip -= bytes;
@@ -244,7 +272,7 @@ impl Flight {
         }
         // The part that ends on a block's end; what is left goes another way. Whole pages, so that
         // no page of the file is written both ways in one request.
-        let block = u64::from(self.core.limits.block_bytes);
+        let block = u64::from(self.core().limits.block_bytes);
         let whole = if len.is_multiple_of(block) { len } else { whole_pages(offset, len) };
         if whole <= self.done || !self.is_aligned(offset + self.done, whole - self.done) {
             self.path = Path::Buffered;
@@ -256,14 +284,14 @@ impl Flight {
 
     /// Whether the next `len` bytes can be moved past the host's page cache.
     fn is_aligned(&self, offset: u64, len: u64) -> bool {
-        let block = self.core.limits.block_bytes as usize;
+        let block = self.core().limits.block_bytes as usize;
         let mut left = len as usize;
         offset.is_multiple_of(block as u64)
             && self.iovecs.iter().all(|iovec| {
                 let bytes = iovec.len.min(left);
                 left -= bytes;
                 bytes.is_multiple_of(block)
-                    && (bytes == 0 || (iovec.start as usize).is_multiple_of(self.core.memory_align))
+                    && (bytes == 0 || (iovec.start as usize).is_multiple_of(self.core().memory_align))
             })
     }
 
@@ -328,7 +356,7 @@ impl Flight {
         }
         self.retries = 0;
         let count = result as u64;
-        let block = u64::from(self.core.limits.block_bytes);
+        let block = u64::from(self.core().limits.block_bytes);
         match operation {
             Operation::Read { len, .. } => {
                 self.done += count;
@@ -400,7 +428,9 @@ impl Flight {
         static ZEROS: [u8; PAGE_BYTES as usize] = [0; PAGE_BYTES as usize];
         while self.done < len {
             let count = (len - self.done).min(PAGE_BYTES);
-            self.request.copy_in(self.done as usize, &ZEROS[..count as usize]);
+            if let Some(request) = &mut self.request {
+                request.copy_in(self.done as usize, &ZEROS[..count as usize]);
+            }
             self.done += count;
         }
     }
@@ -412,7 +442,7 @@ impl Write for Box<Flight> {
     }
 
     fn file_bytes(&self) -> u64 {
-        self.request.file_bytes()
+        self.request().file_bytes()
     }
 }
 

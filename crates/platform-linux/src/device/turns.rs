@@ -89,14 +89,12 @@ type Begun<W> = Vec<(Begins, W)>;
 
 impl<W: Write> State<W> {
     /// A write comes.
-    fn enter(&mut self, share: Share, write: W) -> Begun<W> {
-        let mut begun = Vec::new();
+    fn enter(&mut self, share: Share, write: W) -> Option<(Begins, W)> {
         if self.waiting.is_empty() {
-            self.admit(share, write, &mut begun);
-        } else {
-            self.waiting.push_back((share, write));
+            return self.admit(share, write);
         }
-        begun
+        self.waiting.push_back((share, write));
+        None
     }
 
     /// One that had its turn has ended; the file is at least `size` long.
@@ -120,26 +118,32 @@ impl<W: Write> State<W> {
         begun
     }
 
-    fn admit(&mut self, share: Share, write: W, begun: &mut Begun<W>) {
+    fn admit(&mut self, share: Share, write: W) -> Option<(Begins, W)> {
         let free = match share {
             Share::Together => !self.alone,
             Share::Longer => !self.alone && !self.longer,
             Share::Alone => !self.alone && !self.longer && self.together == 0,
         };
         match share {
-            Share::Longer if !free && !self.alone => return self.longer_next.push_back(write),
-            _ if !free => return self.waiting.push_back((share, write)),
+            Share::Longer if !free && !self.alone => {
+                self.longer_next.push_back(write);
+                return None;
+            }
+            _ if !free => {
+                self.waiting.push_back((share, write));
+                return None;
+            }
             Share::Together => self.together += 1,
             Share::Longer => self.longer = true,
             Share::Alone => self.alone = true,
         }
-        begun.push((Begins::As(share), write));
+        Some((Begins::As(share), write))
     }
 
     fn admit_waiting(&mut self, begun: &mut Begun<W>) {
         for (share, write) in std::mem::take(&mut self.waiting) {
             if self.waiting.is_empty() {
-                self.admit(share, write, begun);
+                begun.extend(self.admit(share, write));
             } else {
                 self.waiting.push_back((share, write));
             }
@@ -176,23 +180,16 @@ impl Turns {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the flight its turn, or keeps it until it has it; returns those that begin.
-    #[expect(clippy::vec_box, reason = "flights live in boxes")]
-    pub(super) fn enter(self: &Arc<Self>, share: Share, flight: Box<Flight>) -> Vec<Box<Flight>> {
+    /// Gives the flight its turn and returns it, or keeps it until it has it.
+    pub(super) fn enter(self: &Arc<Self>, share: Share, flight: Box<Flight>) -> Option<Box<Flight>> {
         let begun = self.lock().enter(share, flight);
-        self.give_turns(begun)
+        begun.map(|begun| self.give_turn(begun))
     }
 
-    #[expect(clippy::vec_box, reason = "flights live in boxes")]
-    fn give_turns(self: &Arc<Self>, begun: Begun<Box<Flight>>) -> Vec<Box<Flight>> {
-        begun
-            .into_iter()
-            .map(|(begins, mut flight)| {
-                let share = if let Begins::As(share) = begins { share } else { Share::Longer };
-                flight.has_turn(Turn { turns: Arc::clone(self), share, size: 0 }, begins);
-                flight
-            })
-            .collect()
+    fn give_turn(self: &Arc<Self>, (begins, mut flight): (Begins, Box<Flight>)) -> Box<Flight> {
+        let share = if let Begins::As(share) = begins { share } else { Share::Longer };
+        flight.has_turn(Turn { turns: Arc::clone(self), share, size: 0 }, begins);
+        flight
     }
 }
 
@@ -201,7 +198,7 @@ impl Turn {
     pub(super) fn grown(&mut self, size: u64) {
         self.share = Share::Together;
         let begun = self.turns.lock().grown(size);
-        self.turns.give_turns(begun).into_iter().for_each(super::launch);
+        begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));
     }
 
     /// The flight has written up to here.
@@ -213,7 +210,7 @@ impl Turn {
 impl Drop for Turn {
     fn drop(&mut self) {
         let begun = self.turns.lock().leave(self.share, self.size);
-        self.turns.give_turns(begun).into_iter().for_each(super::launch);
+        begun.into_iter().for_each(|begun| super::launch(self.turns.give_turn(begun)));
     }
 }
 

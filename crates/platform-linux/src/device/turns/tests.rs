@@ -21,7 +21,7 @@ fn page(end: u64) -> Page {
     Page { end, accepted: end }
 }
 
-fn ends(begun: Begun<Page>) -> Vec<(Begins, u64)> {
+fn ends(begun: impl IntoIterator<Item = (Begins, Page)>) -> Vec<(Begins, u64)> {
     begun.into_iter().map(|(begins, write)| (begins, write.end)).collect()
 }
 

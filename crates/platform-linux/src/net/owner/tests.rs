@@ -54,3 +54,24 @@ fn what_nobody_holds_has_no_owner() {
     let found = owners.owner(accepted.peer_addr().unwrap(), accepted.local_addr().unwrap());
     assert_eq!(found.unwrap(), Some(rustix::process::geteuid().as_raw()));
 }
+
+#[test]
+fn a_listener_owns_no_connection_even_if_the_kernel_gives_its_addresses() {
+    let (its, other) = (SocketAddr::from(([127, 0, 0, 1], 700)), SocketAddr::from(([127, 0, 0, 1], 2049)));
+    let answer = |state: u8| {
+        let mut bytes = vec![0; ANSWER_BYTES];
+        bytes[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
+        let message = &mut bytes[HEADER_BYTES..];
+        (message[0], message[1]) = (AddressFamily::INET.as_raw() as u8, state);
+        message[4..6].copy_from_slice(&its.port().to_be_bytes());
+        message[6..8].copy_from_slice(&other.port().to_be_bytes());
+        message[8..12].copy_from_slice(&[127, 0, 0, 1]);
+        message[24..28].copy_from_slice(&[127, 0, 0, 1]);
+        message[64..68].copy_from_slice(&4001_u32.to_ne_bytes());
+        message[68..72].copy_from_slice(&77_u32.to_ne_bytes());
+        bytes
+    };
+    const ESTABLISHED: u8 = 1;
+    assert_eq!(read_answer(&answer(ESTABLISHED), its, other), Ok(Some(4001)));
+    assert_eq!(read_answer(&answer(LISTEN), its, other), Ok(None));
+}
