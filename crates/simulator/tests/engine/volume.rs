@@ -519,6 +519,28 @@ fn the_mode_that_is_told_is_the_one_that_the_host_has_after_writing_back() {
     assert_eq!((told.after.unwrap().mode, on_host(&lab).mode), (0o755, 0o755));
 }
 
+#[test]
+fn a_file_that_gives_rights_away_is_not_overwritten_without_taking_them() {
+    let lab = Lab::new(7, TreeOptions::default());
+    let volume = &lab.volume;
+    let root = lab.run(volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (file, _) = lab.run(volume.create(&root, b"file", how)).result.unwrap();
+    let page = |value| Bytes::from(vec![value; 4096]);
+    let root_user = volume.caller(0, 0, &[]);
+    for bits in [0o4000, 0o2000] {
+        let mode = AttributeChange { mode: Some(bits | 0o777), ..AttributeChange::default() };
+        lab.run(volume.set_attributes(&file, mode, None)).result.unwrap();
+        // Root's writes take nothing, and leave the page dirty.
+        lab.run(volume.write_by(&root_user, None, &file, 0, page(1))).result.unwrap();
+        assert!(volume.try_write(&file, 0, &page(2)).is_none(), "{bits:o}");
+        assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, bits | 0o777);
+        lab.run(volume.write(&file, 0, page(3))).result.unwrap();
+        assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, 0o777);
+        assert!(volume.try_write(&file, 0, &page(4)).is_some(), "nothing is to be waited for");
+    }
+}
+
 /// Polls once, and gives up.
 fn begin_and_drop<T>(work: impl Future<Output = T>) -> bool {
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
