@@ -23,7 +23,7 @@ pub const HANDLE_BYTES_MAX: usize = 64;
 /// asks again for the rest.
 pub(crate) const REPLY_BYTES_SHORT: u32 = 16 << 10;
 /// What a call in progress takes beside its record and its reply's data: its future, its place among others.
-pub(crate) const CALL_BYTES: u64 = 4 << 10;
+pub(crate) const CALL_BYTES: u64 = 12 << 10;
 
 /// Most calls of one connection that run at once; further ones wait in what was received.
 pub const CALLS_MAX: usize = 1024;

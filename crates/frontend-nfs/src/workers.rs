@@ -22,8 +22,8 @@ use crate::arguments::Arguments;
 use crate::procedures::{self, OnBehalf, Running};
 use crate::reply::{Draft, Reply};
 
-/// Workers that stay when they have nothing to do.
-const KEPT: usize = 16;
+/// Workers that stay when they have nothing to do: each takes some 11 KiB.
+const KEPT: usize = 8;
 
 /// What is to be done.
 #[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]

@@ -192,7 +192,7 @@ fn without_the_right_to_it_is_said_which_file_and_what_to_run() {
     let output = command.output().unwrap();
     let said = said(&output);
     assert!(output.status.code() == Some(1) && said.contains("strict_limit: permission denied"), "{said}");
-    assert!(said.contains("sudo afflux govern") && tree.is_untouched(), "{said}");
+    assert!(said.contains("as root (sudo)") && tree.is_untouched(), "{said}");
 }
 
 #[test]
