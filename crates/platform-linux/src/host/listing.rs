@@ -27,6 +27,7 @@ impl Core {
             calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))
         })?;
         read?;
+        window.complete();
         if !unchanged {
             self.keep_what_is_inside(directory, &mut window)?;
         }

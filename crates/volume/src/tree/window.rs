@@ -7,7 +7,6 @@
 //! or was forgotten: it never starts again, never loops and never passes over a name that was there
 //! all the time. Cookies are below 2^31.
 
-use std::collections::BinaryHeap;
 use std::hash::Hasher;
 
 use bytes::Bytes;
@@ -49,8 +48,12 @@ struct Placed {
 /// The part of a directory after a cookie, gathered entry by entry in any order.
 pub struct Window {
     after: u64,
-    entries_max: usize,
-    heap: BinaryHeap<Placed>,
+    /// How many entries are kept in the end.
+    kept_max: usize,
+    /// Half as many again come together before those that are too many go.
+    entries: Vec<Placed>,
+    /// None that stands behind this one will be kept.
+    bound: u64,
     cut: bool,
     /// All names up to here were offered, whether or not they are kept.
     seen_upto: u64,
@@ -63,38 +66,49 @@ impl Window {
 
     /// As `new`, with another bound on what is kept.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
-        Self { after, entries_max, heap: BinaryHeap::new(), cut: false, seen_upto: after }
+        // Names just before the cookie are kept too, to see whom they push.
+        let kept_max = entries_max + 2 * SLACK as usize;
+        Self { after, kept_max, entries: Vec::new(), bound: u64::MAX, cut: false, seen_upto: after }
     }
 
     /// Takes an entry if it is one of the next. Neither "." nor "..".
     pub fn offer(&mut self, name: &[u8], fileid: u64) {
         let at = place(name);
-        if at + SLACK < self.after {
+        if at + SLACK < self.after || at > self.bound {
             return;
         }
-        // Names just before the cookie are kept too, to see whom they push.
-        let kept_max = self.entries_max + 2 * SLACK as usize;
-        if self.heap.len() >= kept_max {
-            self.cut = true;
-            let last = self.heap.peek().map_or(u64::MAX, |last| last.at);
-            if at > last {
-                return;
-            }
+        self.entries.push(Placed { at, name: Bytes::copy_from_slice(name), fileid });
+        if self.entries.len() > self.kept_max + self.kept_max / 2 {
+            self.keep_next();
         }
-        self.heap.push(Placed { at, name: Bytes::copy_from_slice(name), fileid });
-        if self.heap.len() > kept_max {
-            self.heap.pop();
+    }
+
+    /// Lets go of those that are too many.
+    fn keep_next(&mut self) {
+        if self.entries.len() > self.kept_max {
+            let (_, last, _) = self.entries.select_nth_unstable(self.kept_max - 1);
+            (self.bound, self.cut) = (last.at, true);
+            self.entries.truncate(self.kept_max);
         }
+    }
+
+    /// All were offered: puts them in order. For a tree to call where that may take a while.
+    pub fn complete(&mut self) {
+        self.keep_next();
+        self.entries.sort_unstable();
     }
 
     /// Lets go of names that are not to be told. To be called once all were offered.
     pub fn retain(&mut self, mut is_kept: impl FnMut(&[u8]) -> bool) {
-        self.seen_upto = self.heap.peek().map_or(self.after, |last| last.at.max(self.after));
-        self.heap.retain(|placed| is_kept(&placed.name));
+        self.complete();
+        self.seen_upto = self.entries.last().map_or(self.after, |last| last.at.max(self.after));
+        self.entries.retain(|placed| is_kept(&placed.name));
     }
 
-    pub(crate) fn seal(self) -> Listed {
-        let mut entries = self.heap.into_sorted_vec();
+    pub(crate) fn seal(mut self) -> Listed {
+        // Little to do where the tree has done it.
+        self.complete();
+        let mut entries = self.entries;
         let mut next = 0;
         for entry in &mut entries {
             entry.at = entry.at.max(next);
