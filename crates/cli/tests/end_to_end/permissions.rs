@@ -233,29 +233,6 @@ fn files_are_used_as_on_the_host() {
 }
 
 #[test]
-fn what_root_wrote_keeps_its_rights_until_somebody_else_overwrites_it() {
-    let worlds = Worlds::new(|tree| {
-        fs::write(tree.join("file"), [7; 4096]).unwrap();
-        own(&tree.join("file"), OWNER.uid, 0o4777);
-    });
-    let Some(mut worlds) = worlds else { return };
-    let file = worlds.find("file");
-    let mode = |worlds: &Worlds| fs::metadata(worlds.served.join("file")).unwrap().mode() & 0o7777;
-    // The page is dirty now and what the other may do is known, so that its WRITE could be answered without a look at
-    // the file.
-    worlds.client.write(&file, 0, &[1; 4096], Stability::Unstable).unwrap();
-    worlds.client.write(&file, 0, &[2; 4096], Stability::Unstable).unwrap();
-    assert_eq!(mode(&worlds), 0o4777);
-    worlds.act_as(&CALLERS[3]);
-    worlds.client.access(&file, 0x3f).unwrap();
-    worlds.client.write(&file, 0, &[3; 4096], Stability::Unstable).unwrap();
-    let told = worlds.client.getattr(&file).unwrap().mode & 0o7777;
-    assert_eq!((told, mode(&worlds)), (0o777, 0o777));
-    worlds.client.commit(&file, 0, 0).unwrap();
-    assert_eq!(mode(&worlds), 0o777);
-}
-
-#[test]
 fn directories_are_used_as_on_the_host() {
     let name = |mode: u32, caller: &Caller| format!("{mode:o} {}", caller.name);
     let worlds = Worlds::new(|tree| {
