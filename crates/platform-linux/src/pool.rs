@@ -4,25 +4,45 @@
 //! Does not own: what the work does; the tasks that wait for it.
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
 //! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it. A pool that was
-//! stopped takes none.
+//! stopped takes none. While work is queued and a thread has none, one is on its way to the queue.
+//!
+//! The thread that has been without work for the shortest time is woken first: its stack is still in the processor's
+//! cache. No more threads are on their way at a time than there are processors: each that takes work wakes
+//! the next if there is more. So short pieces that come together are done by one thread, and one that blocks holds
+//! up none.
 
 mod by_device;
 
 use std::any::Any;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 pub(crate) use self::by_device::DevicePools;
+use crate::clock;
+use crate::reactor::{Unrung, quietly};
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
 
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
+
+/// What a thread does when it has a result.
+pub(crate) enum After {
+    /// It tells the result.
+    Nothing,
+    /// It tells the result and goes on with this.
+    Then(Work),
+    /// It tells the result without waking a reactor that sleeps, and goes on with this, which wakes it when something
+    /// more is to be told.
+    Quietly(Box<dyn FnOnce(Unrung) + Send>),
+}
 
 /// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
 /// what is queued still runs and then the threads end.
@@ -37,8 +57,9 @@ struct Inner {
     name: String,
     threads_max: usize,
     queue_max: usize,
+    /// How many threads may be on their way to the queue.
+    coming_max: usize,
     state: Mutex<State>,
-    work_came: Condvar,
     /// The last thread of a pool that is closed has ended.
     all_ended: Condvar,
 }
@@ -47,7 +68,10 @@ struct Inner {
 struct State {
     queue: VecDeque<Work>,
     threads: usize,
-    idle: usize,
+    /// Those without work, the last one for the shortest time. Who takes one out wakes it.
+    idle: Vec<Thread>,
+    /// Those that were woken or started and have not looked at the queue since.
+    coming: usize,
     /// Futures that wait for room, oldest first.
     waiting: BTreeMap<u64, Waker>,
     /// Futures that were given room and have not used it yet: their places are taken.
@@ -65,8 +89,8 @@ impl WorkerPool {
                 name: name.to_owned(),
                 threads_max: threads_max.max(1),
                 queue_max: queue_max.max(1),
+                coming_max: thread::available_parallelism().map_or(1, usize::from),
                 state: Mutex::new(State::default()),
-                work_came: Condvar::new(),
                 all_ended: Condvar::new(),
             }))),
         }
@@ -86,22 +110,23 @@ impl WorkerPool {
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> impl Future<Output = R> + Send + 'static {
-        self.run_on(move || (work(), None))
+        self.run_on(move || (work(), After::Nothing))
     }
 
-    /// As [`WorkerPool::run`], for work that gives more work beside its result: the thread goes on with that
-    /// when the result has been told.
+    /// As [`WorkerPool::run`], for work that says what comes after its result.
     pub(crate) fn run_on<R: Send + 'static>(
         &self,
-        work: impl FnOnce() -> (R, Option<Work>) + Send + 'static,
+        work: impl FnOnce() -> (R, After) + Send + 'static,
     ) -> impl Future<Output = R> + Send + 'static {
         let answer = Arc::new(Answer { state: Mutex::new(AnswerState::Awaited(None)) });
         let told = Arc::clone(&answer);
         let work: Work = Box::new(move || match catch_unwind(AssertUnwindSafe(work)) {
-            Ok((result, more)) => {
+            Ok((result, After::Nothing)) => told.set(Ok(result)),
+            Ok((result, After::Then(more))) => {
                 told.set(Ok(result));
-                more.into_iter().for_each(|more| more());
+                more();
             }
+            Ok((result, After::Quietly(more))) => more(quietly(|| told.set(Ok(result)))),
             Err(panic) => told.set(Err(panic)),
         });
         Run { pool: self.clone(), work: Some(work), ticket: None, answer }
@@ -120,12 +145,22 @@ impl WorkerPool {
         inner.see_to_threads(state);
     }
 
+    /// [`WorkerPool::post`], or on one of its own threads: has it done by this one, when the work that it is at has
+    /// been told. That wakes no other thread.
+    pub(crate) fn post_near(&self, work: Work) {
+        let mut work = Some(work);
+        let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
+            Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take()),
+            _ => {}
+        });
+        work.into_iter().for_each(|work| self.post(work));
+    }
+
     /// Takes no more work, has what is queued done, and waits no longer than so long for the threads to end. Whether
     /// they have.
     pub fn stop_within(&self, patience: Duration) -> bool {
         let inner = &self.owner.0;
-        inner.lock().closed = true;
-        inner.work_came.notify_all();
+        inner.close();
         let busy = |state: &mut State| state.threads > 0 || !state.queue.is_empty();
         let waited = inner.all_ended.wait_timeout_while(inner.lock(), patience, busy);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
@@ -139,8 +174,21 @@ impl WorkerPool {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        self.0.lock().closed = true;
-        self.0.work_came.notify_all();
+        self.0.close();
+    }
+}
+
+thread_local! {
+    /// On a thread of a pool: whose it is, and what it does when its work has been told.
+    static LEFT: RefCell<Option<(Arc<Inner>, Vec<Work>)>> = const { RefCell::new(None) };
+}
+
+/// On a thread of a pool, for work that goes on for long: does what was left until it ends.
+pub(crate) fn do_what_is_left() {
+    let next = || LEFT.with(|left| left.borrow_mut().as_mut()?.1.pop());
+    while let Some(work) = next() {
+        // It may panic; the thread goes on.
+        let _ = catch_unwind(AssertUnwindSafe(work));
     }
 }
 
@@ -149,21 +197,39 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After something was queued: wakes a thread, or starts one, or does the work here if the host
-    /// gives us no thread at all.
+    /// No work comes from here on; threads without any end.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        state.coming += state.idle.len();
+        let idle = std::mem::take(&mut state.idle);
+        drop(state);
+        idle.iter().for_each(Thread::unpark);
+    }
+
+    /// With work in the queue: sees to it that a thread comes, unless enough are on their way; or does the work here if
+    /// the host gives us no thread at all.
     fn see_to_threads(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
-        if state.idle >= state.queue.len() || state.threads == self.threads_max {
+        if state.coming >= self.coming_max {
+            return;
+        }
+        if let Some(idle) = state.idle.pop() {
+            state.coming += 1;
             drop(state);
-            self.work_came.notify_one();
+            return idle.unpark();
+        }
+        if state.threads == self.threads_max {
             return;
         }
         state.threads += 1;
+        state.coming += 1;
         drop(state);
         let inner = Arc::clone(self);
-        let started = std::thread::Builder::new().name(self.name.clone()).spawn(move || inner.serve());
+        let started = thread::Builder::new().name(self.name.clone()).spawn(move || inner.serve());
         if started.is_err() {
             let mut state = self.lock();
             state.threads -= 1;
+            state.coming -= 1;
             if state.threads == 0 {
                 let (work, waker) = state.take();
                 drop(state);
@@ -173,33 +239,61 @@ impl Inner {
         }
     }
 
-    fn serve(&self) {
+    fn serve(self: Arc<Self>) {
+        LEFT.set(Some((Arc::clone(&self), Vec::new())));
         let mut state = self.lock();
+        state.coming -= 1;
         loop {
             let (work, waker) = state.take();
             if let Some(work) = work {
-                drop(state);
+                match state.queue.is_empty() {
+                    true => drop(state),
+                    // This one may be long at it.
+                    false => self.see_to_threads(state),
+                }
                 waker.into_iter().for_each(Waker::wake);
                 // Work that was posted answers for itself: what it owns completes as lost when the
                 // unwinding drops it, and the thread goes on.
                 let _ = catch_unwind(AssertUnwindSafe(work));
+                do_what_is_left();
                 state = self.lock();
                 continue;
             }
             if state.closed {
                 break;
             }
-            state.idle += 1;
-            let (woken, timeout) = self.work_came.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            let (woken, was_idle) = self.wait(state);
             state = woken;
-            state.idle -= 1;
-            if timeout.timed_out() && state.queue.is_empty() {
+            if was_idle {
                 break;
             }
         }
         state.threads -= 1;
         if state.threads == 0 {
             self.all_ended.notify_all();
+        }
+        drop(state);
+        LEFT.set(None);
+    }
+
+    /// Waits for work to come. True if it was not woken for so long that it can go.
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        let me = thread::current();
+        let until = clock::monotonic().0 + IDLE.as_nanos() as u64;
+        state.idle.push(me.clone());
+        loop {
+            drop(state);
+            let rest = until.saturating_sub(clock::monotonic().0);
+            thread::park_timeout(Duration::from_nanos(rest));
+            state = self.lock();
+            let Some(at) = state.idle.iter().rposition(|idle| idle.id() == me.id()) else {
+                state.coming -= 1;
+                return (state, false);
+            };
+            if clock::monotonic().0 >= until {
+                state.idle.remove(at);
+                return (state, true);
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use engine::Backing;
 use rustix::fs::{
     Access, AtFlags, FileType, Gid, Mode, OFlags, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid, accessat, chmodat,
-    chownat, fsync, linkat, makedev, mkdirat, mknodat, renameat, symlinkat, syncfs, unlinkat, utimensat,
+    chownat, fchmod, fsync, linkat, makedev, mkdirat, mknodat, renameat, symlinkat, syncfs, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use volume::{
@@ -195,15 +195,22 @@ impl Core {
         (to, to_name): (&HostNode, &[u8]),
     ) -> Result<Renamed, VolumeError> {
         check_entry(to_name)?;
+        let one = std::ptr::eq(from, to);
         self.contained(from)?;
-        self.contained(to)?;
+        if !one {
+            self.contained(to)?;
+        }
         let moved = self.lookup(from, from_name)?;
         let replaced = match self.lookup(to, to_name) {
             Ok(found) => Some(found),
             Err(VolumeError::NotFound) => None,
             Err(error) => return Err(error),
         };
-        let (from_before, to_before) = (from.stat()?, to.stat()?);
+        let stat_both = || -> Result<_, VolumeError> {
+            let stat = from.stat()?;
+            Ok((stat, if one { stat } else { to.stat()? }))
+        };
+        let (from_before, to_before) = stat_both()?;
         acting.call(|| {
             renameat(from.fd(), from_name, to.fd(), to_name).map_err(|errno| match errno {
                 Errno::EXIST => VolumeError::NotEmpty,
@@ -215,11 +222,12 @@ impl Core {
         let after = |found: &Found| -> Result<_, VolumeError> { Ok((found.identity, host_node(&found.node).stat()?)) };
         // Two names of one object: the host leaves both.
         let replaced = replaced.filter(|found| found.identity != moved.identity);
+        let (from_after, to_after) = stat_both()?;
         Ok(Renamed {
             moved: after(&moved)?,
             replaced: replaced.as_ref().map(after).transpose()?,
-            from: Change { before: from_before, after: from.stat()? },
-            to: Change { before: to_before, after: to.stat()? },
+            from: Change { before: from_before, after: from_after },
+            to: Change { before: to_before, after: to_after },
             stable: Stable::not_begun(),
         })
     }
@@ -237,7 +245,7 @@ impl Core {
             }
             return Err(VolumeError::Stale);
         }
-        if self.contained(from.0).is_err() && is_moved().is_none() {
+        if !std::ptr::eq(from.0, to.0) && self.contained(from.0).is_err() && is_moved().is_none() {
             // The old name was given to something else outside: that is what was moved in.
             self.move_back(from, to);
             return Err(VolumeError::Stale);
@@ -295,8 +303,13 @@ impl Core {
         }
         // Linux has no permission bits on symbolic links; to set them is no error.
         if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {
-            let held = node.fd().as_raw_fd().to_string();
-            chmodat(&self.descriptors, held, Mode::from_raw_mode(mode), AtFlags::empty()).map_err(error_of)?;
+            let mode = Mode::from_raw_mode(mode);
+            let changed = if node.is_real() {
+                fchmod(node.fd(), mode)
+            } else {
+                chmodat(&self.descriptors, node.fd().as_raw_fd().to_string(), mode, AtFlags::empty())
+            };
+            changed.map_err(error_of)?;
         }
         if change.atime != SetTime::Keep || change.mtime != SetTime::Keep {
             let times = Timestamps { last_access: time_of(change.atime), last_modification: time_of(change.mtime) };

@@ -1,16 +1,19 @@
 //! An open object of the host.
 //!
-//! Owns: its descriptor, and where it was last found below an export.
+//! Owns: its descriptor, where it was last found below an export, who shares its syncs where those of several objects
+//! cannot be shared.
 //! Does not own: names; identity is computed from it (`identity`).
 //! Invariants: closing never happens on the thread that lets go of the last reference to a file,
 //! since with its last name gone that may take the host long.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use volume::{DeviceKey, Kind, Stat, VolumeError};
 
 use super::calls;
+use super::stable::Group;
 use crate::pool::WorkerPool;
 
 /// Not known how far below its export's root a directory is.
@@ -25,6 +28,8 @@ pub(super) struct HostNode {
     device: DeviceKey,
     /// How many steps up its export's root was last found.
     depth: AtomicU32,
+    /// Changes of it that share a sync of it alone.
+    syncs: OnceLock<Arc<Group<()>>>,
     /// Its device's: where calls about it run.
     pool: WorkerPool,
 }
@@ -33,7 +38,7 @@ impl HostNode {
     /// An open object. `pool` is its device's.
     pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: WorkerPool) -> Self {
         let depth = AtomicU32::new(UNKNOWN);
-        Self { fd: Some(fd), real, kind: stat.kind, device: stat.device, depth, pool }
+        Self { fd: Some(fd), real, kind: stat.kind, device: stat.device, depth, syncs: OnceLock::new(), pool }
     }
 
     pub(super) fn pool(&self) -> &WorkerPool {
@@ -64,6 +69,10 @@ impl HostNode {
         calls::stat(self.fd(), "")
     }
 
+    pub(super) fn syncs(&self) -> &Arc<Group<()>> {
+        self.syncs.get_or_init(|| Arc::new(Group::new()))
+    }
+
     pub(super) fn depth(&self) -> Option<u32> {
         Some(self.depth.load(Ordering::Relaxed)).filter(|depth| *depth != UNKNOWN)
     }
@@ -79,7 +88,7 @@ impl Drop for HostNode {
             && let Some(fd) = self.fd.take()
         {
             // Bounded by the inodes that the volume keeps.
-            self.pool.post(Box::new(move || drop(fd)));
+            self.pool.post_near(Box::new(move || drop(fd)));
         }
     }
 }

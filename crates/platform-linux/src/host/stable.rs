@@ -8,7 +8,7 @@
 //!
 //! The thread of the pool that made a change goes on with the sync, unless another is at it: then that one makes the
 //! next round, too. So a change alone costs no second way to a thread, and those that come during a sync share the
-//! next one.
+//! next one. Where nobody waits for the change alone, its reactor is woken once: when it is durable.
 
 use std::future::Future;
 use std::mem;
@@ -17,6 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use volume::VolumeError;
+
+use crate::pool::{After, do_what_is_left};
+use crate::reactor::Unrung;
 
 /// Changes that one sync of the host makes durable together.
 pub(super) struct Group<T>(Mutex<Asked<T>>);
@@ -34,8 +37,8 @@ struct Asked<T> {
 pub(super) struct Round(Mutex<Progress>);
 
 enum Progress {
-    /// Not over; who waits for its end.
-    Awaited(Vec<Waker>),
+    /// Not over; who waits for its end, and reactors that do not know yet that they do.
+    Awaited(Vec<Waker>, Vec<Unrung>),
     Over(Result<(), VolumeError>),
 }
 
@@ -50,7 +53,7 @@ impl<T> Group<T> {
     pub(super) fn ask(&self, changed: impl IntoIterator<Item = T>) -> (Arc<Round>, bool) {
         let mut asked = lock(&self.0);
         asked.changed.extend(changed);
-        let next = asked.next.get_or_insert_with(|| Arc::new(Round(Mutex::new(Progress::Awaited(Vec::new())))));
+        let next = asked.next.get_or_insert_with(|| Arc::new(Round::new()));
         let next = Arc::clone(next);
         (next, !mem::replace(&mut asked.led, true))
     }
@@ -59,6 +62,8 @@ impl<T> Group<T> {
     pub(super) fn lead(&self, mut sync: impl FnMut(&[T]) -> Result<(), VolumeError>) {
         while let Some((round, changed)) = self.begin() {
             round.end(sync(&changed));
+            // There may be no end of rounds for long.
+            do_what_is_left();
         }
     }
 
@@ -71,9 +76,35 @@ impl<T> Group<T> {
 }
 
 impl Round {
+    fn new() -> Self {
+        Self(Mutex::new(Progress::Awaited(Vec::new(), Vec::new())))
+    }
+
+    /// What a thread does after a change that it took note of here, when it has to `lead` or not. If the change is told
+    /// quietly, its reactor may sleep until the round is over.
+    pub(super) fn after(self: Arc<Self>, quietly: bool, leads: bool, lead: impl FnOnce() + Send + 'static) -> After {
+        match (quietly, leads) {
+            (false, false) => After::Nothing,
+            (false, true) => After::Then(Box::new(lead)),
+            (true, _) => After::Quietly(Box::new(move |unrung| {
+                self.wakes(unrung);
+                if leads {
+                    lead();
+                }
+            })),
+        }
+    }
+
+    fn wakes(&self, reactors: Unrung) {
+        match &mut *lock(&self.0) {
+            Progress::Awaited(_, unrung) => unrung.push(reactors),
+            Progress::Over(_) => {}
+        }
+    }
+
     fn end(&self, result: Result<(), VolumeError>) {
         let before = mem::replace(&mut *lock(&self.0), Progress::Over(result));
-        if let Progress::Awaited(wakers) = before {
+        if let Progress::Awaited(wakers, _unrung) = before {
             wakers.into_iter().for_each(Waker::wake);
         }
     }
@@ -92,7 +123,7 @@ impl Future for Ended {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *lock(&self.0.0) {
             Progress::Over(result) => Poll::Ready(result.clone()),
-            Progress::Awaited(wakers) => {
+            Progress::Awaited(wakers, _) => {
                 if !wakers.iter().any(|known| known.will_wake(cx.waker())) {
                     wakers.push(cx.waker().clone());
                 }

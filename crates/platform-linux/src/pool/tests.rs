@@ -4,6 +4,7 @@ use std::task::Wake;
 use std::thread::Thread;
 
 use super::*;
+use crate::reactor::{Mail, Remote};
 
 struct Unpark(Thread);
 
@@ -44,7 +45,7 @@ fn the_thread_goes_on_with_what_work_gives_it_after_its_result_was_told() {
         gate.recv().unwrap();
         told.send(std::thread::current().id()).unwrap();
     });
-    let thread = wait(pool.run_on(move || (std::thread::current().id(), Some(more))));
+    let thread = wait(pool.run_on(move || (std::thread::current().id(), After::Then(more))));
     go.send(()).unwrap();
     assert_eq!(heard.recv().unwrap(), thread);
 }
@@ -203,4 +204,108 @@ fn a_device_that_hangs_takes_no_thread_and_no_place_from_another() {
     (0..10).for_each(|_| go.send(()).unwrap());
     let waiters: Vec<_> = hung.into_iter().map(|future| std::thread::spawn(|| wait(future))).collect();
     waiters.into_iter().for_each(|waiter| waiter.join().unwrap());
+}
+
+/// A pool of which one thread at most is on its way to the queue, as with a single processor.
+fn with_one_coming(threads_max: usize) -> WorkerPool {
+    let mut pool = WorkerPool::new("test", threads_max, 100);
+    let owner = Arc::get_mut(&mut pool.owner).unwrap();
+    Arc::get_mut(&mut owner.0).unwrap().coming_max = 1;
+    pool
+}
+
+#[test]
+fn work_that_blocks_holds_up_none_that_came_with_it() {
+    let pool = with_one_coming(4);
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    for round in 0..3 {
+        let (begun, has_begun) = mpsc::channel();
+        for number in 0..3 {
+            let (gate, begun) = (Arc::clone(&gate), begun.clone());
+            pool.post(Box::new(move || {
+                begun.send(number).unwrap();
+                gate.lock().unwrap().recv().unwrap();
+            }));
+        }
+        // The lock is held by one of them, and none ends: each has a thread.
+        for _ in 0..3 {
+            has_begun.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("round {round}"));
+        }
+        (0..3).for_each(|_| go.send(()).unwrap());
+    }
+}
+
+#[test]
+fn the_thread_without_work_for_the_shortest_time_comes_first() {
+    let pool = WorkerPool::new("test", 4, 100);
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = Arc::new(Mutex::new(gate));
+    let (begun, has_begun) = mpsc::channel();
+    for _ in 0..4 {
+        let (gate, begun) = (Arc::clone(&gate), begun.clone());
+        pool.post(Box::new(move || {
+            begun.send(()).unwrap();
+            gate.lock().unwrap().recv().unwrap();
+        }));
+    }
+    (0..4).for_each(|_| has_begun.recv().unwrap());
+    (0..4).for_each(|_| go.send(()).unwrap());
+    let idle = |count: usize| {
+        while pool.owner.0.lock().idle.len() < count {
+            std::thread::yield_now();
+        }
+    };
+    idle(4);
+    let first = wait(pool.run(|| std::thread::current().id()));
+    for _ in 0..20 {
+        idle(4);
+        assert_eq!(wait(pool.run(|| std::thread::current().id())), first);
+    }
+}
+
+#[test]
+fn what_is_posted_near_is_done_by_the_thread_that_posts_it_after_its_result_was_told() {
+    let pool = WorkerPool::new("test", 2, 4);
+    let (told, heard) = mpsc::channel();
+    let (go, gate) = mpsc::channel::<()>();
+    let near = pool.clone();
+    let left = told.clone();
+    let thread = wait(pool.run(move || {
+        near.post_near(Box::new(move || {
+            gate.recv().unwrap();
+            left.send(std::thread::current().id()).unwrap();
+        }));
+        std::thread::current().id()
+    }));
+    go.send(()).unwrap();
+    assert_eq!(heard.recv().unwrap(), thread);
+    // A thread of another pool, as a thread of none, leaves it to the pool.
+    let (other, near) = (WorkerPool::new("other", 1, 4), pool.clone());
+    wait(other.run(move || {
+        near.post_near(Box::new(move || told.send(std::thread::current().id()).unwrap()));
+    }));
+    let done_by = heard.recv().unwrap();
+    assert_ne!(done_by, wait(other.run(|| std::thread::current().id())));
+}
+
+#[test]
+fn a_result_that_is_told_quietly_wakes_nobody_until_what_follows_says_so() {
+    let remote = Remote::new();
+    let (sent, asleep) = (Arc::clone(&remote), Arc::clone(&remote));
+    assert!(remote.fall_asleep());
+    let unrung = quietly(move || drop(sent.send(Mail::Run(Box::new(|_| ())))));
+    assert!(asleep.is_asleep(), "it was not woken");
+    drop(unrung);
+    assert!(!asleep.is_asleep());
+    // One that has read its mail is left alone.
+    let (sent, mut mail) = (Arc::clone(&remote), Vec::new());
+    remote.take(&mut mail);
+    assert!(remote.fall_asleep());
+    let unrung = quietly(move || drop(sent.send(Mail::Run(Box::new(|_| ())))));
+    remote.take(&mut mail);
+    drop(unrung);
+    assert!(remote.is_asleep());
+    let _ = remote.send(Mail::Run(Box::new(|_| ())));
+    assert!(!remote.is_asleep(), "what is sent as usual wakes it");
 }

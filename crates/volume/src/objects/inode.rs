@@ -16,6 +16,7 @@ use engine::{Engine, File, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
 use crate::error::VolumeError;
+use crate::lock::ChangeLock;
 use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
 use crate::objects::rights::{self, Asked, Remembered, Use};
@@ -45,7 +46,7 @@ pub struct Inode<P: Platform> {
     fileid: u64,
     pub(crate) device: DeviceKey,
     /// Held by one change of attributes or of a directory's entries at a time.
-    pub(crate) changing: TaskMutex<()>,
+    pub(crate) changing: ChangeLock,
     /// Held while the file is being opened.
     pub(crate) opening: TaskMutex<()>,
     /// Up to which change the host has made a directory or attributes durable.
@@ -154,7 +155,7 @@ impl<P: Platform> Inode<P> {
             kind: stat.kind,
             fileid: stat.fileid,
             device: stat.device,
-            changing: TaskMutex::new(()),
+            changing: ChangeLock::default(),
             opening: TaskMutex::new(()),
             durable: TaskMutex::new(0),
             changes: AtomicU64::new(0),

@@ -2,7 +2,7 @@
 //! a failure of power would leave it.
 
 use futures_util::future::join_all;
-use volume::Directory;
+use volume::{Directory, Durable, New, Node, Stable};
 
 use super::frozen::{Loop, run};
 use super::*;
@@ -117,7 +117,23 @@ fn on_xfs_names_can_be_synced_together() {
 }
 
 #[test]
-fn without_a_journal_nothing_is_shared() {
+fn without_a_journal_a_change_of_one_directory_brings_its_sync_and_one_of_two_does_not() {
     let scratch = Arc::new(Scratch::new());
-    drop(served(&scratch, WITHOUT_JOURNAL));
+    let Some((world, _file_system)) = served(&scratch, WITHOUT_JOURNAL) else { return };
+    let root = &world.tree.exports()[0].root.node;
+    let make = |directory: &Node, name: &'static str, durable| {
+        let name = Bytes::from_static(name.as_bytes());
+        world.run(world.tree.create(directory, name, New::Directory, AttributeChange::default(), durable)).unwrap()
+    };
+    let (one, two) = (make(root, "one", Durable::Alone), make(root, "two", Durable::Awaited));
+    let begun = |stable: &Stable| format!("{stable:?}") == "Stable(begun)";
+    assert!(begun(&one.stable) && begun(&two.stable));
+    assert!(!begun(&make(&one.found.node, "below", Durable::Later).stable));
+    let rename = |to: &Node, from: &'static str, name: &'static str| {
+        let names = (Bytes::from_static(from.as_bytes()), Bytes::from_static(name.as_bytes()));
+        world.run(world.tree.rename((&one.found.node, names.0), (to, names.1), Durable::Alone)).unwrap()
+    };
+    assert!(begun(&rename(&one.found.node, "below", "there").stable));
+    // Which of the two goes first is the volume's to say.
+    assert!(!begun(&rename(&two.found.node, "there", "there").stable));
 }
