@@ -31,9 +31,8 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use rustix::fs::{fsync, syncfs};
 use volume::{
-    AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Durable, Export, Found, Identified, Identity,
-    Linked, Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError,
-    Window,
+    AttributeChange, Changed, Created, Data, DeviceFactory, Directory, Export, Found, Identified, Identity, Linked,
+    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
 use self::acting::Acting;
@@ -106,12 +105,12 @@ impl HostTree {
     }
 
     /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
-    /// durable and one sync does for it, the thread goes on with that.
+    /// `durable` and one sync does for it, the thread goes on with that.
     fn change<T: Send + 'static>(
         &self,
         node: &Node,
         also: Option<&Node>,
-        durable: Durable,
+        durable: bool,
         change: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
         stable: impl FnOnce(&mut T) -> &mut Stable + Send + 'static,
     ) -> Pending<'static, T> {
@@ -121,8 +120,8 @@ impl HostTree {
         Box::pin(pool.run_on(move || {
             let mut changed = change(&core, &node, &acting);
             let mut after = After::Nothing;
-            if let (Ok(changed), true) = (&mut changed, durable != Durable::Later) {
-                after = core.begin_sync(&node, also, durable == Durable::Alone, stable(changed));
+            if let (Ok(changed), true) = (&mut changed, durable) {
+                after = core.begin_sync(&node, also, stable(changed));
             }
             (changed, after)
         }))
@@ -131,22 +130,15 @@ impl HostTree {
 
 impl Core {
     /// After a change of these: has it made durable by a sync that is shared with others, if one call can. Gives what
-    /// the thread has to do for that, when it has told the change, `quietly` or not.
-    fn begin_sync(
-        self: &Arc<Self>,
-        node: &Arc<HostNode>,
-        also: Option<Arc<HostNode>>,
-        quietly: bool,
-        stable: &mut Stable,
-    ) -> After {
+    /// the thread has to do for that when it has told the change.
+    fn begin_sync(self: &Arc<Self>, node: &Arc<HostNode>, also: Option<Arc<HostNode>>, stable: &mut Stable) -> After {
         let core = Arc::clone(self);
         let also = also.filter(|also| !Arc::ptr_eq(also, node));
         if let Some(shared) = self.file_systems.shared_sync(node.device()) {
             let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
             *stable = Stable::begun(Box::pin(Arc::clone(&round).ended()));
-            return round.after(quietly, leads, move || {
-                shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
-            });
+            let lead = move || shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
+            return if leads { After::Then(Box::new(lead)) } else { After::Nothing };
         }
         if also.is_some() {
             // Two syncs, in an order that the volume knows.
@@ -155,7 +147,8 @@ impl Core {
         let (round, leads) = node.syncs().ask([()]);
         *stable = Stable::begun(Box::pin(Arc::clone(&round).ended()));
         let node = Arc::clone(node);
-        round.after(quietly, leads, move || node.syncs().lead(|_| core.sync(&node)))
+        let lead = move || node.syncs().lead(|_| core.sync(&node));
+        if leads { After::Then(Box::new(lead)) } else { After::Nothing }
     }
 }
 
@@ -241,7 +234,7 @@ impl Directory for HostTree {
         self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, durable: Durable) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
         let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
             core.confined(node)?;
             core.apply(node, acting, &change)?;
@@ -268,7 +261,7 @@ impl Directory for HostTree {
         name: Bytes,
         new: New,
         attributes: AttributeChange,
-        durable: Durable,
+        durable: bool,
     ) -> Pending<'_, Created> {
         let create = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
             core.create(directory, acting, &name, &new, &attributes)
@@ -276,14 +269,14 @@ impl Directory for HostTree {
         self.change(directory, None, durable, create, |created| &mut created.stable)
     }
 
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: Durable) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
         let remove = move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| {
             core.remove(directory, acting, &name, directory_wanted)
         };
         self.change(directory, None, durable, remove, |removed| &mut removed.stable)
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: Durable) -> Pending<'_, Renamed> {
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
         let (target, from_name, to_name) = (host_node(to.0), from.1, to.1);
         let rename = move |core: &Arc<Core>, from: &HostNode, acting: &Acting| {
             core.rename(acting, (from, &from_name), (&target, &to_name))
@@ -291,7 +284,7 @@ impl Directory for HostTree {
         self.change(from.0, Some(to.0), durable, rename, |renamed| &mut renamed.stable)
     }
 
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: Durable) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
         let node = host_node(node);
         let link =
             move |core: &Arc<Core>, directory: &HostNode, acting: &Acting| core.link(acting, &node, directory, &name);

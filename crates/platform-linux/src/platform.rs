@@ -408,7 +408,7 @@ impl Platform for LinuxPlatform {
 }
 
 /// Adds a task to a reactor.
-fn spawn_on(remote: &Arc<Remote>, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
+fn spawn_on(remote: &Remote, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
     let add = Mail::Run(Box::new(move |reactor: &Rc<Reactor>| reactor.add_task(name, Box::pin(task))));
     // A platform that has stopped drops its tasks; this one is dropped a little earlier.
     drop(remote.send(add));

@@ -26,7 +26,6 @@ use std::time::Duration;
 
 pub(crate) use self::by_device::DevicePools;
 use crate::clock;
-use crate::reactor::{Unrung, quietly};
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -39,9 +38,6 @@ pub(crate) enum After {
     Nothing,
     /// It tells the result and goes on with this.
     Then(Work),
-    /// It tells the result without waking a reactor that sleeps, and goes on with this, which wakes it when something
-    /// more is to be told.
-    Quietly(Box<dyn FnOnce(Unrung) + Send>),
 }
 
 /// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
@@ -126,7 +122,6 @@ impl WorkerPool {
                 told.set(Ok(result));
                 more();
             }
-            Ok((result, After::Quietly(more))) => more(quietly(|| told.set(Ok(result)))),
             Err(panic) => told.set(Err(panic)),
         });
         Run { pool: self.clone(), work: Some(work), ticket: None, answer }

@@ -37,7 +37,7 @@ use self::timers::Timers;
 use crate::clock;
 use crate::watch::Telling;
 
-pub(crate) use self::remote::{Mail, Remote, Unrung, quietly};
+pub(crate) use self::remote::{Mail, Remote};
 pub(crate) use self::ring::RingAbility;
 pub(crate) use self::spare::SpareRings;
 pub(crate) use self::timers::Sleep;

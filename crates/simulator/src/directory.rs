@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use engine::Platform;
 use volume::{
-    AttributeChange, Changed, Created, Data, Directory, Durable, Export, Found, Identified, Identity, Linked, Named,
-    New, Node, PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
+    AttributeChange, Changed, Created, Data, Directory, Export, Found, Identified, Identity, Linked, Named, New, Node,
+    PathLimits, Pending, Removed, Renamed, Space, Stable, Stat, VolumeError, Window,
 };
 
 use self::objects::{Body, MemoryNode, Object, ROOT, Shared};
@@ -222,7 +222,7 @@ impl Directory for MemoryTree {
         })
     }
 
-    fn set(&self, node: &Node, change: AttributeChange, _durable: Durable) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, _durable: bool) -> Pending<'_, Changed> {
         self.with(node, move |shared, number| {
             let mut objects = shared.lock();
             shared.set(&mut objects, number, &change);
@@ -255,21 +255,21 @@ impl Directory for MemoryTree {
         name: Bytes,
         new: New,
         attributes: AttributeChange,
-        _durable: Durable,
+        _durable: bool,
     ) -> Pending<'_, Created> {
         self.with(directory, move |shared, directory| shared.create(directory, name, &new, &attributes))
     }
 
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: Durable) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, _durable: bool) -> Pending<'_, Removed> {
         self.with(directory, move |shared, directory| shared.remove(directory, &name, directory_wanted))
     }
 
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), _durable: Durable) -> Pending<'_, Renamed> {
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), _durable: bool) -> Pending<'_, Renamed> {
         let (from_name, to, to_name) = (from.1, to.0.clone(), to.1);
         self.with(from.0, move |shared, from| shared.rename(from, &from_name, number_of(&to), to_name))
     }
 
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: Durable) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, _durable: bool) -> Pending<'_, Linked> {
         let directory = directory.clone();
         self.with(node, move |shared, number| shared.link(number, number_of(&directory), name))
     }

@@ -36,8 +36,8 @@ pub use objects::rights::Use;
 pub use tree::attributes::{AttributeChange, Attributes, Before, Consistency, Kind, Outcome, SetTime, Timestamp};
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
-    Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Durable, Export, Found, Identified, Linked,
-    Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, SpecialKind, Stable, Stat,
+    Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,
+    NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, SpecialKind, Stable, Stat,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};

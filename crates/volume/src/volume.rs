@@ -19,7 +19,6 @@ use futures_util::lock::Mutex as TaskMutex;
 
 use crate::error::VolumeError;
 use crate::knobs::VolumeKnob;
-use crate::lock::ChangeLock;
 use crate::objects::callers::Callers;
 use crate::objects::devices::Devices;
 use crate::objects::handle::{FileHandle, HandleKey};
@@ -33,7 +32,7 @@ use crate::objects::table::Table;
 use crate::objects::walk::Walk;
 use crate::task;
 use crate::tree::attributes::Timestamp;
-use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, Durable, Node};
+use crate::tree::directory::{DeviceFactory, DeviceKey, Directory, Node};
 
 /// Files with names, over an engine and a tree.
 ///
@@ -174,15 +173,6 @@ impl<P: Platform> Volume<P> {
 
     pub(crate) fn names_durable(&self) -> bool {
         self.names_durable.load(Ordering::Relaxed)
-    }
-
-    /// As what a change is to be made with these locks held.
-    pub(crate) fn durable(&self, held: &[&ChangeLock]) -> Durable {
-        match self.names_durable() {
-            false => Durable::Later,
-            true if held.iter().any(|lock| lock.has_line()) => Durable::Awaited,
-            true => Durable::Alone,
-        }
     }
 
     pub(crate) fn now(&self) -> Nanos {

@@ -8,7 +8,7 @@
 //!
 //! The thread of the pool that made a change goes on with the sync, unless another is at it: then that one makes the
 //! next round, too. So a change alone costs no second way to a thread, and those that come during a sync share the
-//! next one. Where nobody waits for the change alone, its reactor is woken once: when it is durable.
+//! next one.
 
 use std::future::Future;
 use std::mem;
@@ -18,8 +18,7 @@ use std::task::{Context, Poll, Waker};
 
 use volume::VolumeError;
 
-use crate::pool::{After, do_what_is_left};
-use crate::reactor::Unrung;
+use crate::pool::do_what_is_left;
 
 /// Changes that one sync of the host makes durable together.
 pub(super) struct Group<T>(Mutex<Asked<T>>);
@@ -37,8 +36,8 @@ struct Asked<T> {
 pub(super) struct Round(Mutex<Progress>);
 
 enum Progress {
-    /// Not over; who waits for its end, and reactors that do not know yet that they do.
-    Awaited(Vec<Waker>, Vec<Unrung>),
+    /// Not over; who waits for its end.
+    Awaited(Vec<Waker>),
     Over(Result<(), VolumeError>),
 }
 
@@ -77,34 +76,12 @@ impl<T> Group<T> {
 
 impl Round {
     fn new() -> Self {
-        Self(Mutex::new(Progress::Awaited(Vec::new(), Vec::new())))
-    }
-
-    /// What a thread does after a change that it took note of here, when it has to `lead` or not. If the change is told
-    /// quietly, its reactor may sleep until the round is over.
-    pub(super) fn after(self: Arc<Self>, quietly: bool, leads: bool, lead: impl FnOnce() + Send + 'static) -> After {
-        match (quietly, leads) {
-            (false, false) => After::Nothing,
-            (false, true) => After::Then(Box::new(lead)),
-            (true, _) => After::Quietly(Box::new(move |unrung| {
-                self.wakes(unrung);
-                if leads {
-                    lead();
-                }
-            })),
-        }
-    }
-
-    fn wakes(&self, reactors: Unrung) {
-        match &mut *lock(&self.0) {
-            Progress::Awaited(_, unrung) => unrung.push(reactors),
-            Progress::Over(_) => {}
-        }
+        Self(Mutex::new(Progress::Awaited(Vec::new())))
     }
 
     fn end(&self, result: Result<(), VolumeError>) {
         let before = mem::replace(&mut *lock(&self.0), Progress::Over(result));
-        if let Progress::Awaited(wakers, _unrung) = before {
+        if let Progress::Awaited(wakers) = before {
             wakers.into_iter().for_each(Waker::wake);
         }
     }
@@ -123,7 +100,7 @@ impl Future for Ended {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut *lock(&self.0.0) {
             Progress::Over(result) => Poll::Ready(result.clone()),
-            Progress::Awaited(wakers, _) => {
+            Progress::Awaited(wakers) => {
                 if !wakers.iter().any(|known| known.will_wake(cx.waker())) {
                     wakers.push(cx.waker().clone());
                 }

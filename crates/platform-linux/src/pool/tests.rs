@@ -4,7 +4,6 @@ use std::task::Wake;
 use std::thread::Thread;
 
 use super::*;
-use crate::reactor::{Mail, Remote};
 
 struct Unpark(Thread);
 
@@ -287,25 +286,4 @@ fn what_is_posted_near_is_done_by_the_thread_that_posts_it_after_its_result_was_
     }));
     let done_by = heard.recv().unwrap();
     assert_ne!(done_by, wait(other.run(|| std::thread::current().id())));
-}
-
-#[test]
-fn a_result_that_is_told_quietly_wakes_nobody_until_what_follows_says_so() {
-    let remote = Remote::new();
-    let (sent, asleep) = (Arc::clone(&remote), Arc::clone(&remote));
-    assert!(remote.fall_asleep());
-    let unrung = quietly(move || drop(sent.send(Mail::Run(Box::new(|_| ())))));
-    assert!(asleep.is_asleep(), "it was not woken");
-    drop(unrung);
-    assert!(!asleep.is_asleep());
-    // One that has read its mail is left alone.
-    let (sent, mut mail) = (Arc::clone(&remote), Vec::new());
-    remote.take(&mut mail);
-    assert!(remote.fall_asleep());
-    let unrung = quietly(move || drop(sent.send(Mail::Run(Box::new(|_| ())))));
-    remote.take(&mut mail);
-    drop(unrung);
-    assert!(remote.is_asleep());
-    let _ = remote.send(Mail::Run(Box::new(|_| ())));
-    assert!(!remote.is_asleep(), "what is sent as usual wakes it");
 }

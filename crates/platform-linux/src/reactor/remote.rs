@@ -3,12 +3,9 @@
 //! Owns: the mail that other threads leave, and what ends the reactor's wait when some arrives.
 //! Does not own: tasks, timers, operations; mail is carried out by the reactor's own thread.
 //! Invariants: mail sent before the reactor's last look is seen before it waits again; a notification
-//! costs a system call only while the reactor sleeps; after `close` nothing is taken any more. Mail that was left
-//! quietly is read when its reactor wakes up, at the latest when its [`Unrung`] is dropped.
+//! costs a system call only while the reactor sleeps; after `close` nothing is taken any more.
 
-use std::cell::RefCell;
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -47,32 +44,6 @@ struct Mailbox {
     closed: bool,
 }
 
-thread_local! {
-    /// While this thread leaves mail quietly: the reactors that sleep on.
-    static QUIET: RefCell<Option<Vec<Arc<Remote>>>> = const { RefCell::new(None) };
-}
-
-/// Reactors that have mail and may be asleep: they are woken when this is dropped, unless they have read it.
-pub(crate) struct Unrung(Vec<Arc<Remote>>);
-
-/// Has `tell` leave its mail without waking reactors that sleep. Until a task that is told so is polled, no other thread
-/// wakes it either: it is on its way already.
-pub(crate) fn quietly(tell: impl FnOnce()) -> Unrung {
-    QUIET.set(Some(Vec::new()));
-    let told = catch_unwind(AssertUnwindSafe(tell));
-    let unrung = Unrung(QUIET.take().unwrap_or_default());
-    match told {
-        Ok(()) => unrung,
-        Err(panic) => resume_unwind(panic),
-    }
-}
-
-impl Drop for Unrung {
-    fn drop(&mut self) {
-        self.0.iter().filter(|remote| remote.has_mail.load(Ordering::SeqCst)).for_each(|remote| remote.wake_up());
-    }
-}
-
 impl Remote {
     /// The door of a reactor that has not begun yet.
     pub(crate) fn new() -> Arc<Self> {
@@ -86,7 +57,7 @@ impl Remote {
     }
 
     /// Leaves `mail`, or gives it back if the reactor has ended.
-    pub(crate) fn send(self: &Arc<Self>, mail: Mail) -> Result<(), Mail> {
+    pub(crate) fn send(&self, mail: Mail) -> Result<(), Mail> {
         let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
         if mailbox.closed {
             return Err(mail);
@@ -94,23 +65,10 @@ impl Remote {
         mailbox.mail.push(mail);
         drop(mailbox);
         self.has_mail.store(true, Ordering::SeqCst);
-        let quiet = QUIET.try_with(|quiet| match &mut *quiet.borrow_mut() {
-            Some(unrung) => {
-                unrung.push(Arc::clone(self));
-                true
-            }
-            None => false,
-        });
-        if !quiet.unwrap_or(false) {
-            self.wake_up();
-        }
-        Ok(())
-    }
-
-    fn wake_up(&self) {
         if self.asleep.swap(false, Ordering::SeqCst) {
             self.ring_doorbell();
         }
+        Ok(())
     }
 
     fn ring_doorbell(&self) {
@@ -123,7 +81,7 @@ impl Remote {
     }
 
     /// Swaps the mail into `mail`, which must be empty.
-    pub(crate) fn take(&self, mail: &mut Vec<Mail>) {
+    pub(super) fn take(&self, mail: &mut Vec<Mail>) {
         if self.has_mail.load(Ordering::Relaxed) && self.has_mail.swap(false, Ordering::SeqCst) {
             let mut mailbox = self.mailbox.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::swap(&mut mailbox.mail, mail);
@@ -138,12 +96,12 @@ impl Remote {
     }
 
     #[cfg(test)]
-    pub(crate) fn is_asleep(&self) -> bool {
+    pub(super) fn is_asleep(&self) -> bool {
         self.asleep.load(Ordering::SeqCst)
     }
 
     /// Says that the thread is about to wait. False if mail came first: it must not wait then.
-    pub(crate) fn fall_asleep(&self) -> bool {
+    pub(super) fn fall_asleep(&self) -> bool {
         self.asleep.store(true, Ordering::SeqCst);
         let may_wait = !self.has_mail.load(Ordering::SeqCst);
         if !may_wait {

@@ -11,9 +11,9 @@ use engine::{Engine, Nanos, Platform};
 use frames::Frames;
 use simulator::{Disk, DiskOptions, MemoryTree, SimPlatform, TreeOptions, World, WorldOptions};
 use volume::{
-    AttributeChange, Changed, CreateHow, Created, Data, Directory, Durable, Export, Found, HandleKey, Identified,
-    Identity, Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space,
-    Stat, Volume, VolumeError, Window,
+    AttributeChange, Changed, CreateHow, Created, Data, Directory, Export, Found, HandleKey, Identified, Identity,
+    Inode, Linked, LocationStore, Named, New, NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, Stat,
+    Volume, VolumeError, Window,
 };
 
 type Files = Volume<SimPlatform>;
@@ -74,7 +74,7 @@ impl Directory for Counting {
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
         self.tree.stat_all(nodes)
     }
-    fn set(&self, node: &Node, change: AttributeChange, durable: Durable) -> Pending<'_, Changed> {
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
         self.tree.set(node, change, durable)
     }
     fn access(&self, node: &Node) -> Pending<'_, u8> {
@@ -92,17 +92,17 @@ impl Directory for Counting {
         name: Bytes,
         new: New,
         attributes: AttributeChange,
-        durable: Durable,
+        durable: bool,
     ) -> Pending<'_, Created> {
         self.tree.create(directory, name, new, attributes, durable)
     }
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: Durable) -> Pending<'_, Removed> {
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed> {
         self.tree.remove(directory, name, directory_wanted, durable)
     }
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: Durable) -> Pending<'_, Renamed> {
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed> {
         self.tree.rename(from, to, durable)
     }
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: Durable) -> Pending<'_, Linked> {
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked> {
         self.tree.link(node, directory, name, durable)
     }
     fn sync(&self, node: &Node) -> Pending<'_, ()> {

@@ -13,7 +13,7 @@ use engine::{Nanos, Platform};
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Seen};
 use crate::tree::attributes::{AttributeChange, SetTime};
-use crate::tree::directory::{Durable, Stat};
+use crate::tree::directory::Stat;
 use crate::volume::Volume;
 
 /// How often the queue is gone through.
@@ -99,12 +99,12 @@ impl<P: Platform> Volume<P> {
     async fn set_told_times(&self, inode: &Arc<Inode<P>>) -> Result<Stat, VolumeError> {
         let (mtime, ctime) = inode.times();
         let set = |mtime| AttributeChange { mtime: SetTime::To(mtime), ..AttributeChange::default() };
-        let stat = self.set_past(&inode.node, set(mtime), Durable::Later, |stat| stat.ctime >= ctime).await?.stat;
+        let stat = self.set_past(&inode.node, set(mtime), false, |stat| stat.ctime >= ctime).await?.stat;
         if stat.mtime >= mtime {
             return Ok(stat);
         }
         // A file system that keeps seconds, or every second one.
-        Ok(self.tree.set(&inode.node, set(mtime.next_even_second()), Durable::Later).await?.stat)
+        Ok(self.tree.set(&inode.node, set(mtime.next_even_second()), false).await?.stat)
     }
 
     /// Brings every written file to the host, durably, with its times: after the engine was drained,

@@ -19,7 +19,7 @@ use crate::tree::attributes::{
     AttributeChange, Attributes, Consistency, Kind, Outcome, SetTime, Timestamp, without_privileges,
 };
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Durable, Node, PathLimits, Space, Stable, Stat};
+use crate::tree::directory::{Changed, Node, PathLimits, Space, Stable, Stat};
 use crate::volume::{STOPPED, Volume};
 
 impl<P: Platform> Volume<P> {
@@ -128,9 +128,9 @@ impl<P: Platform> Volume<P> {
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let told = inode.change_time();
         // A new size is made durable with the file.
-        let durable = if change.size.is_none() { self.durable(&[&inode.changing]) } else { Durable::Later };
+        let begins = self.names_durable() && change.size.is_none();
         let node = inode.node.used_by(caller);
-        let Changed { stat, stable } = self.set_past(&node, rest, durable, |stat| stat.ctime > told).await?;
+        let Changed { stat, stable } = self.set_past(&node, rest, begins, |stat| stat.ctime > told).await?;
         let times = Times::Set { atime: rest.atime != SetTime::Keep, mtime: rest.mtime != SetTime::Keep };
         let set = inode.changed(stat, self.now(), times, Some(&look));
         self.settle_later(inode);
@@ -154,7 +154,7 @@ impl<P: Platform> Volume<P> {
         &self,
         node: &Node,
         change: AttributeChange,
-        durable: Durable,
+        durable: bool,
         past: impl Fn(&Stat) -> bool,
     ) -> Result<Changed, VolumeError> {
         let set = self.tree.set(node, change, durable).await?;

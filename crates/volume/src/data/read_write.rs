@@ -20,7 +20,7 @@ use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Data, Durable, Stable};
+use crate::tree::directory::{Changed, Data, Stable};
 use crate::volume::{STOPPED, Volume};
 
 /// The bytes of a read.
@@ -205,7 +205,7 @@ impl<P: Platform> Volume<P> {
         let (caller, target) = (caller.clone(), Arc::clone(inode));
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&caller, &target, volume.durable(&[&target.changing])).await;
+            let taken = volume.take_privileges(&caller, &target, volume.names_durable()).await;
             drop(changing);
             let Some((consistency, stable)) = taken? else { return Ok(None) };
             volume.made_durable(&[&target], stable).await?;
@@ -221,7 +221,7 @@ impl<P: Platform> Volume<P> {
         &self,
         caller: &Caller,
         inode: &Arc<Inode<P>>,
-        durable: Durable,
+        durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
         let Some(mode) = inode.without_privileges(caller) else {
             return Ok(None);
@@ -254,7 +254,7 @@ impl<P: Platform> Volume<P> {
             return Err(VolumeError::TooLarge);
         }
         let file = self.opened(inode, true).await?;
-        let taken = self.take_privileges(caller, inode, Durable::Later).await?;
+        let taken = self.take_privileges(caller, inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
         let look = inode.look();

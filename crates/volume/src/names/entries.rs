@@ -221,7 +221,7 @@ impl<P: Platform> Volume<P> {
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
-        let created = self.tree.create(&node, name.clone(), new, attributes, self.durable(&[&parent.changing])).await;
+        let created = self.tree.create(&node, name.clone(), new, attributes, self.names_durable()).await;
         let Created { found, data, parent: change, stable } = match created {
             Ok(created) => created,
             Err(error) => return self.not_changed(parent, error),
@@ -292,7 +292,7 @@ impl<P: Platform> Volume<P> {
         let changing = parent.changing.lock().await;
         parent.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
-        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.durable(&[&parent.changing])).await;
+        let removed = self.tree.remove(&node, name.clone(), directory_wanted, self.names_durable()).await;
         let Removed { identity, stat, parent: change, stable } = match removed {
             Ok(removed) => removed,
             Err(error) => return self.not_changed(parent, error),
@@ -352,7 +352,7 @@ impl<P: Platform> Volume<P> {
         let moving = if self.tree.opens(&from.identity) { None } else { Some(self.moving.lock().await) };
         let node = from.node.used_by(caller);
         let (old, new) = ((&node, from_name.clone()), (&to.node, to_name.clone()));
-        let renamed = self.tree.rename(old, new, self.durable(&[&from.changing, &to.changing])).await;
+        let renamed = self.tree.rename(old, new, self.names_durable()).await;
         let Renamed { moved, replaced, from: from_change, to: to_change, stable } = match renamed {
             Ok(renamed) => renamed,
             Err(error) => return (self.not_changed(from, error), to.unchanged()),
@@ -417,7 +417,7 @@ impl<P: Platform> Volume<P> {
         parent.changes.fetch_add(1, Ordering::Relaxed);
         inode.changes.fetch_add(1, Ordering::Relaxed);
         let node = parent.node.used_by(caller);
-        let linked = self.tree.link(&inode.node, &node, name.clone(), self.durable(&[&parent.changing])).await;
+        let linked = self.tree.link(&inode.node, &node, name.clone(), self.names_durable()).await;
         let Linked { stat, parent: change, stable } = match linked {
             Ok(linked) => linked,
             Err(error) => {

@@ -16,7 +16,6 @@ use engine::{Engine, File, Nanos, Platform};
 use futures_util::lock::Mutex as TaskMutex;
 
 use crate::error::VolumeError;
-use crate::lock::ChangeLock;
 use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
 use crate::objects::rights::{self, Asked, Remembered, Use};
@@ -46,7 +45,7 @@ pub struct Inode<P: Platform> {
     fileid: u64,
     pub(crate) device: DeviceKey,
     /// Held by one change of attributes or of a directory's entries at a time.
-    pub(crate) changing: ChangeLock,
+    pub(crate) changing: TaskMutex<()>,
     /// Held while the file is being opened.
     pub(crate) opening: TaskMutex<()>,
     /// Up to which change the host has made a directory or attributes durable.
@@ -155,7 +154,7 @@ impl<P: Platform> Inode<P> {
             kind: stat.kind,
             fileid: stat.fileid,
             device: stat.device,
-            changing: ChangeLock::default(),
+            changing: TaskMutex::new(()),
             opening: TaskMutex::new(()),
             durable: TaskMutex::new(0),
             changes: AtomicU64::new(0),

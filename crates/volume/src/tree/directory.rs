@@ -172,17 +172,6 @@ pub enum SpecialKind {
     },
 }
 
-/// Whether a change is to be durable when its caller is answered.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Durable {
-    /// It need not be.
-    Later,
-    /// It is to be, and nobody waits for the change before that: a tree may tell both together.
-    Alone,
-    /// It is to be, and somebody waits for the change itself: that is told first.
-    Awaited,
-}
-
 /// The end of the sync that makes a change durable, where the tree began one with the change.
 #[derive(Default)]
 pub struct Stable(Option<Pending<'static, ()>>);
@@ -381,7 +370,7 @@ pub trait Directory: Send + Sync + 'static {
 
     /// Changes attributes, all but the size (which must be `None`: bytes are the engine's), and
     /// gives them as they are then.
-    fn set(&self, node: &Node, change: AttributeChange, durable: Durable) -> Pending<'_, Changed>;
+    fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed>;
 
     /// Which of read 1, write 2, execute or search 4 the user may do.
     fn access(&self, node: &Node) -> Pending<'_, u8>;
@@ -400,17 +389,17 @@ pub trait Directory: Send + Sync + 'static {
         name: Bytes,
         new: New,
         attributes: AttributeChange,
-        durable: Durable,
+        durable: bool,
     ) -> Pending<'_, Created>;
 
     /// Takes a name away: a directory's if `directory_wanted`, else anything else's.
-    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: Durable) -> Pending<'_, Removed>;
+    fn remove(&self, directory: &Node, name: Bytes, directory_wanted: bool, durable: bool) -> Pending<'_, Removed>;
 
     /// Gives what `from.1` names in `from.0` the name `to.1` in `to.0`, and takes that name from what has it.
-    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: Durable) -> Pending<'_, Renamed>;
+    fn rename(&self, from: (&Node, Bytes), to: (&Node, Bytes), durable: bool) -> Pending<'_, Renamed>;
 
     /// Gives an object one more name.
-    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: Durable) -> Pending<'_, Linked>;
+    fn link(&self, node: &Node, directory: &Node, name: Bytes, durable: bool) -> Pending<'_, Linked>;
 
     /// Makes the object's attributes, and a directory's entries, durable.
     fn sync(&self, node: &Node) -> Pending<'_, ()>;

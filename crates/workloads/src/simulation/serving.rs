@@ -13,7 +13,7 @@ use bytes::Bytes;
 use frontend_nfs::{Admission, Server};
 use reference::StampModel;
 use simulator::{Disk, DiskFileId, Link, Machine, MemoryTree, SimPlatform, TreeOptions, World};
-use volume::{AttributeChange, Directory, Durable, New};
+use volume::{AttributeChange, Directory, New};
 
 use crate::contents::{stamps_after_crash, stamps_lost, stamps_on_disk};
 use crate::locking::lock;
@@ -92,7 +92,7 @@ pub(super) fn clients(
 fn make_file(world: &World, tree: &Arc<MemoryTree>, name: &str) -> Result<DiskFileId, String> {
     let root = tree.exports().first().map(|export| export.root.node.clone()).ok_or("nothing is exported")?;
     let name_bytes = Bytes::copy_from_slice(name.as_bytes());
-    let made = world.run(tree.create(&root, name_bytes, New::Regular, AttributeChange::default(), Durable::Later));
+    let made = world.run(tree.create(&root, name_bytes, New::Regular, AttributeChange::default(), false));
     made.map_err(|error| error.to_string())?.map_err(|error| format!("{name}: {error}"))?;
     tree.file_at(&[name]).ok_or_else(|| format!("{name} is not there"))
 }

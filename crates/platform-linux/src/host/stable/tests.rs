@@ -78,33 +78,3 @@ fn everyone_who_waits_is_woken() {
     group.lead(|_| Ok(()));
     assert!(counts.iter().all(|count| count.0.load(Ordering::Relaxed) == 1), "once each");
 }
-
-#[test]
-fn the_end_of_a_round_wakes_reactors_that_were_told_quietly() {
-    use crate::reactor::{Mail, Remote, quietly};
-
-    let group = Group::new();
-    let left_mail = |remote: &Arc<Remote>| {
-        assert!(remote.fall_asleep());
-        quietly(|| drop(remote.send(Mail::Run(Box::new(|_| ())))))
-    };
-    let (round, leads) = group.ask([()]);
-    let (leader, joins, late) = (Remote::new(), Remote::new(), Remote::new());
-    let (other, also_leads) = group.ask([()]);
-    assert!(leads && !also_leads && Arc::ptr_eq(&round, &other));
-    let After::Quietly(join) = other.after(true, false, || unreachable!()) else { panic!("loud") };
-    join(left_mail(&joins));
-    let (during, end) = ([Arc::clone(&leader), Arc::clone(&joins)], Arc::clone(&round));
-    let lead = move || {
-        group.lead(|_| {
-            assert!(during.iter().all(|remote| remote.is_asleep()), "not before it is over");
-            Ok(())
-        });
-    };
-    let After::Quietly(lead) = round.after(true, true, lead) else { panic!("loud") };
-    lead(left_mail(&leader));
-    assert!(!leader.is_asleep() && !joins.is_asleep());
-    let After::Quietly(join) = end.after(true, false, || unreachable!()) else { panic!("loud") };
-    join(left_mail(&late));
-    assert!(!late.is_asleep(), "it is over already");
-}

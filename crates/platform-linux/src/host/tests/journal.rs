@@ -2,7 +2,7 @@
 //! a failure of power would leave it.
 
 use futures_util::future::join_all;
-use volume::{Directory, Durable, New, Node, Stable};
+use volume::{Directory, New, Node, Stable};
 
 use super::frozen::{Loop, run};
 use super::*;
@@ -125,13 +125,13 @@ fn without_a_journal_a_change_of_one_directory_brings_its_sync_and_one_of_two_do
         let name = Bytes::from_static(name.as_bytes());
         world.run(world.tree.create(directory, name, New::Directory, AttributeChange::default(), durable)).unwrap()
     };
-    let (one, two) = (make(root, "one", Durable::Alone), make(root, "two", Durable::Awaited));
+    let (one, two) = (make(root, "one", true), make(root, "two", true));
     let begun = |stable: &Stable| format!("{stable:?}") == "Stable(begun)";
     assert!(begun(&one.stable) && begun(&two.stable));
-    assert!(!begun(&make(&one.found.node, "below", Durable::Later).stable));
+    assert!(!begun(&make(&one.found.node, "below", false).stable));
     let rename = |to: &Node, from: &'static str, name: &'static str| {
         let names = (Bytes::from_static(from.as_bytes()), Bytes::from_static(name.as_bytes()));
-        world.run(world.tree.rename((&one.found.node, names.0), (to, names.1), Durable::Alone)).unwrap()
+        world.run(world.tree.rename((&one.found.node, names.0), (to, names.1), true)).unwrap()
     };
     assert!(begun(&rename(&one.found.node, "below", "there").stable));
     // Which of the two goes first is the volume's to say.
