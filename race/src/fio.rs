@@ -25,7 +25,9 @@ const WORDS: &str = "Operations a second (4 KiB, of streams 1 MiB) by fio, with 
     once before. Where a set is larger than memory, all have 256 MiB: Afflux as its cache, the kernel as the limit of a control \
     group, with 64 MiB more for fio itself.";
 const SLOW_WORDS: &str = "A job that writes 64 KiB blocks to a fast disk as fast as it can, while another does so to a disk \
-    of 25 MB/s: operations of the first, in the columns as above.";
+    of 25 MB/s: operations of the first, in the columns as above. *In memory*: 256 MiB written over and over, of which the \
+    kernel, with the machine's memory, writes next to nothing to the disk meanwhile, and Afflux, with room for these, most. \
+    *Larger than memory*: a GiB, with 256 MiB for both jobs, as of streams above.";
 const ABLATION_WORDS: &str = "The same through Afflux, with one thing left out at a time: *system calls*: preads and pwrites on \
     threads, no io_uring; *host cache*: through the host's page cache, no O_DIRECT; *base pages*: memory in pages of 4 KiB, \
     none of 2 MiB; *one in flight*: one write request at a time. Registered buffers and files, and polling, are not used, so \
@@ -163,7 +165,7 @@ impl Race<'_> {
 
     /// Beside a slow disk; with the remark that there is none, if so.
     fn slow_and_fast(&self, told: &mut dyn FnMut(&str)) -> Group {
-        let name = "writes of 64 KiB beside a slow disk";
+        let names = ["in memory", "larger than memory"].map(|what| format!("writes of 64 KiB beside a slow disk, {what}"));
         let none = Group {
             title: "A slow disk and a fast one",
             unit: "a second",
@@ -173,7 +175,7 @@ impl Race<'_> {
             cases: Vec::new(),
             remarks: Vec::new(),
         };
-        if !self.options.wants(name) {
+        if !names.iter().any(|name| self.options.wants(name)) {
             return none;
         }
         told("making a slow disk");
@@ -184,8 +186,12 @@ impl Race<'_> {
         match disk {
             Err(why) => Group { remarks: vec![format!("not raced: {why}")], ..none },
             Ok(disk) => {
-                let job = Job::beside(name.to_owned(), disk.path());
-                let all = [(job, vec![("afflux", afflux(&[])), kernel("psync"), kernel("io_uring")])];
+                let [inside, larger] = names;
+                let bound = if self.options.quick { 64 * MIB } else { 256 * MIB };
+                let inside = Job::cached(inside, "write", 256 * MIB).beside(disk.path());
+                let larger = Job::larger(larger, "write", bound).beside(disk.path());
+                let contenders = || vec![("afflux", afflux(&[])), kernel("psync"), kernel("io_uring")];
+                let all = [(inside, contenders()), (larger, contenders())];
                 Group { title: none.title, ..self.group(none.title, SLOW_WORDS, &all, told) }
             }
         }

@@ -518,7 +518,7 @@ impl<P: Platform> Engine<P> {
             dirty_bytes: statuses.iter().map(|device| device.dirty_bytes).sum(),
             writeback_bytes: statuses.iter().map(|device| device.writeback_bytes).sum(),
             dirty_limit_bytes: devices.totals.part_pages() * statuses.len() as u64 * PAGE_BYTES,
-            pinned_bytes: cache.pinned_bytes(),
+            pinned_bytes: self.reading.pinned_bytes(),
             metadata_bytes: cache.metadata_bytes(),
             files: devices.files.count(),
             policy: devices.policy.name(),

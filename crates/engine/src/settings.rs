@@ -54,7 +54,7 @@ crate::knobs! {
     ReserveBytes "reserve_below_bytes" 67108864 in 0..=1099511627776 "bytes" Device NextUse
         "Free space of a device below which writers reserve what they write before it is accepted.";
     PinnedRatio "pinned_ratio" 25 in 1..=50 "percent" Engine NextUse
-        "Share of the cache that replies on their way to clients may hold; above it (by less than 4 MiB, where it is 32 MiB or more) they are copied.";
+        "Share of the cache that replies on their way to clients may hold; above it (by an eighth at most, and less than 4 MiB) they are copied.";
 }
 
 #[cfg(test)]

@@ -216,6 +216,7 @@ impl Arena {
     ///
     /// # Panics
     /// When the arena does not have the frame.
+    #[inline]
     pub fn address(&self, frame: FrameId) -> NonNull<u8> {
         assert!(frame.raw() < self.frames, "frame {} of an arena of {}", frame.raw(), self.frames);
         // SAFETY: the frame lies inside the usable part of the mapping, by the assertion above.

@@ -93,6 +93,7 @@ impl<A: Allocator> Frames<A> {
     }
 
     /// The address of a frame, valid for [`Frames::kept_bytes`].
+    #[inline]
     pub fn address(&self, frame: FrameId) -> NonNull<u8> {
         self.arena.address(frame)
     }

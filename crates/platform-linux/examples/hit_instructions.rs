@@ -1,7 +1,7 @@
 //! A number of hits and nothing else, to be counted by callgrind: `hit_instructions KIND COUNT`.
 //!
-//! KIND is `none`, `read` or `overwrite`; each hit moves 64 bytes of a 256-page file, so that what is
-//! counted is the way to the bytes and not the copy. Counting two runs and dividing the difference
+//! KIND is `none`, `read`, `overwrite` or `pinned`; each hit moves 64 bytes of a 256-page file, so that what is
+//! counted is the way to the bytes and not the copy; a pinned one looks at the first of them, and lets go. Counting two runs and dividing the difference
 //! by the difference of COUNT leaves start and end out.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a measured program")]
 
@@ -18,7 +18,7 @@ const PAGES: u64 = 256;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let [_, kind, count] = &arguments[..] else { panic!("hit_instructions none|read|overwrite COUNT") };
+    let [_, kind, count] = &arguments[..] else { panic!("hit_instructions none|read|overwrite|pinned COUNT") };
     let count: u64 = count.parse().unwrap();
     let directory = std::env::temp_dir();
     let path = directory.join(format!("afflux-hits-{}", std::process::id()));
@@ -45,6 +45,10 @@ fn main() {
         match kind.as_str() {
             "read" => assert_eq!(engine.try_read(&file, offset, &mut bytes), Some(64)),
             "overwrite" => assert_eq!(engine.try_write(&file, offset, &bytes), Some(())),
+            "pinned" => {
+                let shown = engine.try_read_pinned(&file, offset, 64).unwrap();
+                assert!(shown.slices().next().unwrap()[0] < 8);
+            }
             _ => drop(std::hint::black_box(offset)),
         }
     }

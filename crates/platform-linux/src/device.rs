@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
-use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, ftruncate};
+use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::Errno;
 
 pub use self::file::{HostFile, SpareDescriptors};
@@ -344,7 +344,8 @@ unsafe fn perform(io: &Io) -> i32 {
             let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
             rustix::io::pwritev(file(fd), slices, offset)
         }
-        Io::DataSync { fd } => nothing(fdatasync(file(fd))),
+        Io::Sync { fd, data_only: true } => nothing(fdatasync(file(fd))),
+        Io::Sync { fd, data_only: false } => nothing(fsync(file(fd))),
         Io::SetSize { fd, size } => nothing(ftruncate(file(fd), size)),
         Io::Allocate { fd, mode, offset, len } => {
             nothing(fallocate(file(fd), FallocateFlags::from_bits_retain(mode), offset, len))

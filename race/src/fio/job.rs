@@ -70,9 +70,9 @@ impl Job {
         Self { memory: Some(memory), ..Self::cached(name, rw, 4 * memory) }
     }
 
-    /// On a fast disk, while another job writes to a file in that folder.
-    pub(super) fn beside(name: String, other: &Path) -> Self {
-        Self { block: "64k", beside: Some(other.to_owned()), ..Self::cached(name, "write", 256 * MIB) }
+    /// In blocks of 64 KiB, while another job writes to a file in that folder.
+    pub(super) fn beside(self, other: &Path) -> Self {
+        Self { block: "64k", beside: Some(other.to_owned()), ..self }
     }
 
     pub(super) fn with(self, options: &'static [&'static str]) -> Self {

@@ -1,59 +1,43 @@
 //! How many pages are under guards, and that they are not too many.
 //!
-//! Owns: the counts, one a place, so that threads that take guards seldom change the same word.
+//! Owns: the places at which guards are counted and hold the cache, so that threads that take guards seldom change the
+//! same word.
 //! Does not own: the guards (`pins`), the frames' own counts of them (`page`).
-//! Invariants: the sum over all places is what guards hold. It passes the limit by less than [`SLACK_PAGES`] a place, and
-//! by nothing where the limit is small.
+//! Invariants: a guard's reference to its place is the count of its first page, so that both cost one change of one word;
+//! the sum over all places is what guards hold. Where the limit is small it is never passed; otherwise each place may pass
+//! it by [`SLACK_PAGES_MAX`], or a little more when several threads take guards there at one instant.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Cache;
-use crate::sync::OwnLines;
 
 /// As many as there are.
 const PLACES: usize = 16;
-/// A place asks for the sum when it has grown by this.
-const SLACK_PAGES: u64 = 64;
-/// Below this limit a place always asks: all slack together is an eighth of it.
-const EXACT_BELOW_PAGES: u64 = 8 * PLACES as u64 * SLACK_PAGES;
+/// A place asks for the sum when it has grown by this at most: a power of two.
+const SLACK_PAGES_MAX: u64 = 64;
+/// The slack of all places together is at most this part of the limit.
+const SLACK_PART: u64 = 8;
 
-/// The counts.
-pub(crate) struct GuardCounts([OwnLines<AtomicU64>; PLACES]);
-
-impl GuardCounts {
-    pub(crate) fn new() -> Self {
-        Self(std::array::from_fn(|_| OwnLines::default()))
-    }
-
-    /// Notes pages that guards take; false, and none noted, when guards would then hold too much.
-    pub(crate) fn admit(&self, place: usize, pages: u64, pages_max: u64) -> bool {
-        let before = self.0[place].fetch_add(pages, Ordering::Relaxed);
-        let unasked = pages_max >= EXACT_BELOW_PAGES && before / SLACK_PAGES == (before + pages) / SLACK_PAGES;
-        let fits = unasked || self.pages() <= pages_max;
-        if !fits {
-            self.0[place].fetch_sub(pages, Ordering::Relaxed);
-        }
-        fits
-    }
-
-    /// Notes pages that guards have let go of, at the place where they were noted.
-    pub(crate) fn forget(&self, place: usize, pages: u64) {
-        let before = self.0[place].fetch_sub(pages, Ordering::Relaxed);
-        debug_assert!(before >= pages, "guards were given back that nobody took");
-    }
-
-    /// Pages under guards.
-    pub(crate) fn pages(&self) -> u64 {
-        self.0.iter().map(|count| count.load(Ordering::Relaxed)).sum()
-    }
-}
-
-/// The cache as guards hold it, at one place: references to it are counted apart, too.
+/// The cache as guards hold it, at one place.
 #[repr(align(128))]
 pub(crate) struct GuardPlace {
     pub(super) cache: Arc<Cache>,
-    pub(super) number: usize,
+    /// Pages of guards, but for the first of each.
+    more: AtomicU64,
+}
+
+impl GuardPlace {
+    fn pages(self: &Arc<Self>) -> u64 {
+        // One reference is that of all places.
+        Arc::strong_count(self) as u64 - 1 + self.more.load(Ordering::Relaxed)
+    }
+
+    /// Notes that a guard lets go of its pages after the first.
+    pub(super) fn forget_more(&self, pages: u64) {
+        let before = self.more.fetch_sub(pages, Ordering::Relaxed);
+        debug_assert!(before >= pages, "guards were given back that nobody took");
+    }
 }
 
 /// All places of a cache.
@@ -61,17 +45,63 @@ pub(crate) struct GuardPlaces([Arc<GuardPlace>; PLACES]);
 
 impl GuardPlaces {
     pub(crate) fn new(cache: &Arc<Cache>) -> Arc<Self> {
-        let place = |number| Arc::new(GuardPlace { cache: Arc::clone(cache), number });
+        let place = |_| Arc::new(GuardPlace { cache: Arc::clone(cache), more: AtomicU64::new(0) });
         Arc::new(Self(std::array::from_fn(place)))
     }
 
-    /// The place of a thread, of which this is something that no other thread has.
+    /// The place for a guard of one page, which it holds until it goes; nothing if guards would then hold too much.
     #[inline]
-    pub(crate) fn of<T>(&self, own: &T) -> &Arc<GuardPlace> {
+    pub(super) fn admit(&self, number: PlaceNumber, pages_max: u64) -> Option<Arc<GuardPlace>> {
+        let place = Arc::clone(&self.0[number.0]);
+        (!asks(&place, 1, pages_max) || self.pages() <= pages_max).then_some(place)
+    }
+
+    /// As [`GuardPlaces::admit`], of some pages: the guard also gives back those after the first
+    /// ([`GuardPlace::forget_more`]).
+    pub(super) fn admit_many(&self, number: PlaceNumber, pages: u64, pages_max: u64) -> Option<Arc<GuardPlace>> {
+        let place = Arc::clone(&self.0[number.0]);
+        place.more.fetch_add(pages - 1, Ordering::Relaxed);
+        if asks(&place, pages, pages_max) && self.pages() > pages_max {
+            place.forget_more(pages - 1);
+            return None;
+        }
+        Some(place)
+    }
+
+    /// Pages under guards.
+    #[cold]
+    pub(crate) fn pages(&self) -> u64 {
+        self.0.iter().map(GuardPlace::pages).sum()
+    }
+}
+
+/// Which place.
+#[derive(Clone, Copy)]
+pub(crate) struct PlaceNumber(usize);
+
+impl PlaceNumber {
+    /// A thread's, of which this is something that no other thread has.
+    #[inline]
+    pub(crate) fn of<T>(own: &T) -> Self {
         // Any will do: the bits above a cache line's differ where threads' values lie apart.
         let address = std::ptr::from_ref(own) as usize;
-        &self.0[(address >> 7 ^ address >> 12) % PLACES]
+        Self((address >> 7 ^ address >> 12) % PLACES)
     }
+}
+
+/// Whether a place that has just grown by some pages has passed a multiple of its slack.
+#[inline]
+fn asks(place: &Arc<GuardPlace>, pages: u64, pages_max: u64) -> bool {
+    let slack = slack_pages(pages_max);
+    let after = place.pages();
+    after & !(slack - 1) != after.saturating_sub(pages) & !(slack - 1)
+}
+
+/// By how much a place grows unasked: a power of two.
+#[inline]
+fn slack_pages(pages_max: u64) -> u64 {
+    let share = pages_max / (SLACK_PART * PLACES as u64);
+    1 << share.clamp(1, SLACK_PAGES_MAX).ilog2()
 }
 
 #[cfg(test)]

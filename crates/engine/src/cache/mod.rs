@@ -23,14 +23,12 @@ use frames::{FrameId, Frames, Order};
 
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::Arena;
-use crate::page::{GUARD, Identity, PageTable};
+use crate::page::{Identity, PageTable};
 use crate::rare::{Rare, Switches};
 use crate::sync::OwnLines;
-use crate::units::PAGE_BYTES;
 use crate::wait::WaitQueue;
 pub use census::Census;
 pub(crate) use file_pages::FilePages;
-use guards::GuardCounts;
 use nodes::Nodes;
 pub use pins::PinnedPages;
 
@@ -49,7 +47,6 @@ pub(crate) struct Cache {
     page_queues: Box<[WaitQueue]>,
     /// Those who found no frame to take.
     pub(crate) memory_queue: OwnLines<WaitQueue>,
-    guards: GuardCounts,
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
 }
@@ -68,7 +65,6 @@ impl Cache {
             eviction_kind,
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),
             memory_queue: OwnLines(WaitQueue::new()),
-            guards: GuardCounts::new(),
             files_numbered: AtomicU64::new(0),
             rare: Switches::new(),
         }
@@ -164,20 +160,14 @@ impl Cache {
         self.memory_queue.wake_all();
     }
 
-    /// Lets go of one guarded page.
+    /// Lets go of one guarded page, which may be evicted now.
+    #[inline]
     pub(crate) fn unguard(&self, frame: FrameId) {
-        if self.pages.unhold(frame, GUARD) {
+        let (detached, changed) = self.pages.end_guard(frame);
+        if detached {
             self.release(frame);
         }
-    }
-
-    fn forget_guards(&self, place: usize, count: u64) {
-        self.guards.forget(place, count);
-        self.memory_queue.wake_all();
-    }
-
-    pub(crate) fn pinned_bytes(&self) -> u64 {
-        self.guards.pages() * PAGE_BYTES
+        self.memory_queue.wake_for(&changed);
     }
 
     /// Bytes that describe the cache rather than being it.

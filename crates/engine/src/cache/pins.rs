@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use frames::{FRAME_BYTES, FrameId};
 
-use super::guards::GuardPlace;
+use super::guards::{GuardPlace, GuardPlaces, PlaceNumber};
 use super::hit::InPage;
 use super::{Cache, FilePages};
 
@@ -19,51 +19,72 @@ static ZEROS: [u8; FRAME_BYTES] = [0; FRAME_BYTES];
 /// Bytes of a file straight from the page frames, stable until dropped.
 pub struct PinnedPages {
     place: Arc<GuardPlace>,
-    first: Option<FrameId>,
-    /// Those after the first: mostly none, which takes no memory.
-    more: Vec<FrameId>,
+    held: Held,
     start: usize,
     len: usize,
+}
+
+/// Frames under one guard, in the file's order.
+enum Held {
+    /// Mostly, and without memory of its own.
+    One(FrameId),
+    /// Any other number.
+    Some(Box<[FrameId]>),
+}
+
+impl Held {
+    #[inline]
+    fn frames(&self) -> &[FrameId] {
+        match self {
+            Self::One(frame) => std::slice::from_ref(frame),
+            Self::Some(frames) => frames,
+        }
+    }
 }
 
 impl PinnedPages {
     /// Guards the pages of a range if all of them are there and may be shown; the range lies inside
     /// the file. Nothing also when guards would then hold more than `guards_max` pages in all.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     pub(crate) fn take(
-        place: &Arc<GuardPlace>,
+        places: &GuardPlaces,
+        number: PlaceNumber,
         file: &FilePages,
         (offset, len): (u64, usize),
         guards_max: u64,
     ) -> Option<Self> {
         let first = InPage::first(offset, len);
-        let count = (first.start + len).div_ceil(FRAME_BYTES);
-        let cache = &place.cache;
-        if !cache.guards.admit(place.number, count as u64, guards_max) {
-            return None;
+        if len == 0 || first.len < len {
+            return Self::take_some(places, number, file, (offset, len), guards_max);
         }
-        let more = Vec::with_capacity(count.saturating_sub(1));
-        let mut pages = Self { place: Arc::clone(place), first: None, more, start: first.start, len };
+        let place = places.admit(number, guards_max)?;
+        let frame = guard(&place.cache, file, first.page)?;
+        Some(Self { place, held: Held::One(frame), start: first.start, len })
+    }
+
+    /// [`PinnedPages::take`] of any number of pages. A guard of none counts as one.
+    #[inline(never)]
+    fn take_some(
+        places: &GuardPlaces,
+        number: PlaceNumber,
+        file: &FilePages,
+        (offset, len): (u64, usize),
+        guards_max: u64,
+    ) -> Option<Self> {
+        let first = InPage::first(offset, len);
+        let count = if len == 0 { 0 } else { (first.start + len).div_ceil(FRAME_BYTES) };
+        let place = places.admit_many(number, count.max(1) as u64, guards_max)?;
+        let mut frames = Vec::with_capacity(count);
         for page in first.page..first.page + count as u64 {
-            let Some(frame) = guard(cache, file, page) else {
-                // Those not taken are given back here, the others when `pages` is dropped.
-                cache.forget_guards(place.number, (count - pages.frames().count()) as u64);
+            let Some(frame) = guard(&place.cache, file, page) else {
+                frames.iter().for_each(|frame| place.cache.unguard(*frame));
+                place.forget_more(count as u64 - 1);
                 return None;
             };
-            pages.push(frame);
+            frames.push(frame);
         }
-        Some(pages)
-    }
-
-    fn push(&mut self, frame: FrameId) {
-        if self.first.is_none() {
-            self.first = Some(frame);
-        } else {
-            self.more.push(frame);
-        }
-    }
-
-    fn frames(&self) -> impl Iterator<Item = FrameId> + '_ {
-        self.first.into_iter().chain(self.more.iter().copied())
+        Some(Self { place, held: Held::Some(frames.into()), start: first.start, len })
     }
 
     /// How many bytes.
@@ -81,7 +102,8 @@ impl PinnedPages {
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> + '_ {
         let arena = &self.place.cache.frames;
         let kept = arena.kept_bytes();
-        let (mut frames, mut start, mut left, mut zeros) = (self.frames(), self.start, self.len, 0);
+        let mut frames = self.held.frames().iter().copied();
+        let (mut start, mut left, mut zeros) = (self.start, self.len, 0);
         std::iter::from_fn(move || {
             if zeros > 0 {
                 return Some(&ZEROS[..std::mem::take(&mut zeros)]);
@@ -98,6 +120,18 @@ impl PinnedPages {
     }
 }
 
+impl GuardPlace {
+    /// Lets go of the pages of a guard.
+    #[inline(never)]
+    fn let_go(&self, frames: &[FrameId]) {
+        frames.iter().for_each(|frame| self.cache.unguard(*frame));
+        if frames.len() > 1 {
+            self.forget_more(frames.len() as u64 - 1);
+        }
+    }
+}
+
+#[inline]
 fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
     let frame = file.index.lookup(&cache.nodes, page)?;
     if !cache.pages.contains(frame) {
@@ -112,13 +146,11 @@ fn guard(cache: &Cache, file: &FilePages, page: u64) -> Option<FrameId> {
 }
 
 impl Drop for PinnedPages {
+    #[inline]
     fn drop(&mut self) {
-        let cache = &self.place.cache;
-        let mut count = 0;
-        for frame in self.frames() {
-            cache.unguard(frame);
-            count += 1;
+        match &self.held {
+            Held::One(frame) => self.place.cache.unguard(*frame),
+            Held::Some(frames) => self.place.let_go(frames),
         }
-        cache.forget_guards(self.place.number, count);
     }
 }

@@ -98,7 +98,7 @@ impl World {
             self.whole.read();
             [both(), both()]
         });
-        if self.pages.unhold(frame(), GUARD) {
+        if self.pages.end_guard(frame()).0 {
             self.release();
         }
         seen
@@ -304,7 +304,7 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
         assert!(world.pages.enter_guard(frame(), OLD_PAGE));
         let reply = Arc::clone(&world);
         let reply = thread::spawn(move || {
-            if reply.pages.unhold(frame(), GUARD) {
+            if reply.pages.end_guard(frame()).0 {
                 reply.pages.release(frame());
             }
         });
@@ -320,7 +320,7 @@ fn loom_a_page_replaced_while_its_guard_goes_loses_no_overwrite() {
                 world.pages.occupy(new, OLD_PAGE, DIRTY_PAGE);
                 let _ = world.pages.detach(frame());
             }
-            let _ = world.pages.unhold(frame(), GUARD);
+            let _ = world.pages.end_guard(frame()).0;
             frozen
         };
         if world.pages.unhold(frame(), WRITER) {

@@ -7,9 +7,11 @@ use frames::FrameId;
 
 use super::unread::Unread;
 use super::{
-    BRIDGE, DETACHED, GUARD, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
+    BRIDGE, DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word,
+    legal,
 };
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use crate::wait::Changed;
 
 /// In `uses`: the page was used.
 const USED: u8 = 1 << 2;
@@ -141,10 +143,19 @@ impl PageTable {
     #[inline]
     #[must_use]
     pub(crate) fn unhold(&self, frame: FrameId, holder: u64) -> bool {
-        debug_assert!(matches!(holder, PIN | GUARD | WRITER));
+        debug_assert!(matches!(holder, PIN | WRITER));
         let before = self.record(frame).word.fetch_sub(holder, Ordering::AcqRel);
         debug_assert!(before & (holder * 0xfff) != 0, "a holder that was never added");
         before & DETACHED != 0
+    }
+
+    /// [`PageTable::unhold`] of a guard, which those who wait for memory may have waited for.
+    #[inline]
+    pub(crate) fn end_guard(&self, frame: FrameId) -> (bool, Changed) {
+        let word = &self.record(frame).word;
+        let (before, changed) = Changed::with(|in_order| word.fetch_sub(GUARD, in_order));
+        debug_assert!(before & GUARDS != 0, "a guard that was never taken");
+        (before & DETACHED != 0, changed)
     }
 
     /// Frees the frame's record if it is detached and nobody holds it. The caller to whom this

@@ -53,7 +53,7 @@ fn holders_do_not_disturb_each_other() {
     assert!(pages.word(frame).guarded() && pages.word(frame).stable());
     let _ = pages.hold(frame, WRITER);
     assert!(pages.word(frame).being_written_to() && !pages.word(frame).other_writers());
-    assert!(!pages.unhold(frame, WRITER) && !pages.unhold(frame, GUARD));
+    assert!(!pages.unhold(frame, WRITER) && !pages.end_guard(frame).0);
     for _ in 0..1000 {
         assert!(!pages.unhold(frame, PIN));
     }

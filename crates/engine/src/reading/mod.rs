@@ -19,7 +19,7 @@ use self::fill::Hand;
 use crate::FILE_BYTES_MAX;
 use crate::base::Base;
 use crate::cache::PinnedPages;
-use crate::cache::guards::GuardPlaces;
+use crate::cache::guards::{GuardPlaces, PlaceNumber};
 use crate::cache::hit::InPage;
 use crate::call::Call;
 use crate::client::Client;
@@ -74,6 +74,11 @@ impl<P: Platform> Readings<P> {
     #[inline]
     pub(crate) fn of(&self, file: &FileInner) -> &Arc<Reading<P>> {
         &self.0[(file.pages.slot % COPIES) as usize]
+    }
+
+    /// Bytes of pages under guards; a guard of no bytes counts as one page.
+    pub(crate) fn pinned_bytes(&self) -> u64 {
+        self.0[0].guards.pages() * PAGE_BYTES
     }
 }
 
@@ -150,6 +155,7 @@ impl<P: Platform> Reading<P> {
     }
 
     /// The bytes where they are, if all of them are in the cache and guards do not hold too much already.
+    #[inline]
     pub(crate) fn try_read_pinned(
         self: &Arc<Self>,
         file: &Arc<FileInner>,
@@ -163,10 +169,12 @@ impl<P: Platform> Reading<P> {
         Some(pages)
     }
 
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "what a call returns through memory is read back before it is there")]
     fn pin(&self, file: &FileInner, offset: u64, len: usize) -> Option<PinnedPages> {
         let guards_max = self.base.cache.total_pages() * self.base.settings().get(Knob::PinnedRatio) / 100;
-        let place = self.guards.of(self.base.local());
-        PinnedPages::take(place, &file.pages, (offset, len), guards_max)
+        let place = PlaceNumber::of(self.base.local());
+        PinnedPages::take(&self.guards, place, &file.pages, (offset, len), guards_max)
     }
 
     /// As [`Reading::read`], without the copy. Nothing when guards hold too much already, or the cache

@@ -94,6 +94,16 @@ impl Changed {
         fence(Ordering::SeqCst);
         Self(())
     }
+
+    /// Makes the change by one read-modify-write in sequential order, which needs no fence beside it.
+    #[inline]
+    pub(crate) fn with<T>(change: impl FnOnce(Ordering) -> T) -> (T, Self) {
+        let value = change(Ordering::SeqCst);
+        // The model checker knows that order of fences alone.
+        #[cfg(all(test, loom))]
+        fence(Ordering::SeqCst);
+        (value, Self(()))
+    }
 }
 
 /// Tasks that wait for something to change.

@@ -57,6 +57,10 @@ pub struct HostFile {
     /// The host's file has at least this size, unless somebody else cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
+    /// How often somebody wanted times and mode durable with the bytes.
+    wholly_wanted: AtomicU64,
+    /// Of these, up to which it was so.
+    wholly_synced: AtomicU64,
 }
 
 #[derive(Default)]
@@ -136,12 +140,37 @@ impl HostFile {
             turns: Arc::default(),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
+            wholly_wanted: AtomicU64::new(0),
+            wholly_synced: AtomicU64::new(0),
         }
     }
 
     /// Its size is fixed and known, as a block device's, which the host would tell as 0.
     pub fn has_size(&self, bytes: u64) {
         self.size_seen.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Says that times and mode of the file as they are now shall be durable with its bytes: the next sync that reaches the
+    /// host makes them so ([`HostFile::is_wholly_synced`]). Returns the number of this wish.
+    pub fn want_wholly_synced(&self) -> u64 {
+        self.wholly_wanted.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    /// Whether a sync since that wish made times and mode durable. None did if there was nothing to make durable of the
+    /// bytes, or it failed.
+    pub fn is_wholly_synced(&self, wanted: u64) -> bool {
+        self.wholly_synced.load(Ordering::SeqCst) >= wanted
+    }
+
+    /// The last wish, if no sync that has ended has fulfilled it.
+    pub(super) fn wholly_to_sync(&self) -> Option<u64> {
+        let wanted = self.wholly_wanted.load(Ordering::SeqCst);
+        (!self.is_wholly_synced(wanted)).then_some(wanted)
+    }
+
+    /// A sync that began after that wish has made everything durable.
+    pub(super) fn note_wholly_synced(&self, wanted: u64) {
+        self.wholly_synced.fetch_max(wanted, Ordering::SeqCst);
     }
 
     /// Gives it a descriptor of the same file in place of the one it has, if it has one. What is in flight goes on with

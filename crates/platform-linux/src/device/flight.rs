@@ -42,6 +42,8 @@ pub(super) struct Flight {
     iovecs: Vec<IoVec>,
     fd: Option<Arc<OwnedFd>>,
     path: Path,
+    /// A sync with times and mode, for those who wanted it up to this one.
+    wholly: Option<u64>,
     /// The size to give the file before this is written.
     pub(super) grows_to: Option<u64>,
     /// Dropped last, after the request is answered: others begin then.
@@ -59,6 +61,7 @@ impl Default for Flight {
             iovecs: Vec::new(),
             fd: None,
             path: Path::Buffered,
+            wholly: None,
             grows_to: None,
             turn: None,
         }
@@ -155,6 +158,9 @@ impl Flight {
         if let (Some(turn), Ok(())) = (&mut self.turn, result) {
             turn.wrote(end);
         }
+        if let (Some(wanted), Some(file), Ok(())) = (self.wholly, self.file(), result) {
+            file.note_wholly_synced(wanted);
+        }
         if let Some(request) = self.request.take() {
             request.complete(result);
         }
@@ -212,13 +218,16 @@ impl Flight {
             return Ok(Step::Do(Io::Allocate { fd, mode: 0, offset: size - PAGE_BYTES, len: PAGE_BYTES }));
         }
         self.cut(len);
+        if operation == Operation::Sync {
+            self.wholly = self.file().and_then(HostFile::wholly_to_sync);
+        }
         let (iovecs, count) = (self.iovecs.as_ptr(), self.iovecs.len() as u32);
         let done = self.done;
         let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
         Ok(Step::Do(match operation {
             Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done },
             Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done },
-            Operation::Sync => Io::DataSync { fd },
+            Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
             Operation::SetSize { size } => Io::SetSize { fd, size },
             Operation::Punch { offset, len } => Io::Allocate { fd, mode: punch.bits(), offset, len },
             Operation::Reserve { offset, len } => {

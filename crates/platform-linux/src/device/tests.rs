@@ -672,3 +672,28 @@ fn stopping_waits_for_what_is_in_flight() {
         assert!(matches!(rig.outcome(&slot).0, Ok(()) | Err(DeviceError::Lost)));
     }
 }
+
+#[test]
+fn a_sync_that_somebody_wanted_whole_says_so_only_once_it_was() {
+    for rig in Rig::all() {
+        let (_, backing) = rig.file("whole");
+        let file = backing.get::<HostFile>().unwrap();
+        rig.write(&backing, 0, &[1; 4096]);
+        rig.ok(&backing, Operation::Sync, &[]);
+        let wanted = file.want_wholly_synced();
+        assert!(!file.is_wholly_synced(wanted), "{}: by a sync before it was wanted", rig.name());
+        rig.ok(&backing, Operation::Sync, &[]);
+        assert!(file.is_wholly_synced(wanted), "{}", rig.name());
+        // Nobody wants more than bytes any more.
+        assert_eq!(file.wholly_to_sync(), None);
+        let (first, second) = (file.want_wholly_synced(), file.want_wholly_synced());
+        file.note_wholly_synced(first);
+        assert!(file.is_wholly_synced(first) && !file.is_wholly_synced(second));
+    }
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    let gone = backing(File::open("/dev/null").unwrap());
+    let file = gone.get::<HostFile>().unwrap();
+    let wanted = file.want_wholly_synced();
+    let (result, _) = rig.run(&gone, Operation::Sync, &[]);
+    assert!(result.is_err() && !file.is_wholly_synced(wanted), "one that failed: {result:?}");
+}

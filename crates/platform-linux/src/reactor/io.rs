@@ -54,7 +54,7 @@ impl Message {
 pub(crate) enum Io {
     ReadV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
     WriteV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
-    DataSync { fd: RawFd },
+    Sync { fd: RawFd, data_only: bool },
     SetSize { fd: RawFd, size: u64 },
     Allocate { fd: RawFd, mode: u32, offset: u64, len: u64 },
     Accept { fd: RawFd },

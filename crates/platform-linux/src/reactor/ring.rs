@@ -254,7 +254,10 @@ fn entry(io: &Io) -> Entry {
         Io::WriteV { fd, iovecs, count, offset } => {
             opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build()
         }
-        Io::DataSync { fd } => opcode::Fsync::new(Fd(fd)).flags(FsyncFlags::DATASYNC).build(),
+        Io::Sync { fd, data_only } => {
+            let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
+            opcode::Fsync::new(Fd(fd)).flags(flags).build()
+        }
         Io::SetSize { fd, size } => opcode::Ftruncate::new(Fd(fd), size).build(),
         Io::Allocate { fd, mode, offset, len } => {
             opcode::Fallocate::new(Fd(fd), len).offset(offset).mode(mode as i32).build()

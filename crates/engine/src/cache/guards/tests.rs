@@ -1,28 +1,42 @@
+use frames::Frames;
+
 use super::*;
+use crate::eviction::EvictionKind;
+
+fn places() -> Arc<GuardPlaces> {
+    GuardPlaces::new(&Arc::new(Cache::new(Frames::new(1 << 20).expect("a mebibyte"), EvictionKind::default())))
+}
 
 #[test]
 fn a_small_limit_is_kept_to_the_page_wherever_guards_are_counted() {
-    let counts = GuardCounts::new();
-    for page in 0..100 {
-        assert!(counts.admit(page % PLACES, 1, 100));
-    }
-    assert!(!counts.admit(3, 1, 100) && !counts.admit(9, 1, 100));
-    assert_eq!(counts.pages(), 100);
-    counts.forget(3, 1);
-    assert!(!counts.admit(9, 2, 100) && counts.admit(9, 1, 100));
-    (0..5).for_each(|_| counts.forget(0, 1));
-    assert_eq!(counts.pages(), 95);
+    let places = places();
+    let at = |number| PlaceNumber(number % PLACES);
+    let mut guards: Vec<_> = (0..100).map(|page| places.admit(at(page), 100).expect("room")).collect();
+    assert!(places.admit(at(3), 100).is_none() && places.admit(at(9), 100).is_none());
+    assert_eq!(places.pages(), 100);
+    guards.pop();
+    assert!(places.admit_many(at(9), 2, 100).is_none() && places.admit_many(at(9), 1, 100).is_some());
+    assert_eq!(places.pages(), 99);
+    guards.truncate(95);
+    let many = places.admit_many(at(7), 5, 100).expect("room");
+    assert!(places.pages() == 100 && places.admit(at(7), 100).is_none());
+    many.forget_more(4);
+    drop(many);
+    assert_eq!(places.pages(), 95);
 }
 
 #[test]
 fn a_large_limit_is_passed_by_no_more_than_the_slack() {
-    let (counts, max) = (GuardCounts::new(), EXACT_BELOW_PAGES);
-    let mut refused = 0;
-    for page in 0..2 * max {
-        refused += u64::from(!counts.admit(page as usize % PLACES, 1, max));
+    for max in [2_000, 8_192, 100_000] {
+        let (places, mut guards) = (places(), Vec::new());
+        for page in 0..2 * max {
+            guards.extend(places.admit(PlaceNumber(page as usize % PLACES), max));
+        }
+        let held = places.pages();
+        assert_eq!(held, guards.len() as u64);
+        assert!(held >= max && held < max + max / SLACK_PART, "{held} of {max}");
+        assert!(held < max + PLACES as u64 * SLACK_PAGES_MAX, "{held} of {max}");
+        assert!(places.admit_many(PlaceNumber(0), max, max).is_none(), "many at once are always asked about");
+        assert_eq!(places.pages(), held);
     }
-    assert!(counts.pages() >= max, "{} of {max}", counts.pages());
-    assert!(counts.pages() < max + PLACES as u64 * SLACK_PAGES, "{} of {max}", counts.pages());
-    assert_eq!(counts.pages() + refused, 2 * max);
-    assert!(!counts.admit(0, max, max) && counts.pages() + refused == 2 * max, "many at once are always asked about");
 }

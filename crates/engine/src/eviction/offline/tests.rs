@@ -99,7 +99,7 @@ impl Tried {
         let ended: Vec<FrameId> = self.dirty.drain(..ended).collect();
         self.cache.clean(&ended);
         if let Some(frame) = self.guarded.pop() {
-            assert!(!self.cache.pages.unhold(frame, GUARD));
+            assert!(!self.cache.pages.end_guard(frame).0);
         }
     }
 }
