@@ -131,3 +131,28 @@ fn the_columns_lie_where_the_page_says() {
     }
     assert!(posted[3] > posted[2] && posted[2] > posted[0], "{posted:?}");
 }
+
+#[test]
+fn means_are_of_the_records_and_the_answer_is_a_gain() {
+    let request = small(&[("centisecs", "0,100"), ("disk-rate", "2MB"), ("record", "32768,65536")]);
+    let mut kept = Kept::default();
+    let findings = S4.run(&request, &mut kept).unwrap();
+    let mean = |centisecs: u64| {
+        let same = |row: &&Row| {
+            row.variant == "linux-3.6"
+                && row.params.get("centisecs").unwrap() == centisecs
+                && row.params.get("background_bytes").unwrap().is_null()
+        };
+        let rates: Vec<f64> = kept.rows.iter().filter(same).map(rate_of).collect();
+        assert_eq!(rates.len(), 2);
+        rates.iter().sum::<f64>() / 2.0
+    };
+    let (off, second) = (mean(0), mean(100));
+    let said =
+        format!("takes a copy at {second:.2} MB/s, {:+.1} % against {off:.2} without", (second / off - 1.0) * 100.0);
+    assert!(findings.answer.contains(&said), "{said}: {}", findings.answer);
+}
+
+fn rate_of(row: &Row) -> f64 {
+    row.metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
+}
