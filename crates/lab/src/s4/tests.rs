@@ -133,7 +133,7 @@ fn the_columns_lie_where_the_page_says() {
 }
 
 #[test]
-fn means_are_of_the_records_and_the_answer_is_a_gain() {
+fn means_in_the_answer_are_of_the_records() {
     let request = small(&[("centisecs", "0,100"), ("disk-rate", "2MB"), ("record", "32768,65536")]);
     let mut kept = Kept::default();
     let findings = S4.run(&request, &mut kept).unwrap();
