@@ -156,3 +156,21 @@ fn means_in_the_answer_are_of_the_records() {
 fn rate_of(row: &Row) -> f64 {
     row.metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
 }
+
+#[test]
+fn the_answer_is_the_gain_of_a_second_over_nothing() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let copy = machine.copy(&plan, "file", 32_768).unwrap();
+    let cell = |threshold, record_bytes, elapsed_ns| {
+        let mut copy = copy.clone();
+        copy.client.elapsed_ns = elapsed_ns;
+        simulated::Cell { variant: "linux-3.6", threshold, record_bytes, copy }
+    };
+    // 40 MB at 10 and 8 MB/s, and at 10 and 12.5.
+    let times = [(Threshold::OFF, 4_000), (Threshold::OFF, 5_000), (Threshold::Centisecs(100), 4_000)];
+    let mut cells: Vec<_> = times.map(|(threshold, ms)| cell(threshold, 32_768, ms * 1_000_000)).into();
+    cells.push(cell(Threshold::Centisecs(100), 65_536, 3_200_000_000));
+    let answer = findings::of_simulated(&plan, &cells).answer;
+    assert!(answer.contains("takes a copy at 11.25 MB/s, +25.0 % against 9.00 without"), "{answer}");
+}
