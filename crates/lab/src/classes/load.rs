@@ -206,3 +206,6 @@ fn contenders(
     }
     Ok(contenders)
 }
+
+#[cfg(test)]
+mod tests;

@@ -276,3 +276,6 @@ fn device_bars(cases: &[Case]) -> Bars {
     }
     bars
 }
+
+#[cfg(test)]
+mod tests;

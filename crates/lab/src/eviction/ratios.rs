@@ -111,3 +111,6 @@ impl Spread {
         Self { p10: at(0.1), mean, p90: at(0.9), worst: sorted[0] }
     }
 }
+
+#[cfg(test)]
+mod tests;

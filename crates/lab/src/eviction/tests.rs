@@ -73,7 +73,12 @@ fn the_engine_on_a_device_is_told_by_its_costs() {
     for row in on_devices {
         let metric = |name: &str| row["metrics"][name].as_f64().unwrap();
         assert!(metric("device_us") > 0.0 && metric("client_us") > 0.0, "{row}");
-        assert!((0.3..0.99).contains(&metric("hit_ratio")) && metric("written_per_dirtied") > 0.5, "{row}");
+        assert!(
+            (0.3..0.99).contains(&metric("hit_ratio")) && (0.5..2.0).contains(&metric("written_per_dirtied")),
+            "{row}"
+        );
+        // Eight clients wait for one device, which is at work for most of their time.
+        assert!(metric("client_us") > 2.0 * metric("device_us"), "{row}");
         let read = &row["metrics"]["delays"]["0"]["read"];
         assert!(read["count"].as_u64() > Some(0) && read["max_ms"].as_f64() >= read["average_ms"].as_f64(), "{row}");
     }

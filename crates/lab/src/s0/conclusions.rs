@@ -217,3 +217,6 @@ pub(super) fn conclusions(cells: &[Cell], paths: &PathsOf) -> Vec<String> {
     says.push(paragraph(FITTED));
     says
 }
+
+#[cfg(test)]
+mod tests;

@@ -486,3 +486,6 @@ fn speeds_of_twelve(rows: &[Row]) -> Option<String> {
         (flushers / rc1 - 1.0) * 100.0,
     ))
 }
+
+#[cfg(test)]
+mod tests;

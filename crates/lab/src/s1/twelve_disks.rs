@@ -84,6 +84,17 @@ fn start_writers(machine: &Machine, size: Size, setting: Setting) {
     }
 }
 
+/// What the thread says of a variant, on as many disks with queues as long.
+fn published(variant: &str, disks: u64, nr_requests: u64) -> Fields {
+    let mb_per_s = match (variant, disks, nr_requests) {
+        ("linux-2.6.31-rc1" | "linux-2.6.31-rc1-plain-100ms", 12, 128) => 460,
+        ("linux-2.6.31" | "linux-2.6.31-plain-100ms", 12, 128) => 400,
+        ("linux-2.6.32", 12, 128) => 450,
+        _ => return Fields::new(),
+    };
+    Fields::new().with("throughput_mb_per_s", mb_per_s)
+}
+
 pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64) -> Result<Row, LabError> {
     let machine = machine(variant, size, setting, seed)?;
     start_writers(&machine, size, setting);
@@ -104,14 +115,7 @@ pub(super) fn run_one(variant: &Variant, size: Size, setting: Setting, seed: u64
         .with("allocate_at_submission", setting.queue.at_submission)
         .with("seed", seed);
     let metrics = span.metrics(setting.queue.nr_requests).with("engine", span.engine());
-    let published = match (variant.name, size.disks, setting.queue.nr_requests) {
-        ("linux-2.6.31-rc1" | "linux-2.6.31-rc1-plain-100ms", 12, 128) => {
-            Fields::new().with("throughput_mb_per_s", 460)
-        }
-        ("linux-2.6.31" | "linux-2.6.31-plain-100ms", 12, 128) => Fields::new().with("throughput_mb_per_s", 400),
-        ("linux-2.6.32", 12, 128) => Fields::new().with("throughput_mb_per_s", 450),
-        _ => Fields::new(),
-    };
+    let published = published(variant.name, size.disks, setting.queue.nr_requests);
     Ok(row("s1", variant.name, params, metrics, published))
 }
 

@@ -74,7 +74,7 @@ impl Counter {
         let all = work.operations(false);
         let (few, many) = (all / FEW, all / MANY);
         match (count(&program, work, variant, few), count(&program, work, variant, many)) {
-            (Ok(of_few), Ok(of_many)) => Some((of_many - of_few) as f64 / (many - few) as f64),
+            (Ok(of_few), Ok(of_many)) => Some(each((few, of_few), (many, of_many))),
             (Err(why), _) | (_, Err(why)) => {
                 self.said = format!("Instructions were not counted: {why}.");
                 self.program = None;
@@ -87,6 +87,12 @@ impl Counter {
     pub(super) fn said(&self) -> &str {
         &self.said
     }
+}
+
+/// Instructions of an operation, by two runs with so many operations and what each counted: what a run takes beside its
+/// operations is in both.
+pub(super) fn each((few, of_few): (u64, i64), (many, of_many): (u64, i64)) -> f64 {
+    (of_many - of_few) as f64 / (many - few) as f64
 }
 
 fn count(program: &PathBuf, work: Work, variant: &str, operations: u64) -> Result<i64, String> {

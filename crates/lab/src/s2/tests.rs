@@ -129,3 +129,38 @@ fn gains_agree_with_what_was_said_by_their_sign() {
     assert!(Said::Percent(-12.56).agrees(Some(-3.0)) && !Said::Percent(-12.56).agrees(Some(3.0)));
     assert!(Said::Losses.agrees(Some(-3.0)) && Said::Gains.agrees(Some(3.0)));
 }
+
+#[test]
+fn what_a_run_takes_beside_its_operations_is_not_counted() {
+    assert_eq!(instructions::each((100, 5_000 + 100 * 7), (300, 5_000 + 300 * 7)), 7.0);
+}
+
+#[test]
+fn the_answer_names_the_loop_that_gains_most() {
+    use crate::statistics::{Estimate, Repetition};
+    let measured = |work, series_ns: f64| {
+        let estimate = |mean| Estimate { mean, half_width: 1.0, sd: 1.0, samples: 5 };
+        // The whole series is the fourth.
+        let estimates = [100.0, 100.0, 100.0, series_ns, 100.0].map(estimate).to_vec();
+        Measured { work, threads: 1, estimates, sure: true, instructions: vec![None; VARIANTS.len()] }
+    };
+    let works = [Work::PageTest, Work::BrkTest, Work::Kernbench];
+    let all: Vec<Measured> = works.into_iter().zip([80.0, 50.0, 100.5]).map(|(work, ns)| measured(work, ns)).collect();
+    let answer = found::findings(&[], &all, Repetition::QUICK, "", "").answer;
+    let said = "gains most in the loop like brk_test, +100.0 % with 1 thread; in 1 of 3 loops there is no significant";
+    assert!(answer.contains(said), "{answer}");
+}
+
+#[test]
+fn two_threads_share_the_operations() {
+    use frames::Allocator;
+    use frames::linux::{SingleList, Zone};
+    let refills = |threads| {
+        let zone = <Zone<SingleList> as Allocator>::new(1 << 15);
+        let load = loops::Load { work: Work::PageTest, threads, operations: 51_200, timed: false };
+        loops::run(&zone, &load, &loops::Memory::new()).unwrap();
+        zone.counters().lists.refills as f64
+    };
+    let (one, two) = (refills(1), refills(2));
+    assert!((two / one - 1.0).abs() < 0.2, "{one} {two}");
+}

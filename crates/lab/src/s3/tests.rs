@@ -3,7 +3,7 @@
 use report::Row;
 
 use super::goals::{Goal, find, goals};
-use super::kernel::{Delays, MEMORY_BYTES, Outcome};
+use super::kernel::{Delays, MEMORY_BYTES, Outcome, TaskAccount};
 use super::plan::OWN;
 use super::*;
 
@@ -228,4 +228,36 @@ fn bad_options_are_told_with_what_there_is() {
         let error = Plan::read(&request(pairs)).unwrap_err().to_string();
         assert!(error.contains(told), "{error}");
     }
+}
+
+#[test]
+fn figures_of_a_part_are_those_of_whole_files_and_those_of_a_wait_are_not() {
+    let mut cell = published_cell("base", 1000, 10, 28, 16);
+    cell.part = 8;
+    cell.outcome.interactive_ns = (1..=100).map(|ms| ms * 1_000_000).collect();
+    cell.outcome.tasks = [30, 10, 20].map(|ms| TaskAccount { reclaim_ns: ms, ..TaskAccount::default() }).to_vec();
+    assert_eq!((cell.count("allocstall"), cell.ipis()), (8000.0, 128.0));
+    // A thousand reclaims of 28 ms by a thousand readers.
+    assert_eq!((cell.reclaim_ms_a_reader(), cell.reclaims_a_reader(), cell.reclaim().mean_ms), (8.0 * 28.0, 8.0, 28.0));
+    assert_eq!((cell.interactive().mean_ms, cell.interactive().p99_ms), (50.5, 99.0));
+    assert_eq!(cell.middle_reader().unwrap().reclaim_ns, 20);
+}
+
+#[test]
+fn the_answer_says_how_many_times_fewer_and_how_many_times_as_long() {
+    let plan = Plan::read(&request(&[("full", "yes")])).unwrap();
+    let cells = [published_cell("base", 1_576_602, 10_496, 28, 0), published_cell("wmark-high", 53_860, 282, 644, 0)];
+    let answer = findings::of_simulated(&plan, &cells).answer;
+    assert!(
+        answer.contains("there are 29 times fewer direct reclaims") && answer.contains("takes 23 times as long"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn a_drain_interrupts_the_other_cpus_alone() {
+    let load = [("readers", "40"), ("file-size", "8MiB"), ("memory", "64MiB"), ("full", "yes"), ("variants", "base")];
+    let ipis = |cpus: &'static str| cells(&[&load[..], &[("cpus", cpus)]].concat()).remove(0).ipis();
+    assert_eq!(ipis("1"), 0.0);
+    assert!(ipis("2") > 0.0);
 }

@@ -131,3 +131,46 @@ fn the_columns_lie_where_the_page_says() {
     }
     assert!(posted[3] > posted[2] && posted[2] > posted[0], "{posted:?}");
 }
+
+#[test]
+fn means_in_the_answer_are_of_the_records() {
+    let request = small(&[("centisecs", "0,100"), ("disk-rate", "2MB"), ("record", "32768,65536")]);
+    let mut kept = Kept::default();
+    let findings = S4.run(&request, &mut kept).unwrap();
+    let mean = |centisecs: u64| {
+        let same = |row: &&Row| {
+            row.variant == "linux-3.6"
+                && row.params.get("centisecs").unwrap() == centisecs
+                && row.params.get("background_bytes").unwrap().is_null()
+        };
+        let rates: Vec<f64> = kept.rows.iter().filter(same).map(rate_of).collect();
+        assert_eq!(rates.len(), 2);
+        rates.iter().sum::<f64>() / 2.0
+    };
+    let (off, second) = (mean(0), mean(100));
+    let said =
+        format!("takes a copy at {second:.2} MB/s, {:+.1} % against {off:.2} without", (second / off - 1.0) * 100.0);
+    assert!(findings.answer.contains(&said), "{said}: {}", findings.answer);
+}
+
+fn rate_of(row: &Row) -> f64 {
+    row.metrics.get("rate_mb_per_s").unwrap().as_f64().unwrap()
+}
+
+#[test]
+fn the_answer_is_the_gain_of_a_second_over_nothing() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let copy = machine.copy(&plan, "file", 32_768).unwrap();
+    let cell = |threshold, record_bytes, elapsed_ns| {
+        let mut copy = copy.clone();
+        copy.client.elapsed_ns = elapsed_ns;
+        simulated::Cell { variant: "linux-3.6", threshold, record_bytes, copy }
+    };
+    // 40 MB at 10 and 8 MB/s, and at 10 and 12.5.
+    let times = [(Threshold::OFF, 4_000), (Threshold::OFF, 5_000), (Threshold::Centisecs(100), 4_000)];
+    let mut cells: Vec<_> = times.map(|(threshold, ms)| cell(threshold, 32_768, ms * 1_000_000)).into();
+    cells.push(cell(Threshold::Centisecs(100), 65_536, 3_200_000_000));
+    let answer = findings::of_simulated(&plan, &cells).answer;
+    assert!(answer.contains("takes a copy at 11.25 MB/s, +25.0 % against 9.00 without"), "{answer}");
+}

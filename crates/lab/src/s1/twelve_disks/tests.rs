@@ -55,3 +55,15 @@ fn the_engines_own_policy_needs_no_more_memory_than_its_budgets() {
     let rc1 = of(&ran(&Variant::RC1, Size::QUICK, 32, 512, 2 << 30), "throughput_mb_per_s");
     assert!(rates[0] >= 0.92 * rc1, "{rates:?}, and {rc1} under 2.6.31-rc1");
 }
+
+#[test]
+fn published_rates_stand_beside_twelve_disks_alone() {
+    let of = |variant: &Variant, disks, nr_requests| {
+        published(variant.name, disks, nr_requests).get("throughput_mb_per_s").and_then(serde_json::Value::as_u64)
+    };
+    assert_eq!(
+        [&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS].map(|it| of(it, 12, 128)),
+        [460, 400, 450].map(Some)
+    );
+    assert_eq!([of(&Variant::AFFLUX, 12, 128), of(&Variant::RC1, 3, 128), of(&Variant::RC1, 12, 2048)], [None; 3]);
+}

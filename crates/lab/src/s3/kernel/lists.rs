@@ -106,3 +106,6 @@ impl Lists {
 fn bit(page: u32) -> u64 {
     1 << (page % AHEAD_PAGES)
 }
+
+#[cfg(test)]
+mod tests;

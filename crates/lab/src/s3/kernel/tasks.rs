@@ -108,3 +108,6 @@ fn next_window(pages: u32) -> u32 {
     let grown = if pages < WINDOW_PAGES / 16 { 4 * pages } else { 2 * pages };
     grown.min(WINDOW_PAGES)
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,3 +29,31 @@ fn a_deviation_is_that_from_the_measured_figure() {
     assert!((deviation(110.0, 100.0) - 0.1).abs() < 1e-12);
     assert_eq!(deviation(1.0, 0.0), 0.0);
 }
+
+#[test]
+fn figures_are_of_the_longest_job_and_of_the_first_that_syncs() {
+    use workloads::simulation::{JobOutcome, OperationOutcome};
+    let syncs = |ops, p50, p99| {
+        let mut operations = OperationOutcome { ops, ..OperationOutcome::default() };
+        operations.latency.percentiles_ns = vec![(50.0, p50), (99.0, p99)];
+        operations
+    };
+    let job = |elapsed_ns, sync, closing_sync| JobOutcome {
+        elapsed_ns,
+        write: OperationOutcome { bytes: 30_000_000, ..OperationOutcome::default() },
+        sync,
+        closing_sync,
+        ..JobOutcome::default()
+    };
+    let none = OperationOutcome::default;
+    let of = |jobs| Side { jobs, ..side(&[]) }.figures();
+    let both = of(vec![
+        job(1_000_000_000, none(), none()),
+        job(3_000_000_000, syncs(5, 1_000_000, 2_000_000), syncs(1, 9_000_000, 9_000_000)),
+        job(2_000_000_000, syncs(7, 3_000_000, 4_000_000), none()),
+    ]);
+    assert_eq!((both.seconds, both.mb_per_s, both.syncs), (3.0, 30.0, 5));
+    assert_eq!((both.sync_p50_ms, both.sync_p99_ms), (1.0, 2.0));
+    let closing = of(vec![job(1_000_000_000, none(), syncs(1, 9_000_000, 9_000_000))]);
+    assert_eq!((closing.syncs, closing.sync_p99_ms), (1, 9.0), "where nothing else was synced");
+}

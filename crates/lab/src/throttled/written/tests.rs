@@ -21,3 +21,14 @@ fn how_far_apart_two_are_is_said_second_by_second_once_memory_has_filled() {
     assert_eq!(apart_by_second(&even, &uneven, seconds), 0.25);
     assert_eq!(apart_by_second(&even, &even, seconds), 0.0);
 }
+
+#[test]
+fn a_plateau_is_what_was_dirty_once_memory_had_filled() {
+    let mut written = accepting(&[20; FILLING_S as usize + 4]);
+    for look in &mut written.looks {
+        look.dirty_bytes = if look.at_s < FILLING_S as f64 { 900_000_000 } else { 50_000_000 };
+    }
+    (written.p99_ns, written.sync_ns) = (7_000_000, 1_500_000_000);
+    let figures = figures(&written, FILLING_S + 4);
+    assert_eq!((figures.plateau_mb, figures.p99_ms, figures.sync_s), (50.0, 7.0, 1.5));
+}
