@@ -99,7 +99,7 @@ impl<P: Platform> Connection<P> {
             share: server.clients.share(peer),
             callers: server.callers(&origin),
             admitted_as_of,
-            running: Workers::new(Arc::clone(&server.volume)),
+            running: Workers::new(Arc::clone(&server.volume), Arc::clone(&server.spare_workers)),
             server,
             origin,
             peer,
@@ -447,6 +447,10 @@ impl<P: Platform> Machine for Connection<P> {
 
     fn lacks_room(&self) -> bool {
         self.lacks_room
+    }
+
+    fn shrink(&mut self) {
+        self.running.shrink();
     }
 }
 

@@ -1,7 +1,7 @@
 //! What all connections share.
 //!
 //! Owns: which peers are answered, the reply cache, the list of mounts, what each client holds, the sum of the calls
-//! counted.
+//! counted, how many workers wait for calls.
 //! Does not own: files (the volume), sockets (the world), what happens on one connection.
 //! Invariants: nothing here grows without a bound, and nothing is locked while a call waits.
 
@@ -19,6 +19,7 @@ use crate::connection::Connection;
 use crate::knobs::NfsKnob;
 use crate::mount::Mounts;
 use crate::reply_cache::ReplyCache;
+use crate::workers::Spares;
 
 /// An NFSv3 and MOUNT server over one volume.
 pub struct Server<P: Platform> {
@@ -30,6 +31,7 @@ pub struct Server<P: Platform> {
     pub(crate) replies: ReplyCache,
     pub(crate) calls: Calls,
     pub(crate) clients: Clients,
+    pub(crate) spare_workers: Arc<Spares>,
     inflight_bytes: KnobId,
     client_bytes: KnobId,
     recording: Arc<Recording>,
@@ -49,6 +51,7 @@ impl<P: Platform> Server<P> {
             replies: ReplyCache::default(),
             calls: Calls::new(),
             clients: Clients::default(),
+            spare_workers: Arc::default(),
             inflight_bytes,
             client_bytes: NfsKnob::ClientBytes.id(volume.engine().settings()),
             recording: Arc::default(),

@@ -3,14 +3,15 @@
 //! Owns: the futures, who of them is to be polled, what is handed to them and what they hand back, the memory that one
 //! call leaves to the next.
 //! Does not own: what calls do (`procedures`), how many may run (`connection`).
-//! Invariants: a worker has one call at a time, and is polled when it was given one or was woken. At most [`KEPT`] of them
+//! Invariants: a worker has one call at a time, and is polled when it was given one or was woken. [`KEPT`] of them
 //! stay without a call, each with a short record's memory and a short reply's, so that a connection in use asks for none
-//! to READ, WRITE and COMMIT, and a silent one holds little. Dropping all drops the calls.
+//! to READ, WRITE and COMMIT, and a silent one holds little. Of those that a busy connection has beyond these, at most
+//! [`SPARES_MAX`] stay over all connections, until theirs is silent. Dropping all drops the calls.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -24,6 +25,25 @@ use crate::reply::{Draft, Reply};
 
 /// Workers that stay when they have nothing to do: each takes some 11 KiB.
 const KEPT: usize = 8;
+/// And so many beyond these, of all connections together: a client that reads what is not cached has more calls in
+/// flight, and to make a worker for each and drop it takes a twelfth of what such a READ costs.
+const SPARES_MAX: usize = 256;
+
+/// How many workers without a call all connections keep beyond [`KEPT`].
+#[derive(Default)]
+pub(crate) struct Spares(AtomicUsize);
+
+impl Spares {
+    /// Whether there may be one more.
+    fn add(&self) -> bool {
+        let more = |count| (count < SPARES_MAX).then_some(count + 1);
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    fn remove(&self, count: usize) {
+        self.0.fetch_sub(count, Ordering::Relaxed);
+    }
+}
 
 /// What is to be done.
 #[expect(clippy::large_enum_variant, reason = "a box would be the memory that calls are to do without")]
@@ -77,12 +97,13 @@ pub(crate) struct Workers<P: Platform> {
     /// By place.
     workers: Vec<Option<Worker>>,
     free: Vec<Free>,
+    spares: Arc<Spares>,
     calls: usize,
 }
 
 impl<P: Platform> Workers<P> {
-    pub(crate) fn new(volume: Arc<Volume<P>>) -> Self {
-        Self { volume, ready: Arc::default(), workers: Vec::new(), free: Vec::new(), calls: 0 }
+    pub(crate) fn new(volume: Arc<Volume<P>>, spares: Arc<Spares>) -> Self {
+        Self { volume, ready: Arc::default(), workers: Vec::new(), free: Vec::new(), spares, calls: 0 }
     }
 
     /// Calls that were begun and whose replies were not taken.
@@ -92,6 +113,9 @@ impl<P: Platform> Workers<P> {
 
     /// One that has nothing to do, to be given back or begun with.
     pub(crate) fn take(&mut self) -> Free {
+        if self.free.len() > KEPT {
+            self.spares.remove(1);
+        }
         self.free.pop().unwrap_or_else(|| self.hire())
     }
 
@@ -111,10 +135,18 @@ impl<P: Platform> Workers<P> {
 
     /// It has nothing to do again.
     pub(crate) fn give_back(&mut self, free: Free) {
-        if self.free.len() < KEPT {
+        if self.free.len() < KEPT || self.spares.add() {
             self.free.push(free);
         } else {
             self.workers[free.place] = None;
+        }
+    }
+
+    /// Lets go of those that only a busy connection needs.
+    pub(crate) fn shrink(&mut self) {
+        for free in self.free.drain(KEPT.min(self.free.len())..) {
+            self.workers[free.place] = None;
+            self.spares.remove(1);
         }
     }
 
@@ -153,6 +185,12 @@ impl<P: Platform> Workers<P> {
             cx.waker().wake_by_ref();
         }
         None
+    }
+}
+
+impl<P: Platform> Drop for Workers<P> {
+    fn drop(&mut self) {
+        self.spares.remove(self.free.len().saturating_sub(KEPT));
     }
 }
 

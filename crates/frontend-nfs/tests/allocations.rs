@@ -13,8 +13,9 @@ mod world;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use nfs_client::{Client, Stability};
+use nfs_client::{Client, Kind, Load, Sending, Stability};
 use world::World;
 
 struct Counting;
@@ -63,6 +64,21 @@ const WARM_UP: u64 = 4;
 /// Of a WRITE and the COMMIT that brings its page to the device.
 const WRITE_AND_COMMIT: u64 = 10;
 
+/// More than fits into the cache.
+const COLD_BYTES: u64 = 128 << 20;
+const COLD_CALLS: u64 = 4_000;
+
+/// Allocations of 8 KiB and more, of READs here and there of what is not cached, 64 in flight.
+fn large_ones_of_cold_reads(client: &mut Client, file: &[u8]) -> u64 {
+    let (kind, sending, duration) = (Kind::Read(4096), Sending::Batched, Duration::MAX);
+    let load = Load { kind, window: 64, sending, file_bytes: COLD_BYTES, sequential: false, duration, seed: 3 };
+    client.load_each_once(file, &load, COLD_CALLS).unwrap();
+    let large = &SIZES[SIZES.len() - 1];
+    large.store(0, Ordering::Relaxed);
+    client.load_each_once(file, &Load { file_bytes: COLD_BYTES / 2, ..load }, COLD_CALLS).unwrap();
+    large.load(Ordering::Relaxed)
+}
+
 /// Allocations of one call, rounded down: the least of several repeats, over the calls of a repeat.
 fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
     let mut repeat = |at: u64| {
@@ -88,9 +104,16 @@ fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
 #[test]
 fn a_write_allocates_nothing_and_a_commit_only_what_its_writing_takes() {
     IS_CLIENT.set(true);
-    let world = World::new();
+    let world = World::over(|path| {
+        std::fs::File::create(path.join("cold")).unwrap().set_len(COLD_BYTES).unwrap();
+    });
     let mut client = Client::connect(world.serve()).unwrap();
     let root = client.mount("/").unwrap();
+    let (cold, _) = client.lookup(&root, b"cold").unwrap();
+    let large = large_ones_of_cold_reads(&mut client, &cold);
+    eprintln!("READs of what is not cached: {large} allocations of 8 KiB and more in {COLD_CALLS}");
+    // Each has a worker, which is the largest thing that it needs, and which is there.
+    assert!(large * 8 < COLD_CALLS, "{large} in {COLD_CALLS} READs");
     let file = client.create_empty(&root, b"file").unwrap();
     let page = vec![7; 4096];
     client.write_all(&file, 0, &vec![1; 1 << 20], 65_536, 4).unwrap();

@@ -149,6 +149,9 @@ pub trait Machine: Send {
     fn lacks_room(&self) -> bool {
         false
     }
+
+    /// Lets go of memory that only a busy connection needs: it has been silent for a while.
+    fn shrink(&mut self) {}
 }
 
 #[cfg(test)]

@@ -39,9 +39,10 @@ pub enum Kind {
 /// How the calls that a receive makes room for are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sending {
-    /// Each by its own system call, as a kernel's client does. The honest one.
+    /// Each by its own system call, which pushes it to the server at once: with many in flight that costs more than
+    /// answering does.
     Plain,
-    /// All by one.
+    /// All by one. So TCP gets them from Linux's own NFS client, too, which corks its socket until its queue is empty.
     Batched,
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nfs_client::{Answer, Call, Change, Client, Handle, Kind, Load, NFS, Report, Sending, Stability, read_reply};
 
 use super::names::Step;
-use super::servers::{Running, Servers};
+use super::servers::{Running, Servers, cpu_ns};
 use super::{Failure, Figure, Scale, beside, call, cold, host, names, tree};
 
 const WINDOW: usize = 64;
@@ -164,7 +164,7 @@ impl Case {
 impl Figure {
     /// Nothing but a rate was measured.
     pub(super) fn of_rate(rate: f64) -> Self {
-        Self { rate, cpu_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0 }
+        Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0 }
     }
 
     /// With the times of single calls.
@@ -178,23 +178,25 @@ fn rate(count: u64, elapsed: Duration) -> f64 {
     count as f64 / elapsed.as_secs_f64().max(1e-9)
 }
 
-/// A measurement that has begun: its time, and what the server had used of its CPU.
+/// A measurement that has begun: its time, and what the server and this process had used of their CPUs.
 pub(super) struct Begun {
     at: Instant,
     cpu_ns: u64,
+    client_ns: u64,
 }
 
 impl Begun {
     pub(super) fn now(servers: &Servers, which: Running) -> Called<Self> {
-        Ok(Self { cpu_ns: servers.cpu_ns(which)?, at: Instant::now() })
+        Ok(Self { cpu_ns: servers.cpu_ns(which)?, client_ns: cpu_ns(std::process::id())?, at: Instant::now() })
     }
 
     /// So many of the case's unit by so many calls.
     pub(super) fn end(self, servers: &Servers, which: Running, count: u64, calls: u64) -> Called<Figure> {
         let elapsed = self.at.elapsed();
-        let cpu_ns = servers.cpu_ns(which)?.saturating_sub(self.cpu_ns);
-        let cpu_us = cpu_ns as f64 / 1e3 / calls.max(1) as f64;
-        Ok(Figure { cpu_us, ..Figure::of_rate(rate(count, elapsed)) })
+        let a_call = |ns: u64| ns as f64 / 1e3 / calls.max(1) as f64;
+        let cpu_us = a_call(servers.cpu_ns(which)?.saturating_sub(self.cpu_ns));
+        let client_us = a_call(cpu_ns(std::process::id())?.saturating_sub(self.client_ns));
+        Ok(Figure { cpu_us, client_us, ..Figure::of_rate(rate(count, elapsed)) })
     }
 }
 

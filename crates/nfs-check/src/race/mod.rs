@@ -129,6 +129,8 @@ struct Figure {
     rate: f64,
     /// Of the server, for one call.
     cpu_us: f64,
+    /// Of the client, for one call: where it is what a rate leaves of a second, the client is the limit.
+    client_us: f64,
     /// Half of the calls, and 99 %, were faster; 0 where single calls were not measured.
     p50_us: f64,
     p99_us: f64,

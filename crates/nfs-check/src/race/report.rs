@@ -52,7 +52,11 @@ fn rate(raced: &Raced, which: Running) -> String {
 }
 
 fn cpu(raced: &Raced, which: Running) -> String {
-    let times = figures(raced, which).into_iter().map(|figure| figure.cpu_us).collect();
+    microseconds(raced, which, |figure| figure.cpu_us)
+}
+
+fn microseconds(raced: &Raced, which: Running, of: fn(Figure) -> f64) -> String {
+    let times = figures(raced, which).into_iter().map(of).collect();
     median(times).map_or_else(|| "–".to_owned(), |us| format!("{us:.1}"))
 }
 
@@ -66,7 +70,7 @@ fn delays(raced: &Raced, which: Running) -> String {
 pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
     let mut text = String::from(
         "| case | unit a second | nfs-ganesha | afflux | ratio (least–most) | wanted | p50/p99 µs, ganesha and afflux | CPU µs a \
-         call, ganesha and afflux |\n|-|-|-|-|-|-|-|-|\n",
+         call, ganesha, afflux and its client |\n|-|-|-|-|-|-|-|-|\n",
     );
     let (names, others): (Vec<&Raced>, Vec<&Raced>) = all.iter().partition(|raced| raced.case.changes_names());
     let (delays_rows, others): (Vec<&Raced>, Vec<&Raced>) =
@@ -77,7 +81,7 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
         let wanted = raced.case.wanted;
         let missed = if ratio.is_none_or(|(middle, ..)| middle < wanted) { " missed" } else { "" };
         text += &format!(
-            "| {} | {} | {} | {} | {} | {wanted}×{missed} | {}, {} | {}, {} |\n",
+            "| {} | {} | {} | {} | {} | {wanted}×{missed} | {}, {} | {}, {}, {} |\n",
             raced.case.name,
             raced.case.unit,
             rate(raced, Running::Ganesha),
@@ -87,6 +91,7 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
             delays(raced, Running::Afflux),
             cpu(raced, Running::Ganesha),
             cpu(raced, Running::Afflux),
+            microseconds(raced, Running::Afflux, |figure| figure.client_us),
         );
     }
     text += "\nNames. nfs-ganesha answers before a change of names is durable; afflux after, unless told otherwise \
@@ -125,7 +130,7 @@ fn table_of_delays(rows: &[&Raced]) -> String {
     let mut text = String::from(
         "\nHalf load: each server gets half of the calls a second that it did with 64 in flight, each when it is due, and a \
          call's time counts from then.\n\n| case | calls a second, ganesha and afflux | p50/p99/p99.9 µs, ganesha | \
-         afflux |\n|-|-|-|-|\n",
+         afflux | CPU µs a call, ganesha and afflux |\n|-|-|-|-|-|\n",
     );
     for raced in rows {
         let times = |which| {
@@ -133,12 +138,14 @@ fn table_of_delays(rows: &[&Raced]) -> String {
             format!("{:.0}/{:.0}/{:.0}", of(|it| it.p50_us), of(|it| it.p99_us), of(|it| it.p999_us))
         };
         text += &format!(
-            "| {} | {}, {} | {} | {} |\n",
+            "| {} | {}, {} | {} | {} | {}, {} |\n",
             raced.case.name,
             rate(raced, Running::Ganesha),
             rate(raced, Running::Afflux),
             times(Running::Ganesha),
             times(Running::Afflux),
+            cpu(raced, Running::Ganesha),
+            cpu(raced, Running::Afflux),
         );
     }
     text

@@ -172,17 +172,21 @@ impl Servers {
         Ok((client, root))
     }
 
-    /// CPU time that a server has used: of all of its threads.
+    /// CPU time that a server has used.
     pub(super) fn cpu_ns(&self, which: Running) -> io::Result<u64> {
-        let tasks = format!("/proc/{}/task", self.server(which).child.id());
-        let mut sum = 0;
-        for task in fs::read_dir(tasks)? {
-            // A thread that ends meanwhile has no file any more.
-            let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
-            sum += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
-        }
-        Ok(sum)
+        cpu_ns(self.server(which).child.id())
     }
+}
+
+/// CPU time that a process has used: all of its threads.
+pub(super) fn cpu_ns(process: u32) -> io::Result<u64> {
+    let mut sum = 0;
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
+        // A thread that ends meanwhile has no file any more.
+        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        sum += text.split(' ').next().and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0);
+    }
+    Ok(sum)
 }
 
 /// A command on the servers' CPU. It becomes the program: its number is the server's.

@@ -185,6 +185,8 @@ struct Standing {
     stalls: AtomicU8,
     /// It was told to keep no more buffer than it needs.
     shrinks: AtomicBool,
+    /// That was so since it last moved anything.
+    rests: AtomicBool,
     /// Since when nothing is received from it for want of room; 0 while something is. Written by the connection alone.
     unread_since_ns: AtomicU64,
 }
@@ -484,7 +486,9 @@ impl Service {
             standing.stalls.store(stalls, Ordering::Relaxed);
             if wanted && stalls >= STALLS_MAX {
                 stalled.push(number);
-            } else if more && moved == 0 {
+            } else if moved > 0 {
+                standing.rests.store(false, Ordering::Relaxed);
+            } else if !standing.rests.swap(true, Ordering::Relaxed) || more {
                 large.push(number);
             }
         }
@@ -526,6 +530,7 @@ impl Service {
             seen: AtomicU64::new(0),
             stalls: AtomicU8::new(0),
             shrinks: AtomicBool::new(false),
+            rests: AtomicBool::new(false),
             unread_since_ns: AtomicU64::new(0),
         });
         let entry = Entry { standing: Arc::clone(&standing), waker: None };

@@ -35,6 +35,8 @@ struct Gate {
     output: Arc<AtomicUsize>,
     /// What was said of connections that were refused.
     refused: Mutex<Vec<String>>,
+    /// How often machines were told to shrink.
+    shrunk: AtomicUsize,
 }
 
 impl Gate {
@@ -120,6 +122,10 @@ impl Machine for Echo {
 
     fn held_bytes(&self) -> u64 {
         self.bytes as u64
+    }
+
+    fn shrink(&mut self) {
+        self.gate.shrunk.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -629,6 +635,29 @@ fn a_silent_connection_gives_back_the_buffer_that_a_busy_one_had() {
         rig.until(|counts| counts.request_bytes <= 64 << 10);
         exchange(&mut stream, 2, &bytes(1, 100_000));
     }
+}
+
+#[test]
+fn a_machine_is_told_when_its_connection_is_silent() {
+    for choice in CHOICES {
+        let rig = Rig::new(choice, Gate::default(), 10, "127.0.0.1:0");
+        let mut stream = rig.connect();
+        for _ in 0..2 {
+            let told = rig.gate.shrunk.load(Ordering::SeqCst);
+            exchange(&mut stream, 2, &bytes(1, 100));
+            rig.until(|_| rig.gate.shrunk.load(Ordering::SeqCst) > told);
+        }
+    }
+}
+
+#[test]
+fn what_goes_to_a_process_of_this_host_is_not_paced() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let far = OwnedFd::from(listener.accept().unwrap().0);
+    super::listener::accepted(&far, None).unwrap();
+    let way = rustix::net::sockopt::tcp_congestion(&far).unwrap();
+    assert!(["cubic", "reno"].contains(&way.as_str()), "{way}");
 }
 
 #[test]
