@@ -19,8 +19,9 @@ const USAGE: &str = "usage: cargo xtask deb [--profile NAME]";
 /// The profile of what is installed.
 const PROFILE: &str = "dist";
 
-/// Revision of the package, for the same version of the program.
-const REVISION: u32 = 1;
+/// The program's own, without a revision: what makes the package lies in the same repository (in Debian's words it is
+/// a native package).
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What is copied as it is: from where in the repository, to which directory of the system, under which name.
 const FILES: &[(&str, &str, &str)] = &[
@@ -74,14 +75,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     for (from, directory, name) in FILES {
         put(&repository::root().join(from), &tree.join(directory), name, 0o644)?;
     }
-    fs::write(tree.join("usr/share/doc/afflux/changelog.Debian"), changelog()?)?;
+    fs::write(tree.join("usr/share/doc/afflux/changelog"), changelog()?)?;
     compress(&tree)?;
 
     let depends = libraries(&place, &tree.join("usr/bin/afflux"))?;
-    let (architecture, version) = (output("dpkg", &["--print-architecture"])?, version());
+    let architecture = output("dpkg", &["--print-architecture"])?;
     let control = tree.join("DEBIAN");
     fs::create_dir_all(&control)?;
-    fs::write(control.join("control"), fields(&version, &architecture, &depends, kib(&tree)?))?;
+    fs::write(control.join("control"), fields(&architecture, &depends, kib(&tree)?))?;
     fs::write(control.join("conffiles"), CONFFILES)?;
     for script in SCRIPTS {
         put(&repository::root().join("packaging/debian").join(script), &control, script, 0o755)?;
@@ -89,7 +90,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     fs::write(control.join("md5sums"), sums(&tree)?)?;
     readable(&tree)?;
 
-    let package = place.join(format!("afflux_{version}_{architecture}.deb"));
+    let package = place.join(format!("afflux_{VERSION}_{architecture}.deb"));
     let package = package.to_str().context("the build's folder has an odd name")?;
     let date = output("git", &["log", "-1", "--format=%ct"])?;
     let mut build = Command::new("dpkg-deb");
@@ -100,14 +101,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn version() -> String {
-    format!("{}-{REVISION}", env!("CARGO_PKG_VERSION"))
-}
-
-fn fields(version: &str, architecture: &str, depends: &str, installed_kib: u64) -> String {
+fn fields(architecture: &str, depends: &str, installed_kib: u64) -> String {
     let depends = if depends.is_empty() { String::new() } else { format!("Depends: {depends}\n") };
     format!(
-        "Package: afflux\nVersion: {version}\nArchitecture: {architecture}\nMaintainer: The Afflux authors \
+        "Package: afflux\nVersion: {VERSION}\nArchitecture: {architecture}\nMaintainer: The Afflux authors \
          <afflux@example.org>\nSection: net\nPriority: optional\n{depends}Suggests: nfs-common, libnfs-utils\n\
          Installed-Size: {installed_kib}\nDescription: NFS server with a page cache and writeback of its own\n \
          Serves directories over NFSv3: writes are taken at the speed of the\n network while the disk writes behind, no \
@@ -120,9 +117,8 @@ fn fields(version: &str, architecture: &str, depends: &str, installed_kib: u64) 
 fn changelog() -> Result<String> {
     let date = output("git", &["log", "-1", "--format=%cD"])?;
     Ok(format!(
-        "afflux ({}) unstable; urgency=medium\n\n  * As built from the sources.\n\n -- The Afflux authors \
-         <afflux@example.org>  {date}\n",
-        version()
+        "afflux ({VERSION}) unstable; urgency=medium\n\n  * As built from the sources.\n\n -- The Afflux authors \
+         <afflux@example.org>  {date}\n"
     ))
 }
 
@@ -152,7 +148,7 @@ fn put(from: &Path, directory: &Path, name: &str, mode: u32) -> Result<()> {
 
 /// Manuals and the changelog, as Debian has them.
 fn compress(tree: &Path) -> Result<()> {
-    let mut files = vec![tree.join("usr/share/doc/afflux/changelog.Debian")];
+    let mut files = vec![tree.join("usr/share/doc/afflux/changelog")];
     for page in fs::read_dir(tree.join("usr/share/man/man1"))? {
         files.push(page?.path());
     }

@@ -48,7 +48,7 @@ pub use error::{DeviceError, Error};
 pub use platform::{Device, Limits, Nanos, Platform, WallNanos};
 pub use readahead::{Advice, Readahead};
 pub use reclaim::{Dropped, Passes, ReclaimForm};
-pub use request::{Backing, Operation, ProbeMemory, Request};
+pub use request::{Backing, Operation, PastCache, ProbeMemory, Request};
 pub use writeback::Taken;
 pub use writeback::driver::{Boxed, Driver, Flush, FlushDriver, RunEnd};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use frames::Frames;
 
 use crate::error::DeviceError;
-use crate::memory::FrameMemory;
+use crate::memory::{Arena, FrameMemory};
 
 /// What a device knows a file by: its descriptors, or its place in a simulated disk. Opaque to the
 /// engine; every request for the file holds a reference, so it outlives the last completion.
@@ -129,7 +129,7 @@ impl Request {
             });
             done(result, bytes);
         };
-        Self::past_cache(frames, backing, operation, bytes, done)
+        Self::past_cache(&PastCache::new(Arc::clone(frames)), backing, operation, bytes, done)
     }
 
     /// The same for whoever reads and writes past the cache: `done` gets the memory itself, to copy out of what it
@@ -138,17 +138,17 @@ impl Request {
     /// # Panics
     /// As [`Request::probe`].
     pub fn past_cache(
-        frames: &Arc<Frames>,
+        frames: &PastCache,
         backing: Backing,
         operation: Operation,
         bytes: &[u8],
         done: impl FnOnce(Result<(), DeviceError>, Option<ProbeMemory>) + Send + 'static,
     ) -> Self {
         let memory = match operation {
-            Operation::Read { offset, len } => Some(FrameMemory::allocate(frames, offset, len as usize)),
+            Operation::Read { offset, len } => Some(FrameMemory::allocate(&frames.0, offset, len as usize)),
             Operation::Write { offset, len } => {
                 assert_eq!(len as usize, bytes.len());
-                let memory = FrameMemory::allocate(frames, offset, bytes.len());
+                let memory = FrameMemory::allocate(&frames.0, offset, bytes.len());
                 memory.copy_in(0, bytes);
                 Some(memory)
             }
@@ -260,6 +260,16 @@ impl Request {
 impl Drop for Request {
     fn drop(&mut self) {
         self.answer(Err(DeviceError::Lost));
+    }
+}
+
+/// Frames for requests past the cache.
+pub struct PastCache(Arc<Arena>);
+
+impl PastCache {
+    /// Requests take their memory from these frames.
+    pub fn new(frames: Arc<Frames>) -> Self {
+        Self(Arc::new(Arena(frames)))
     }
 }
 

@@ -46,6 +46,16 @@ impl Pace {
         }
     }
 
+    /// Whether there is a rate to keep to.
+    pub(crate) fn has_rates(&self) -> bool {
+        self.rates != [0; WAYS]
+    }
+
+    /// Whether there is a rate that must be reached.
+    pub(crate) fn has_least(&self, job: &Job) -> bool {
+        job.more.rate_min != [0; 2] || job.more.rate_min_calls != [0; 2]
+    }
+
     pub(crate) fn begins(&mut self, now_ns: u64) {
         self.start_ns = now_ns;
         self.looked.0 = now_ns;
@@ -85,7 +95,7 @@ impl Pace {
 
     /// Which way the next call goes, and when, where that is not now and as was wanted.
     pub(crate) fn next(&self, wanted: Direction, mixed: bool, now_ns: u64) -> Option<(Direction, u64)> {
-        if self.rates == [0; WAYS] {
+        if !self.has_rates() {
             return None;
         }
         let other = if wanted == Direction::Read { Direction::Write } else { Direction::Read };
@@ -99,7 +109,7 @@ impl Pace {
     /// What is too slow, if anything is: looked at once a cycle.
     pub(crate) fn falls_behind(&mut self, job: &Job, now_ns: u64) -> Option<String> {
         let more = &job.more;
-        if more.rate_min == [0; 2] && more.rate_min_calls == [0; 2] || now_ns < self.start_ns + SETTLES_NS {
+        if !self.has_least(job) || now_ns < self.start_ns + SETTLES_NS {
             return None;
         }
         let (since_ns, bytes, calls) = self.looked;

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
-use engine::{Client, Device, DeviceError, Error, Operation, ProbeMemory, Request};
+use engine::{Client, Device, DeviceError, Error, Operation, PastCache, ProbeMemory, Request};
 use frames::{ARENA_BYTES_MIN, FRAME_BYTES, Frames};
 use reference::Ending;
 
@@ -56,7 +56,7 @@ impl SimulatedSite {
         let bytes = (frames * FRAME_BYTES as u64).max(ARENA_BYTES_MIN);
         let made = if self.kind == Contents::Exact { Frames::new(bytes) } else { Frames::new_stamped(bytes) };
         let made = made.map_err(|error| format!("memory for direct=1: {error}"))?;
-        drop(self.past_cache.set(Arc::new(made)));
+        drop(self.past_cache.set(PastCache::new(Arc::new(made))));
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl SimulatedSite {
             }
         };
         let disk = &self.volumes[file.volume].disk;
-        let request = Request::past_cache(frames, disk.backing(file.disk_file), operation, bytes, done);
+        let request = Request::past_cache(frames, file.backing.clone(), operation, bytes, done);
         disk.submit_direct(request);
         Ok(slot)
     }
@@ -152,7 +152,8 @@ impl SimulatedSite {
         let mut result = Ok(());
         for (slot, piece) in slots.into_iter().zip(buffer.chunks_mut(piece_bytes_max)) {
             let (end, memory) = ended(slot).await;
-            if let (Direction::Read, Some(memory)) = (direction, memory) {
+            // Without a check nobody looks at what was read.
+            if let (Direction::Read, Some(memory), Some(_)) = (direction, memory, &file.contents) {
                 memory.copy_to(piece);
             }
             result = result.and(end);

@@ -374,10 +374,15 @@ impl<S: Site> Running<S> {
                 },
                 None => {
                     let direction = self.clone.sequence.direction();
-                    let direction = self.paced(direction).await;
-                    if self.is_over(self.site.now_ns()) {
-                        return Stop::Over;
-                    }
+                    let direction = if self.pace.has_rates() {
+                        let direction = self.paced(direction).await;
+                        if self.is_over(self.site.now_ns()) {
+                            return Stop::Over;
+                        }
+                        direction
+                    } else {
+                        direction
+                    };
                     let Some(block) = self.clone.sequence.block(direction) else { return Stop::Done };
                     self.unbroken += 1 + block.len / PAGE_BYTES;
                     self.rewind().await;
@@ -449,6 +454,9 @@ impl<S: Site> Running<S> {
 
     /// Whether a rate that the job must have is not reached.
     fn falls_behind(&mut self) -> bool {
+        if !self.pace.has_least(&self.clone.job) {
+            return false;
+        }
         let now_ns = self.site.now_ns();
         if now_ns < self.counted_ns {
             return false;

@@ -10,9 +10,8 @@ use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use engine::{Client, Device, DeviceId, Engine, Error, File, Platform};
+use engine::{Backing, Client, Device, DeviceId, Engine, Error, File, PastCache, Platform};
 
-use frames::Frames;
 use reference::{Ending, Mismatch};
 use simulator::{Disk, DiskFileId, Machine, SimPlatform};
 
@@ -49,6 +48,8 @@ pub(crate) struct WorkFile {
     pub(crate) file: File,
     pub(crate) volume: usize,
     pub(crate) disk_file: DiskFileId,
+    /// The same, as the disk knows it.
+    pub(crate) backing: Backing,
     /// Tells it from the run's other files.
     number: u32,
     pub(crate) contents: Option<Mutex<Box<dyn FileContents>>>,
@@ -78,7 +79,7 @@ pub(crate) struct SimulatedSite {
     /// Files whose contents nobody checks.
     unchecked: Mutex<BTreeSet<String>>,
     /// Memory of requests past the cache.
-    pub(crate) past_cache: OnceLock<Arc<Frames>>,
+    pub(crate) past_cache: OnceLock<PastCache>,
     pub(crate) moved_bytes: AtomicU64,
     /// When jobs are to stop.
     pub(crate) stop_ns: AtomicU64,
@@ -197,11 +198,13 @@ impl SimulatedSite {
             false if bytes > 0 => disk.change_behind(disk_file, bytes, 0, &laid_out),
             false => {}
         }
+        let backing = disk.backing(disk_file);
         let file = Arc::new(WorkFile {
             path: path.to_owned(),
-            file: self.engine.open(*device, disk.backing(disk_file), bytes),
+            file: self.engine.open(*device, backing.clone(), bytes),
             volume,
             disk_file,
+            backing,
             number: number as u32,
             contents: contents.map(Mutex::new),
             changed_behind: AtomicBool::new(false),

@@ -86,7 +86,7 @@ impl FrameMemory {
     }
 
     /// Fresh frames for `len` bytes of a file from `offset` on, for a request of no engine.
-    pub(crate) fn allocate(frames: &Arc<Frames>, offset: u64, len: usize) -> Self {
+    pub(crate) fn allocate(frames: &Arc<Arena>, offset: u64, len: usize) -> Self {
         let mut pieces = Pieces::default();
         let skip = (offset % FRAME_BYTES as u64) as usize;
         let count = (skip + len).div_ceil(FRAME_BYTES) as u32;
@@ -99,7 +99,7 @@ impl FrameMemory {
             done += here;
         });
         assert_eq!(pieces.len() as u32, count, "free frames for the probe");
-        Self::new(Arc::new(Arena(Arc::clone(frames))), pieces)
+        Self::new(Arc::clone(frames), pieces)
     }
 
     /// Gives the frames of [`FrameMemory::allocate`] back.

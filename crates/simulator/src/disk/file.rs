@@ -4,7 +4,7 @@
 //! Does not own: when a change happens and whether it fails (`mod`, `fault`).
 //! Invariants: the durable image with the whole log applied, in order, is the live image.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::random::Random;
 
@@ -77,7 +77,7 @@ const LOOKED_THROUGH_FOR: u64 = 8;
 pub(crate) struct DiskFile {
     pub(crate) live: Image,
     pub(crate) durable: Image,
-    log: Vec<Change>,
+    log: VecDeque<Change>,
     /// Bytes of the writes in the log, rewritten ones twice.
     volatile_bytes: u64,
     /// Changes that have left the log, so that a place in the log has a lasting number.
@@ -92,7 +92,7 @@ impl DiskFile {
     /// An empty file, of whose pages so many bytes are kept.
     pub(crate) fn new(kept_bytes: u64) -> Self {
         let (live, durable) = (Image::new(kept_bytes), Image::new(kept_bytes));
-        Self { live, durable, log: Vec::new(), volatile_bytes: 0, log_start: 0, changes: 0, failures: 0 }
+        Self { live, durable, log: VecDeque::new(), volatile_bytes: 0, log_start: 0, changes: 0, failures: 0 }
     }
 
     /// A change happens. On a disk without a volatile cache what is written is durable at once.
@@ -100,7 +100,7 @@ impl DiskFile {
         change.apply(&mut self.live);
         self.changes += u64::from(!matches!(change, Change::Reserve { .. }));
         self.volatile_bytes += change.written_bytes();
-        self.log.push(change);
+        self.log.push_back(change);
         if !volatile_cache {
             self.make_durable(self.log_end());
         }
@@ -172,18 +172,18 @@ impl DiskFile {
         for change in std::mem::take(&mut self.log) {
             let Change::Write { offset, len, kept } = change else {
                 change.apply(&mut live);
-                self.log.push(change);
+                self.log.push_back(change);
                 continue;
             };
             let size = live.size().max(offset + len);
             for (offset, len, kept) in torn(offset, len, &kept, live.kept_bytes(), sector_bytes) {
                 if random.chance(500) {
                     live.write_kept(offset, len, kept);
-                    self.log.push(Change::Write { offset, len, kept: kept.to_vec() });
+                    self.log.push_back(Change::Write { offset, len, kept: kept.to_vec() });
                 }
             }
             live.set_size(size);
-            self.log.push(Change::SetSize { size });
+            self.log.push_back(Change::SetSize { size });
         }
         self.volatile_bytes = self.log.iter().map(Change::written_bytes).sum();
         self.live = live;

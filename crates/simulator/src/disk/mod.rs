@@ -169,6 +169,7 @@ impl Disk {
             cached: VecDeque::new(),
             cached_bytes: 0,
             pending: BTreeMap::new(),
+            ended: Vec::new(),
             changing: Changing::default(),
             requests: 0,
             gates: Gates::default(),
@@ -361,7 +362,7 @@ impl Disk {
         let held: Vec<u64> =
             (state.pending.iter()).filter(|(_, pending)| pending.phase == Phase::Held).map(|(id, _)| *id).collect();
         for id in held {
-            self.hand_over(&mut state, id);
+            self.hand_over(&mut state, id, false);
         }
         self.wake_at(&mut state, now_ns);
     }
@@ -463,8 +464,8 @@ impl Disk {
         );
     }
 
-    /// Gives a request to the timing.
-    fn hand_over(&self, state: &mut State, id: u64) {
+    /// Gives a request to the timing; `located`: nothing has changed since its place was looked up.
+    fn hand_over(&self, state: &mut State, id: u64, located: bool) {
         let Some(pending) = state.pending.get_mut(&id) else { return };
         if let (Operation::Write { offset, len }, Some(file), true) =
             (pending.operation, state.files.get_mut(&pending.file.0), self.options.longer_ahead)
@@ -481,7 +482,9 @@ impl Disk {
         let now_ns = self.shared.now_ns();
         pending.phase = Phase::Queued;
         let (file, operation) = (pending.file, pending.operation);
-        state.service.locate(file, operation);
+        if !located {
+            state.service.locate(file, operation);
+        }
         state.service.accept(now_ns, id, file, operation, self.options.volatile_cache);
         self.wake_at(state, now_ns);
     }
@@ -495,13 +498,14 @@ impl Disk {
 
     /// Runs the timing: requests start, and end with their effects, and are answered.
     fn pump(&self, woken_ns: u64) {
-        let mut ended = Vec::new();
+        let mut ended;
         {
             let mut state = self.lock();
             let state = &mut *state;
             if !state.service.woken(woken_ns) {
                 return;
             }
+            ended = std::mem::take(&mut state.ended);
             let now_ns = self.shared.now_ns();
             let next_ns = state.service.run(now_ns, &mut state.random);
             while let Some(event) = state.service.pop_event() {
@@ -518,7 +522,7 @@ impl Disk {
                             state.changing.ended(file, pending.operation, self.options.block_bytes.into());
                         }
                         ended.push((id, self.end(state, pending, now_ns)));
-                        state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id));
+                        state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id, false));
                     }
                 }
             }
@@ -526,14 +530,15 @@ impl Disk {
                 self.wake_at(state, next_ns);
             }
         }
-        for (id, ended) in ended {
+        for (id, ended) in ended.drain(..) {
             self.answer(id, ended);
         }
+        self.lock().ended = ended;
     }
 
     /// A request's effect happens and is counted. It is not among those in flight any more.
-    fn end(&self, state: &mut State, pending: Pending, now_ns: u64) -> Ended {
-        let (file, operation) = (pending.file, pending.operation);
+    fn end(&self, state: &mut State, pending: Box<Pending>, now_ns: u64) -> Ended {
+        let (file, operation, position) = (pending.file, pending.operation, pending.position);
         let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
         let before = extent(state);
         let ended = state.end(pending, &self.options);
@@ -542,7 +547,7 @@ impl Disk {
         }
         state.silence.ended(now_ns);
         let in_flight = state.pending.len() as u64;
-        state.service.ended(now_ns, file, operation, ended.outcome == Outcome::Done, in_flight);
+        state.service.ended(now_ns, (file, operation), position, ended.outcome == Outcome::Done, in_flight);
         ended
     }
 
@@ -642,7 +647,7 @@ impl Disk {
         let id = state.requests;
         state.requests += 1;
         let [kind, offset, len] = words(operation);
-        self.shared.trace("submit", &[self.number, id, file.0, kind, offset, len]);
+        self.shared.trace_at(now_ns, "submit", &[self.number, id, file.0, kind, offset, len]);
         let (pending, inline) = {
             let state = &mut *state;
             state.service.allocate(file, operation);
@@ -670,9 +675,9 @@ impl Disk {
         state.service.in_flight(now_ns, in_flight);
         match phase {
             Phase::Waiting { ready_ns } if ready_ns > now_ns => {
-                self.call_at(ready_ns, move |disk| disk.hand_over(&mut disk.lock(), id));
+                self.call_at(ready_ns, move |disk| disk.hand_over(&mut disk.lock(), id, false));
             }
-            Phase::Waiting { .. } => self.hand_over(&mut state, id),
+            Phase::Waiting { .. } => self.hand_over(&mut state, id, true),
             _ => {}
         }
     }

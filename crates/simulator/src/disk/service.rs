@@ -161,13 +161,18 @@ impl Service {
     }
 
     /// A request has ended, and so many are left.
-    pub(super) fn ended(&mut self, now_ns: u64, file: DiskFileId, operation: Operation, done: bool, in_flight: u64) {
+    pub(super) fn ended(
+        &mut self,
+        now_ns: u64,
+        (file, operation): (DiskFileId, Operation),
+        position: Option<u64>,
+        done: bool,
+        in_flight: u64,
+    ) {
         self.statistics.depth(now_ns, in_flight);
         if is_data(operation) && done {
-            self.locate(file, operation);
             let (Operation::Read { len, .. } | Operation::Write { len, .. }) = operation else { return };
             let write = matches!(operation, Operation::Write { .. });
-            let position = self.spans.first().map(|span| span.position);
             self.statistics.data(now_ns, write, len.into(), position);
         }
         match (operation, &mut self.layout) {

@@ -85,11 +85,13 @@ pub(super) struct Pending {
     /// Of a write: the kept bytes fetched so far, and which pieces those are.
     pub(super) fetched: Vec<u8>,
     pub(super) fetched_pieces: Vec<bool>,
+    /// Where on the medium it begins, if it has a place there.
+    pub(super) position: Option<u64>,
 }
 
 /// A request whose effect has happened and which is to be answered.
 pub(super) struct Ended {
-    pub(super) pending: Pending,
+    pub(super) pending: Box<Pending>,
     pub(super) outcome: Outcome,
     /// Of a read: the kept bytes to put into its memory.
     pub(super) read: Vec<u8>,
@@ -108,7 +110,9 @@ pub(super) struct State {
     /// has a size. A sync of a file leaves them here: they are durable already when their time comes.
     pub(super) cached: VecDeque<(u64, u64, u64)>,
     pub(super) cached_bytes: u64,
-    pub(super) pending: BTreeMap<u64, Pending>,
+    pub(super) pending: BTreeMap<u64, Box<Pending>>,
+    /// Those that a run of the timing ends. Empty otherwise: kept for its memory.
+    pub(super) ended: Vec<(u64, Ended)>,
     /// What of the files those in `pending` change.
     pub(super) changing: Changing,
     pub(super) requests: u64,
@@ -184,7 +188,7 @@ impl Pending {
 
 impl State {
     /// Data requests may be submitted again; the effect happens.
-    pub(super) fn end(&mut self, mut pending: Pending, options: &DiskOptions) -> Ended {
+    pub(super) fn end(&mut self, mut pending: Box<Pending>, options: &DiskOptions) -> Ended {
         if is_data(pending.operation) && !pending.direct {
             self.data_in_flight = self.data_in_flight.saturating_sub(1);
         }
@@ -289,7 +293,7 @@ impl State {
 
 impl State {
     /// Draws a request's fate and notes what it is to be compared with.
-    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, direct: bool) -> Pending {
+    pub(super) fn accept(&mut self, request: Request, file: DiskFileId, now_ns: u64, direct: bool) -> Box<Pending> {
         let operation = request.operation();
         let mut phase = Phase::Waiting { ready_ns: now_ns };
         let mut outcome = Outcome::Done;
@@ -321,7 +325,7 @@ impl State {
             let unit = piece_bytes(self.kept_bytes);
             pieces = ((offset + u64::from(len)).div_ceil(unit) - offset / unit) as usize;
         }
-        Pending {
+        Box::new(Pending {
             operation,
             direct,
             file,
@@ -333,7 +337,8 @@ impl State {
             fetched_pieces: vec![false; pieces],
             submitted,
             request,
-        }
+            position: self.service.spans().first().map(|span| span.position),
+        })
     }
 }
 

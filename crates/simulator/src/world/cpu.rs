@@ -217,22 +217,30 @@ impl Cpus {
 
     /// The CPU that was free first.
     fn free_first(&self) -> usize {
-        let clocks = self.cpus.iter().enumerate().map(|(at, cpu)| (cpu.clock_ns, at));
-        clocks.min().map_or(0, |(_, at)| at)
+        let (mut first, mut first_ns) = (0, u64::MAX);
+        for (at, cpu) in self.cpus.iter().enumerate() {
+            if cpu.clock_ns < first_ns {
+                (first, first_ns) = (at, cpu.clock_ns);
+            }
+        }
+        first
     }
 
     /// The step that could begin earliest; `busy` is a CPU that cannot.
     fn candidate_without(&self, busy: Option<usize>) -> Option<Candidate> {
-        // Clock and number.
-        let mut held: Option<(u64, usize)> = None;
-        let mut free = held;
+        // Clock and number of the first of each kind.
+        let (mut held, mut free) = (None, None);
+        let (mut held_ns, mut free_ns) = (u64::MAX, u64::MAX);
         for (at, cpu) in self.cpus.iter().enumerate() {
             if Some(at) == busy {
                 continue;
             }
-            let best = if cpu.held_by.is_some() { &mut held } else { &mut free };
-            if best.is_none_or(|best| cpu.clock_ns < best.0) {
-                *best = Some((cpu.clock_ns, at));
+            if cpu.held_by.is_some() {
+                if cpu.clock_ns < held_ns || held.is_none() {
+                    (held, held_ns) = (Some((cpu.clock_ns, at)), cpu.clock_ns);
+                }
+            } else if cpu.clock_ns < free_ns || free.is_none() {
+                (free, free_ns) = (Some((cpu.clock_ns, at)), cpu.clock_ns);
             }
         }
         let held = held.map(|(at_ns, cpu)| Candidate { at_ns, cpu, from: Place::Cpu });

@@ -209,7 +209,13 @@ impl Shared {
     }
 
     pub(crate) fn trace(&self, kind: &str, words: &[u64]) {
-        self.lock().trace.event(self.now_ns(), kind, words);
+        self.trace_at(self.now_ns(), kind, words);
+    }
+
+    /// The same of whoever knows what time it is.
+    #[inline]
+    pub(crate) fn trace_at(&self, now_ns: u64, kind: &str, words: &[u64]) {
+        self.lock().trace.event(now_ns, kind, words);
     }
 
     pub(crate) fn fail(&self, what: String) {
@@ -328,8 +334,10 @@ impl Shared {
         let event_ns = timers.first_ns();
         let step = cpus.candidate();
         let step_ns = step.map(|step| step.at_ns);
-        let Some(at_ns) = event_ns.into_iter().chain(step_ns).min() else {
-            return Err(RunError::Deadlock { waiting: tasks.names(false) });
+        let at_ns = match (event_ns, step_ns) {
+            (Some(event_ns), Some(step_ns)) => event_ns.min(step_ns),
+            (Some(at_ns), None) | (None, Some(at_ns)) => at_ns,
+            (None, None) => return Err(RunError::Deadlock { waiting: tasks.names(false) }),
         };
         if at_ns > self.options.time_ns_max {
             return Err(RunError::TimeUp { waiting: tasks.names(false) });

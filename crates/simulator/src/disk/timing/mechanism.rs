@@ -15,6 +15,7 @@ use super::card::{Card, CardParameters};
 use super::channels::{ChannelParameters, Channels};
 use super::elevator::Command;
 use super::rotating::{Rotating, RotatingParameters};
+use super::sooner;
 use super::store::{Store, StoreParameters};
 use super::throttled::{ThrottleParameters, Throttled};
 use crate::random::Random;
@@ -160,7 +161,7 @@ impl Mechanism {
     pub(super) fn next_ns(&mut self) -> Option<u64> {
         let inner_ns = if let Model::Rotating(model) = &self.model { model.next_ns() } else { None };
         let flush_ns = if let Flush::Ends { at_ns } | Flush::Logs { at_ns } = self.flush { Some(at_ns) } else { None };
-        [self.finishing().next_ns(), inner_ns, flush_ns].into_iter().flatten().min()
+        sooner(sooner(self.finishing().next_ns(), inner_ns), flush_ns)
     }
 
     /// Does what happens until `now_ns`. The commands that are done are added to `done`; true if a

@@ -15,6 +15,7 @@ mod card;
 mod channels;
 mod elevator;
 mod mechanism;
+mod numbered;
 mod rotating;
 mod set;
 mod shingles;
@@ -122,6 +123,14 @@ impl Timing {
             Self::AnyOrder(model) => model.counts(),
             Self::Set(model) => model.counts(),
         }
+    }
+}
+
+/// The sooner of two instants, of those that there are.
+fn sooner(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
     }
 }
 

@@ -8,11 +8,12 @@
 //! Does not own: queues (`elevator`), devices (`mechanism`), where a file is (`layout`).
 //! Invariants: each part is in one queue; a request without parts ends by itself.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::elevator::{Elevator, QueueParameters};
 use super::mechanism::{Mechanism, MechanismParameters};
-use super::{Counts, Event, Span, Work};
+use super::numbered::Numbered;
+use super::{Counts, Event, Span, Work, sooner};
 use crate::random::Random;
 
 /// What a request takes that needs nothing of the medium: a system call in the host. Assumed.
@@ -50,7 +51,7 @@ struct Member {
 pub(crate) struct DeviceSet {
     parameters: SetParameters,
     members: Vec<Member>,
-    requests: BTreeMap<u64, Progress>,
+    requests: Numbered<Progress>,
     /// Requests that need nothing of the medium: when they end. In order.
     memory: VecDeque<(u64, u64)>,
     /// Kept for its memory.
@@ -65,7 +66,7 @@ impl Member {
         &mut self,
         now_ns: u64,
         random: &mut Random,
-        requests: &mut BTreeMap<u64, Progress>,
+        requests: &mut Numbered<Progress>,
         events: &mut Vec<Event>,
     ) {
         if !self.flushes_waiting.is_empty() && !self.mechanism.is_flushing() {
@@ -89,7 +90,7 @@ impl Member {
 }
 
 /// One part of a request is done.
-fn part_done(requests: &mut BTreeMap<u64, Progress>, request: u64, events: &mut Vec<Event>) {
+fn part_done(requests: &mut Numbered<Progress>, request: u64, events: &mut Vec<Event>) {
     let Some(progress) = requests.get_mut(&request) else { return };
     progress.parts -= 1;
     if progress.parts == 0 {
@@ -103,7 +104,7 @@ impl DeviceSet {
         let mut set = Self {
             parameters,
             members: Vec::new(),
-            requests: BTreeMap::new(),
+            requests: Numbered::default(),
             memory: VecDeque::new(),
             done: Vec::new(),
             past: Counts::default(),
@@ -180,7 +181,7 @@ impl DeviceSet {
                     break;
                 }
             }
-            next_ns = [next_ns, member.mechanism.next_ns()].into_iter().flatten().min();
+            next_ns = sooner(next_ns, member.mechanism.next_ns());
         }
         next_ns
     }
