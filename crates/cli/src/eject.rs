@@ -118,6 +118,9 @@ fn flush(disk: &Disk) -> Outcome {
     let flushed = File::open(&node).and_then(|node| node.sync_all());
     flushed.map_err(|error| {
         let why = format!("{}: its own cache could not be flushed: {error}", output::shown(node.display()));
+        if rustix::process::geteuid().is_root() {
+            return Failure::failed(why);
+        }
         Failure::failed(format!("{why} (run as root: sudo afflux eject {})", output::shown(&disk.name)))
     })
 }

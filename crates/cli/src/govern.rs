@@ -182,9 +182,12 @@ impl Running<'_> {
         self.look()?;
         let unknown = self.governor.rows().iter().filter(|row| row.bytes_per_second.is_none()).count();
         if unknown > 0 && !self.args.json {
-            let what = if unknown == 1 { "1 disk is".to_owned() } else { format!("{unknown} disks are") };
+            let (what, writes) = match unknown {
+                1 => ("1 disk is".to_owned(), "it writes"),
+                _ => (format!("{unknown} disks are"), "they write"),
+            };
             output::remark(format_args!(
-                "{what} left alone: how fast it writes is not known yet. Without --once that is measured, and kept."
+                "{what} left alone: how fast {writes} is not known yet. Without --once that is measured, and kept."
             ));
         }
         Ok(())

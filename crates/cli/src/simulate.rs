@@ -47,6 +47,8 @@ struct Asked {
     command: String,
     /// Job files, and what they include: names and texts.
     files: Vec<(String, String)>,
+    /// What is replayed, a sentence each.
+    replayed: Vec<String>,
 }
 
 /// A run that ended.
@@ -70,7 +72,7 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
         output::remark(format_args!("warning: {warning}"));
     }
     if args.check {
-        return check::show(&described.simulations);
+        return check::show(&described.simulations, args.json || args.output_format == "json");
     }
     let interruption = Interruption::watch()?;
     let fio_names = args.output_format == "json";
@@ -92,7 +94,7 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
         destinations.events(&run.figures.trace_lines)?;
         logs::write(&run.figures.logs)?;
     }
-    let asked = Asked { command: command_line::own(), files: described.files };
+    let asked = Asked { command: command_line::own(), files: described.files, replayed: described.replayed };
     destinations.page(|| html::page(&runs, &asked))?;
     if !args.json && !fio_names {
         let text = match &runs[..] {

@@ -1,11 +1,12 @@
 //! `--check`: what would run.
 //!
-//! Owns: its words.
+//! Owns: its words, and its object for `--json`.
 //! Does not own: reading jobs (`description`), looking at them (the simulation).
 //! Invariants: nothing runs, and nothing is written.
 
 use report::terminal::Terminal;
 use report::{Align, Table};
+use serde_json::{Value, json};
 use workloads::simulation::{PlannedJob, Simulation, SimulationError};
 
 use crate::failure::{Failure, Outcome};
@@ -13,7 +14,7 @@ use crate::output;
 use crate::units;
 
 /// Shows what would run; fails where something would not.
-pub(super) fn show(simulations: &[Simulation]) -> Outcome {
+pub(super) fn show(simulations: &[Simulation], as_json: bool) -> Outcome {
     // Policies differ in what they do with a job, not in which jobs there are.
     let Some(simulation) = simulations.first() else { return Ok(()) };
     let jobs = simulation.check().map_err(|error| match error {
@@ -21,9 +22,30 @@ pub(super) fn show(simulations: &[Simulation]) -> Outcome {
         error => Failure::failed(error.to_string()),
     })?;
     let names: Vec<&str> = simulations.iter().map(|one| one.policy.as_str()).collect();
+    if as_json {
+        output::say(object(&names, &jobs));
+        return Ok(());
+    }
     output::say(format!("Would run under {}; nothing was run.\n", names.join(", ")));
     output::say(table(&jobs).text(Terminal::of_stdout()).trim_end());
     Ok(())
+}
+
+fn object(policies: &[&str], jobs: &[PlannedJob]) -> Value {
+    let job = |job: &PlannedJob| {
+        json!({
+            "name": job.name,
+            "clones": job.clones,
+            "device": job.device,
+            "files": job.files,
+            // Nothing of one that goes on until its disk is full.
+            "bytes": (job.bytes != u64::MAX).then_some(job.bytes),
+            "in_flight": job.in_flight,
+            "direct": job.direct,
+            "stonewall": job.stonewall,
+        })
+    };
+    json!({"check": true, "policies": policies, "jobs": jobs.iter().map(job).collect::<Vec<_>>()})
 }
 
 fn table(jobs: &[PlannedJob]) -> Table {

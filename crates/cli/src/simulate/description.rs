@@ -12,12 +12,14 @@ mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use std::{env, fs};
 
 use engine::eviction::EvictionKind;
 use engine::settings::did_you_mean;
 use simulator::{CostTable, FaultScript};
 use workloads::fio::{self, Included, Likeness, Surroundings};
+use workloads::replay::Trace;
 use workloads::simulation::{Callers, Contents, OWN_POLICY, Simulation, SimulationError};
 use workloads::{Job, Replay, Workload};
 
@@ -44,6 +46,8 @@ pub(super) struct Described {
     pub(super) warnings: Vec<String>,
     /// The job files and what they include, each once: names and texts.
     pub(super) files: Vec<(String, String)>,
+    /// What is replayed, a sentence each.
+    pub(super) replayed: Vec<String>,
 }
 
 pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
@@ -70,6 +74,7 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     let mut warnings = Vec::new();
     let likeness = if args.approximate { Likeness::Near } else { Likeness::Same };
     let (mut built_in, mut jobs, mut host) = (Vec::new(), Vec::new(), Host::default());
+    let mut replayed = Vec::new();
     for name in &args.jobs {
         match built_in::parse(name) {
             Some(workload) => built_in.push(workload?),
@@ -82,6 +87,7 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
         if trace.lost > 0 {
             warnings.push(format!("{}: {} calls were lost while it was recorded", path.display(), trace.lost));
         }
+        replayed.push(in_words(&path.display().to_string(), &trace));
         // What it reads nobody wrote.
         simulation.contents = Contents::Unchecked;
         built_in.push(Workload::Replay(Replay { name: stem, directory: String::new(), trace }));
@@ -96,7 +102,23 @@ pub(super) fn read(args: &args::Simulate) -> Outcome<Described> {
     }
     let traces = args.trace_in.iter().map(|path| path.display().to_string());
     let jobs: Vec<String> = args.jobs.iter().cloned().chain(traces).collect();
-    Ok(Described { jobs: jobs.join(", "), simulations, warnings, files: host.files })
+    Ok(Described { jobs: jobs.join(", "), simulations, warnings, files: host.files, replayed })
+}
+
+/// What a trace has, and how it is replayed.
+fn in_words(name: &str, trace: &Trace) -> String {
+    let lasts = trace.calls.last().map_or(Duration::ZERO, |call| Duration::from_micros(call.at_us));
+    let plural = |count: usize, what: &str| {
+        format!("{} {what}{}", units::count(count as u64), if count == 1 { "" } else { "s" })
+    };
+    let (calls, files) = (plural(trace.calls.len(), "call"), plural(trace.files().len(), "file"));
+    let lost =
+        if trace.lost > 0 { format!(", and {} that were lost", units::count(trace.lost)) } else { String::new() };
+    format!(
+        "{name} has {calls} of {files} in {}{lost}. Each begins at the time at which it was recorded, whether those before \
+         it have ended or not: where writers are paused, a read may come before the write that it followed.",
+        units::time(lasts)
+    )
 }
 
 /// Reads a job file. As fio has it, a later file's jobs begin when those of the files before have ended.

@@ -37,6 +37,7 @@ pub(super) fn page(runs: &[Run], asked: &Asked) -> String {
     let headline = if runs.len() == 1 { text::headline(first) } else { comparison::headline(runs) };
     page.paragraph(&format!("{headline}."));
     page.listing(&asked.command);
+    asked.replayed.iter().for_each(|what| page.paragraph(what));
     page.pointer("What names and units mean stands below:", WORDS_TITLE);
     plots_of(&mut page, runs);
     page.section("Tables");

@@ -158,6 +158,28 @@ fn checked_by_promtool(body: &str) {
     assert!(output.status.success() && text(&output).is_empty(), "{}", text(&output));
 }
 
+/// The queries of the example dashboard, with its variables as Grafana would fill them in, are rules that Prometheus
+/// takes.
+#[test]
+fn prometheus_understands_each_query_of_the_dashboard() {
+    let scratch = Scratch::new();
+    let dashboard: Value = serde_json::from_str(include_str!("../../../../docs/dashboard.json")).unwrap();
+    let targets = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array());
+    let mut rules = String::from("groups:\n- name: dashboard\n  rules:\n");
+    for (at, target) in targets.flatten().enumerate() {
+        let query = target["expr"].as_str().unwrap().replace("$instance", ".*").replace("$device", "sda|sdb");
+        let query = query.replace("$__rate_interval", "1m").replace('\'', "''");
+        assert!(!query.contains('$'), "{query}");
+        rules.push_str(&format!("  - record: afflux:query:{at}\n    expr: '{query}'\n"));
+    }
+    let path = scratch.path().join("rules.yml");
+    fs::write(&path, rules).unwrap();
+    match Command::new("promtool").args(["check", "rules"]).arg(&path).output() {
+        Ok(output) => assert!(output.status.success(), "{}", text(&output)),
+        Err(error) => eprintln!("skipped: promtool (Debian's prometheus): {error}"),
+    }
+}
+
 #[test]
 fn a_governor_gives_figures_of_its_disks() {
     let tree = crate::govern::Tree::new();

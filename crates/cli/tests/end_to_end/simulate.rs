@@ -40,6 +40,27 @@ fn object(output: &Output) -> Value {
 }
 
 #[test]
+fn what_would_run_is_told_in_words_or_as_one_object() {
+    let scratch = Scratch::new();
+    let words = simulate(&scratch, &["--device", "usb2-disk", "--check"]);
+    assert!(
+        words.status.success() && text(&words).contains("Would run under afflux; nothing was run."),
+        "{}",
+        text(&words)
+    );
+    for form in ["--json", "--output-format=json"] {
+        let told = object(&simulate(&scratch, &["--device", "usb2-disk", "--policy", "linux-6.1", "--check", form]));
+        assert_eq!(told["policies"], serde_json::json!(["linux-6.1"]));
+        let job = &told["jobs"][1];
+        assert_eq!(
+            (&job["name"], &job["bytes"], &job["direct"]),
+            (&"desktop".into(), &(1 << 20).into(), &false.into())
+        );
+        assert_eq!((told["jobs"].as_array().unwrap().len(), &job["device"]), (2, &"disk".into()));
+    }
+}
+
+#[test]
 fn a_run_says_what_each_job_did_and_is_the_same_again() {
     let scratch = Scratch::new();
     let arguments = ["--device", "usb2-disk", "--memory", "64MiB", "--json"];

@@ -53,7 +53,12 @@ fn a_block_trace_is_replayed_against_any_memory_and_policy() {
     assert!(much.1 < little.1, "what was let go is missed again: {much:?} {little:?}");
     assert_eq!(run_with("64MiB", "afflux"), much, "the same again");
     assert_ne!(run_with("64MiB", "linux-6.1").2, much.2);
-    let people = run(scratch.path(), &["simulate", "--trace-in", trace.to_str().unwrap(), "--device", "usb2-disk"]);
+    let page = scratch.path().join("page.html");
+    let mut arguments = vec!["simulate", "--trace-in", trace.to_str().unwrap(), "--device", "usb2-disk"];
+    arguments.extend(["--html", page.to_str().unwrap()]);
+    let people = run(scratch.path(), &arguments);
+    let page = fs::read_to_string(page).unwrap();
+    assert!(page.contains("block.csv has 401 calls of 1 file in 0.2 s. Each begins at the time"), "{page}");
     for said in ["pages that reads found in the cache", "written for each byte that became dirty", "Delays", "block.0"]
     {
         assert!(text(&people).contains(said), "{said}: {}", text(&people));

@@ -4,13 +4,19 @@ use std::{env, fs};
 use super::super::tests::{run, two};
 use super::super::{Asked, Run};
 
+/// As of a run that replays a trace.
+const REPLAYED: &str = "calls.trace has 121 calls of 2 files in 4.31 s. Each begins at its time.";
+
 fn page(run: &Run) -> String {
     of(std::slice::from_ref(run))
 }
 
 fn of(runs: &[Run]) -> String {
     let files = vec![("backup.fio".to_owned(), "[backup]\nrw=write # <all>\n".to_owned())];
-    super::page(runs, &Asked { command: "afflux simulate backup.fio".to_owned(), files })
+    super::page(
+        runs,
+        &Asked { command: "afflux simulate backup.fio".to_owned(), files, replayed: vec![REPLAYED.to_owned()] },
+    )
 }
 
 #[test]
@@ -20,6 +26,7 @@ fn the_answer_is_first_plots_are_before_tables_and_long_lists_last_and_folded() 
             "<p class=\"answer\">",
             "accepted after 40 s, on disk after 44 s",
             "<pre tabindex=\"0\">afflux simulate backup.fio</pre>",
+            REPLAYED,
             "<figure>",
             "Latency of the slowest calls",
             "<table ",
@@ -39,7 +46,7 @@ fn the_answer_is_first_plots_are_before_tables_and_long_lists_last_and_folded() 
 #[test]
 fn a_long_job_file_is_folded() {
     let files = vec![("long.fio".to_owned(), "# a line\n".repeat(200))];
-    let page = super::page(&[run()], &Asked { command: String::new(), files });
+    let page = super::page(&[run()], &Asked { files, ..Asked::default() });
     assert!(page.contains("<summary>long.fio, 200 lines</summary>"));
 }
 
