@@ -2,11 +2,11 @@
 //!
 //! Owns: the socket, the machine, received bytes not yet taken, output not yet sent.
 //! Does not own: the protocol; the sum of all connections (`serve`).
-//! Invariants: at most one receive and one send in flight; what is short and the socket takes at once needs none.
-//! Nothing is received while the machine wants no input, and no output is asked for while `OUTPUT_BYTES_MAX` wait to be
-//! sent. What the machine and the buffer hold counts, and is permitted before it is there: a record is received only into
-//! room for the whole of it, so that one that is begun can be finished. A buffer that a machine's records share is
-//! theirs: what is received next goes to another.
+//! Invariants: at most one receive and one send in flight. Nothing is received while the machine
+//! wants no input, and no output is asked for while `OUTPUT_BYTES_MAX` wait to be sent. What the machine and
+//! the buffer hold counts, and is permitted before it is there: a record is received only into room for the
+//! whole of it, so that one that is begun can be finished. A buffer that a machine's records share is theirs:
+//! what is received next goes to another.
 
 use std::future::Future;
 use std::os::fd::OwnedFd;
@@ -22,15 +22,12 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
 use super::serve::{Phase, Place};
-use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send, send_at_once};
+use super::socket::{Outgoing, Receiving, Sending, Socket, receive, send};
 use crate::clock;
 use crate::reactor::Sleep;
 
 /// Output that waits to be sent before more is asked for.
 const OUTPUT_BYTES_MAX: usize = 4 << 20;
-/// Output up to here is sent when it is there. More goes at the end of the reactor's turn, once in each, so that other
-/// connections have their turn before the next piece is copied.
-const AT_ONCE_BYTES_MAX: usize = 512 << 10;
 /// What a receive asks for: the least, and the most unless the machine knows that more is coming.
 const RECEIVE_BYTES_MIN: usize = 16 << 10;
 const RECEIVE_BYTES_GROWN: usize = 256 << 10;
@@ -205,15 +202,7 @@ impl Connection {
         if outgoing.bytes() == 0 {
             return false;
         }
-        // At the end of the turn replies would wait for what else is submitted then, and the report of a send takes a turn
-        // of its own.
-        let (count, all) =
-            if outgoing.bytes() <= AT_ONCE_BYTES_MAX { send_at_once(&self.socket, outgoing) } else { (0, false) };
-        let rest = if all { None } else { Some(std::mem::take(outgoing)) };
-        if count > 0 {
-            self.place().count_out(count);
-        }
-        let Some(outgoing) = rest else { return true };
+        let outgoing = std::mem::take(outgoing);
         self.outgoing = None;
         self.sending = Some(send(self.sent.take(), &self.socket, outgoing));
         true

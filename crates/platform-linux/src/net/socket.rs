@@ -1,13 +1,12 @@
 //! Operations on sockets as futures, and output on its way.
 //!
-//! Owns: the memory of each operation until the reactor has reported it; sending what a socket takes at once.
+//! Owns: the memory of each operation until the reactor has reported it.
 //! Does not own: what is sent, and when (`connection`); descriptors are shared with it.
 //! Invariants: a dropped operation is cancelled, and its memory lives until that is done. A segment
 //! is dropped as soon as its last byte was taken by the kernel.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::IoSlice;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use std::task::{Context, Poll, Waker};
 use bytes::BytesMut;
 use frontend::Segment;
 use rustix::io::Errno;
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
 
 use super::serve::Place;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec, Message, Owner};
@@ -248,23 +246,6 @@ impl Outgoing {
             Segment::Pages(pages) => pages.slices().all(&mut add),
         }) {}
     }
-}
-
-/// Sends from the front of `outgoing` what the kernel takes without waiting; whether that was all that it was offered.
-/// A failure is left to whoever sends next.
-pub(super) fn send_at_once(socket: &Socket, outgoing: &mut Outgoing) -> (usize, bool) {
-    const {
-        assert!(size_of::<IoSlice<'_>>() == size_of::<IoVec>() && align_of::<IoSlice<'_>>() == align_of::<IoVec>());
-    }
-    outgoing.lay_out();
-    let (offered, pieces) = (outgoing.iovecs.iter().map(|iovec| iovec.len).sum::<usize>(), outgoing.iovecs.len());
-    // SAFETY: the standard library's vector is laid out as the kernel's, as is ours; the segments that these point into
-    // stay until `sent` is called.
-    let slices = unsafe { std::slice::from_raw_parts(outgoing.iovecs.as_ptr().cast::<IoSlice<'_>>(), pieces) };
-    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    let count = sendmsg(&socket.fd, slices, &mut SendAncillaryBuffer::default(), flags).unwrap_or(0);
-    outgoing.sent(count);
-    (count, count == offered)
 }
 
 /// What a send ends with: what is left, and how many bytes the kernel took.
