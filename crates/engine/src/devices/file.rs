@@ -113,6 +113,8 @@ pub(crate) struct FileState {
     pub(crate) next_sequence: u64,
     pub(crate) writes_in_flight: BTreeSet<u64>,
     pub(crate) reads_in_flight: u32,
+    /// Pages of these.
+    pub(crate) reading_pages: u64,
     /// A request with clean pages between dirty ones failed: there are no more such.
     pub(crate) bridges_fail: bool,
     /// The last flush failed: what it covered may not be durable.
@@ -177,6 +179,7 @@ impl FileInner {
             next_sequence: 0,
             writes_in_flight: BTreeSet::new(),
             reads_in_flight: 0,
+            reading_pages: 0,
             bridges_fail: false,
             flush_failed: false,
             error: None,

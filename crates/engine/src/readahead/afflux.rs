@@ -127,6 +127,7 @@ impl Window {
             }
             Place::On => {
                 self.doubt = self.doubt.saturating_sub(1);
+                self.widen_cap(pages.end - pages.start);
                 self.go_on(pages, terms)
             }
             Place::Opens { run_start } => self.opens(run_start, pages, terms),
@@ -228,8 +229,7 @@ impl Window {
         self.next = pages.end;
         let (asked, run) = (pages.end - pages.start, pages.end - run_start);
         if run > asked {
-            // A window that is no larger than what is asked for is never used, and would stay so for ever.
-            self.cap = self.cap.max(2 * asked);
+            self.widen_cap(asked);
         }
         // Three reads in a row are no chance: as much again may be read. Fewer may be one.
         let trusted = if run >= HISTORY * asked { run } else { asked };
@@ -241,6 +241,11 @@ impl Window {
         (self.mark, self.end, self.issued) = (pages.end, pages.start + size, pages.end);
         self.size = size;
         Ahead::one(pages.end..self.end)
+    }
+
+    /// A window that is no larger than what is asked for is never used, and would stay so for ever.
+    fn widen_cap(&mut self, asked: u64) {
+        self.cap = self.cap.max(2 * asked);
     }
 
     /// The stream is where nothing was read ahead.

@@ -4,7 +4,8 @@
 //! Does not own: how far ahead (`readahead`), the requests (`fill`).
 //! Invariants: nothing here waits. Where no frame is free, a few clean pages of others go first; what cannot be had even
 //! then is not read, and the policy is told. Pages that nobody has asked for are a quarter of the cache at most; a
-//! quarter of a device's requests is left to those who wait.
+//! quarter of a device's requests is left to those who wait. A stream takes of a device's room and requests so that more
+//! is left for others the more it has: who comes when all is taken would be left with its misses for ever.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -129,17 +130,17 @@ impl<P: Platform> Reading<P> {
             let end = (from + request_pages).min(last);
             let mut hand = Hand::empty(&self.base.cache, &file.device);
             let (absent, begun) = {
-                let mut state = lock(&file.state);
+                let state = &mut *lock(&file.state);
                 let absent = self.absent_run(file, from..end);
                 if absent.is_empty() {
                     from = end;
                     continue;
                 }
-                if let Some(came) = self.hand_for_ahead(&mut hand, absent.end - absent.start) {
+                if let Some(came) = self.hand_for_ahead(&mut hand, state, absent.end - absent.start) {
                     (absent, Err(came))
                 } else {
                     let filled = absent.start..absent.start + hand.frames();
-                    (absent, Ok((self.begin(file, &mut state, &mut hand, filled.clone(), 0), filled)))
+                    (absent, Ok((self.begin(file, state, &mut hand, filled.clone(), 0), filled)))
                 }
             };
             self.reclaim.look_ahead();
@@ -169,17 +170,21 @@ impl<P: Platform> Reading<P> {
         Came::Through
     }
 
-    /// Takes what a request for so many pages needs, or fewer; says what there was none of.
-    fn hand_for_ahead(&self, hand: &mut Hand<'_>, count: u64) -> Option<Came> {
+    /// Takes what a request for so many pages of the file needs, or fewer; says what there was none of.
+    fn hand_for_ahead(&self, hand: &mut Hand<'_>, state: &FileState, count: u64) -> Option<Came> {
         let device = hand.device;
-        if self.base.cache.rare.strikes(Rare::SlotTaken) || !hand.try_room(count) {
+        if self.base.cache.rare.strikes(Rare::SlotTaken) {
             return Some(Came::NoRequest(0));
         }
-        hand.spare.grow(count as usize, Effort::NoRetry);
+        hand.grow_room(count, state.reading_pages);
+        if hand.room() == 0 {
+            return Some(Came::NoRequest(0));
+        }
+        hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         if hand.frames() == 0 {
             return Some(Came::NoFrame(0));
         }
-        let left = u64::from(device.limits().depth) / DEMAND_PART;
+        let left = u64::from(device.limits().depth) / DEMAND_PART + u64::from(state.reads_in_flight);
         (!hand.try_slot(left)).then_some(Came::NoRequest(0))
     }
 

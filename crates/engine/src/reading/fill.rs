@@ -33,6 +33,9 @@ use crate::trace::Event;
 use crate::units::PAGE_BYTES;
 use crate::wait::{Answer, Changed, lock};
 
+/// Fewer pages than this are not read ahead by a request of their own where more were wished for.
+const WORTH_PAGES: u64 = 16;
+
 /// What a read request needs, as far as it was had; what is not used goes back.
 pub(super) struct Hand<'a> {
     pub(super) device: &'a Arc<DeviceState>,
@@ -58,6 +61,15 @@ impl<'a> Hand<'a> {
             self.room = pages;
         }
         taken
+    }
+
+    /// Room for up to so many frames more, as far as the file's share goes.
+    pub(super) fn grow_room(&mut self, pages: u64, own: u64) {
+        self.room += self.device.reading.try_take_share(WORTH_PAGES.min(pages), pages, own + self.room);
+    }
+
+    pub(super) fn room(&self) -> u64 {
+        self.room
     }
 
     /// A request, if there are more than so many.
@@ -170,8 +182,9 @@ impl<P: Platform> Reading<P> {
         hand: &mut Hand<'_>,
         miss: &Miss,
     ) -> Option<Sending> {
-        if miss.absent > miss.demanded && hand.try_room(miss.absent) {
-            hand.spare.grow(miss.absent as usize, Effort::NoRetry);
+        if miss.absent > miss.demanded {
+            hand.grow_room(miss.absent - miss.demanded, state.reading_pages);
+            hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         }
         self.begin(file, state, hand, miss.pages.start..miss.pages.start + hand.frames(), miss.pages.end)
     }
@@ -239,6 +252,7 @@ impl<P: Platform> Reading<P> {
         }
         hand.has_slot = false;
         state.reads_in_flight += 1;
+        state.reading_pages += pieces.len() as u64;
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let end = first + pieces.len() as u64;
         self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
@@ -323,6 +337,7 @@ impl<P: Platform> Reading<P> {
                 Obstacle::Partial(frame) => {
                     self.base.cache.pages.change(frame, 0, READING);
                     state.reads_in_flight += 1;
+                    state.reading_pages += 1;
                     let sent = Sent::now(file, page, 1, self.base.now());
                     spare.take().map(|side| (frame, side, sent))
                 }
@@ -450,6 +465,7 @@ impl<P: Platform> Completion for FillEnds<P> {
             }
             cache.admit_all(&arrivals);
             state.reads_in_flight -= 1;
+            state.reading_pages -= self.room.pages;
             // A turn of the flusher that found nothing may have left the file to the end of this.
             file.requeue(&mut state, reading.base.now());
         }
@@ -498,6 +514,7 @@ impl<P: Platform> Completion for MergeEnds<P> {
                 cache.note_clean(frame);
             }
             state.reads_in_flight -= 1;
+            state.reading_pages -= self.room.pages;
             // The flusher passes by pages that are being read.
             file.requeue(&mut state, reading.base.now());
         }

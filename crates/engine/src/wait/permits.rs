@@ -56,6 +56,15 @@ impl Permits {
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_ok()
     }
 
+    /// Takes up to `most` for somebody who has `own` already, at least `least`, so that twice as much is left as they
+    /// have then; how much. Nothing while somebody waits.
+    pub(crate) fn try_take_share(&self, least: u64, most: u64, own: u64) -> u64 {
+        let limit = self.limit.load(Ordering::Relaxed);
+        let share = |used: u64| (limit.saturating_sub(used).saturating_sub(2 * own) / 3).min(most);
+        let taken = |used: u64| (used & WAITED == 0 && share(used) >= least).then(|| used + share(used));
+        self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).map_or(0, share)
+    }
+
     /// Waits for `amount` in turn.
     pub(crate) fn take(&self, amount: u64) -> Taking<'_> {
         Taking { permits: self, amount, ticket: None }

@@ -44,6 +44,30 @@ fn permits_are_granted_in_order_of_asking() {
 }
 
 #[test]
+fn a_share_leaves_twice_as_much_as_its_taker_has_then() {
+    let permits = Permits::new(1_300);
+    assert_eq!(permits.try_take_share(1, 2_000, 0), 433);
+    assert_eq!(permits.try_take_share(1, 2_000, 433), 0);
+    assert_eq!(permits.try_take_share(1, 2_000, 0), 289);
+    assert_eq!(permits.try_take_share(1, 10, 0), 10);
+    assert_eq!(permits.try_take_share(500, 2_000, 0), 0, "less than it is good for");
+    assert_eq!(permits.used(), 732);
+}
+
+#[test]
+fn those_who_take_shares_by_turns_get_the_same_in_the_end() {
+    let permits = Permits::new(1_300);
+    let mut shares = [0; 10];
+    for _ in 0..20 {
+        for share in &mut shares {
+            permits.give_back(*share);
+            *share = permits.try_take_share(1, 2_000, 0);
+        }
+    }
+    assert!(shares.iter().all(|share| (95..=105).contains(share)), "{shares:?}");
+}
+
+#[test]
 fn a_dropped_waiter_gives_its_grant_to_the_next() {
     let permits = Permits::new(1);
     assert!(permits.try_take(1));

@@ -199,6 +199,20 @@ fn frames_that_are_not_there_shrink_the_window() {
 }
 
 #[test]
+fn what_missing_frames_have_shrunk_below_a_call_goes_on() {
+    let mut file = File::new(NVME);
+    file.left = 100;
+    (0..20).for_each(|number| file.read(32 * number, 32));
+    let end = file.window.end;
+    file.window.issued(Came::NoFrame(end - 1));
+    assert!(file.window.cap < 32, "{}", file.window.cap);
+    file.left = 1 << 40;
+    let windows = file.windows.len();
+    (20..80).for_each(|number| file.read(32 * number, 32));
+    assert_eq!(file.windows.last().unwrap().1, NVME.most, "{:?}", &file.windows[windows..]);
+}
+
+#[test]
 fn calls_that_overtake_each_other_are_one_stream() {
     let mut file = File::new(HDD);
     for group in 0..200u64 {
