@@ -238,8 +238,8 @@ impl Dueling {
             _ => FRESH,
         };
         let [_, growing, followers] = &mut self.parts;
-        if growing.frames > 0 {
-            followers.grown = (growing.grown * followers.frames / growing.frames).max(followers.small_min());
+        if let Some(share) = (growing.grown * followers.frames).checked_div(growing.frames) {
+            followers.grown = share.max(followers.small_min());
         }
         to
     }
