@@ -66,7 +66,7 @@ enum afflux_error
     AFFLUX_ERROR_BAD_HANDLE = -9,
     // It would have to wait, or the queue is full (-EAGAIN).
     AFFLUX_ERROR_WOULD_BLOCK = -11,
-    // The host gives no memory (-ENOMEM).
+    // The host gives no memory, or no thread (-ENOMEM).
     AFFLUX_ERROR_NO_MEMORY = -12,
     // The handle was not opened for that (-EACCES).
     AFFLUX_ERROR_NOT_PERMITTED = -13,
@@ -363,7 +363,7 @@ int afflux_cache_device(afflux_cache *cache, uint64_t number, afflux_device_stat
 const char *afflux_version(void);
 
 // Opens a file, with the flags and the mode of open(2): O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC,
-// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID). The cache takes regular files and block devices. One that another
+// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID), O_CREAT and O_TRUNC with O_RDONLY, too. The cache takes regular files and block devices. One that another
 // cache has is waited for, two seconds at most, then it is AFFLUX_ERROR_BUSY.
 int afflux_open(afflux_cache *cache,
                 const char *name,

@@ -31,7 +31,7 @@ pub(crate) fn on_file<T>(file: *mut FileHandle, work: impl FnOnce(&File) -> Answ
 }
 
 /// Opens a file, with the flags and the mode of open(2): O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC,
-/// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID). The cache takes regular files and block devices. One that another
+/// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID), O_CREAT and O_TRUNC with O_RDONLY, too. The cache takes regular files and block devices. One that another
 /// cache has is waited for, two seconds at most, then it is AFFLUX_ERROR_BUSY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_open(
@@ -61,6 +61,9 @@ fn options(flags: c_int, mode: u32) -> Answer<OpenOptions> {
         return Err(Failure::invalid(format!("flags {flags:#o} for opening: only {known} can be")));
     }
     let has = |flag| flags & flag != 0;
+    if access == libc::O_RDONLY && (has(libc::O_CREAT) || has(libc::O_TRUNC)) {
+        return Err(Failure::invalid("O_CREAT and O_TRUNC need O_WRONLY or O_RDWR".to_owned()));
+    }
     Ok(OpenOptions::new()
         .read(access != libc::O_WRONLY)
         .write(access != libc::O_RDONLY)

@@ -84,7 +84,8 @@
 //! # Errors
 //!
 //! Every call returns an [`std::io::Error`] with a kind that says what to do, a text that says which file, and, inside, an
-//! [`Error`](crate::Error) for programs.
+//! [`Error`](crate::Error) for programs, which keeps the host's [number](crate::Error::errno). Three kinds say it all and
+//! have none inside: `WouldBlock`, `UnexpectedEof`, and `OutOfMemory` of a copy.
 //!
 //! **A failed write is not forgotten.** The write call has long returned when the device fails. The pages stay dirty and
 //! are tried again, with growing pauses; *every* sync of the file returns the error until they are written, so that
