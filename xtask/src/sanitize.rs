@@ -39,7 +39,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         cargo.arg("--no-fail-fast").args(tests.split_whitespace());
     }
     cargo.args(others).current_dir(repository::root()).env("RUSTC_BOOTSTRAP", "1");
-    cargo.env("RUSTFLAGS", format!("-Zsanitizer={name} --cfg afflux_sanitizer=\"{name}\"{more}"));
+    cargo.env("RUSTFLAGS", format!("-Zsanitizer={name}{more} --cfg afflux_sanitizer=\"{name}\""));
     cargo.env("TSAN_OPTIONS", format!("suppressions={}", repository::root().join("tsan.supp").display()));
     // An engine that is dropped with dirty files keeps them: its tests do that.
     succeeds(cargo.env("ASAN_OPTIONS", "detect_leaks=0"))

@@ -178,7 +178,7 @@ typedef struct afflux_queue afflux_queue;
 
 // Settings of a cache. Set all to zero, then `size` to sizeof(afflux_settings), then what is to be other than by default.
 typedef struct {
-    // sizeof(afflux_settings): the library may know more members than the program.
+    // sizeof(afflux_settings): the library may know more members than the program, or fewer, if the others are 0.
     size_t size;
     // Memory for pages, all there will ever be; 1 MiB or more. 0: 256 MiB. About one percent more is used for tables.
     uint64_t memory_bytes;
@@ -375,8 +375,9 @@ int afflux_open(afflux_cache *cache,
 // goes on writing through that one writes behind the cache's back.
 int afflux_open_fd(afflux_cache *cache, int fd, afflux_file **file);
 
-// Makes a file durable, and gives the handle back, in any case: after an error, too, it is gone. What is not durable
-// then stays dirty, and is written when it can be. Calls that are in progress with it on other threads go on.
+// Makes a file durable if the handle can write, and gives the handle back, in any case: after an error, too, it is gone.
+// What is not durable then stays dirty, and is written when it can be. Calls that are in progress with it on other
+// threads go on.
 int afflux_close(afflux_file *file);
 
 // Gives the handle back without waiting for anything: what is dirty is written later, and whether that succeeds is told
@@ -393,7 +394,7 @@ int64_t afflux_try_read(afflux_file *file,
                         size_t len,
                         uint64_t offset);
 
-// Reads into several buffers, one after the other, as preadv(2).
+// Reads into several buffers, one after the other, as preadv(2). No two may have bytes in common.
 int64_t afflux_readv(afflux_file *file, const struct iovec *into, int count_of, uint64_t offset);
 
 // Writes all of `from` at `offset`; the file grows as needed. Returns `len`. The bytes are in the cache then, seen by

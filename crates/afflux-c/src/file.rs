@@ -86,14 +86,15 @@ pub unsafe extern "C" fn afflux_open_fd(cache: *mut CacheHandle, fd: c_int, file
             }
             // SAFETY: used for the copy alone, which the host refuses for one that is not open.
             let own = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
-            place.put(FILES.open(cache.from_fd(own)?)?);
+            place.put(FILES.open(cache.open_fd(own)?)?);
             Ok(())
         })
     })
 }
 
-/// Makes a file durable, and gives the handle back, in any case: after an error, too, it is gone. What is not durable
-/// then stays dirty, and is written when it can be. Calls that are in progress with it on other threads go on.
+/// Makes a file durable if the handle can write, and gives the handle back, in any case: after an error, too, it is gone.
+/// What is not durable then stays dirty, and is written when it can be. Calls that are in progress with it on other
+/// threads go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_close(file: *mut FileHandle) -> c_int {
     status(|| {
@@ -134,7 +135,7 @@ pub unsafe extern "C" fn afflux_try_read(file: *mut FileHandle, into: *mut c_voi
     })
 }
 
-/// Reads into several buffers, one after the other, as preadv(2).
+/// Reads into several buffers, one after the other, as preadv(2). No two may have bytes in common.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_readv(
     file: *mut FileHandle,

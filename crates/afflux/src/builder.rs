@@ -31,6 +31,8 @@ const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 const FRAME_BYTES: u64 = frames::FRAME_BYTES as u64;
 /// How long the end may take unless set.
 const DRAIN_TIME_DEFAULT: Duration = Duration::from_secs(30);
+/// And at most: a century, which clocks can still count.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 /// Descriptors of its own unless set, where the process may have many.
 const DESCRIPTORS_DEFAULT_MAX: usize = 1024;
 /// Threads for calls to the host that block: opening files, asking after them.
@@ -132,10 +134,10 @@ impl Builder {
         self
     }
 
-    /// How long closing the cache, or dropping its last handle, may take to write what is dirty; 30 seconds unless set.
-    /// What the kernel has in flight then gets two seconds more.
+    /// How long closing the cache, or dropping its last handle, may take to write what is dirty; 30 seconds unless set;
+    /// [`Duration::MAX`] for as long as it takes. What the kernel has in flight then gets two seconds more.
     pub fn drain_time(mut self, time: Duration) -> Self {
-        self.drain_time = time;
+        self.drain_time = time.min(DRAIN_TIME_MAX);
         self
     }
 

@@ -60,7 +60,7 @@
 //! | some time (`dirty_expire_centisecs`, 30 s) | on the device, and then flushed |
 //! | [`sync_data`](crate::File::sync_data), [`sync_range`](crate::File::sync_range) | durable, with the file's size: they outlive a loss of power |
 //! | [`sync_all`](crate::File::sync_all) | durable, and the host's times and modes, too |
-//! | [`File::close`](crate::File::close), [`Cache::drain`](crate::Cache::drain), [`Cache::close`](crate::Cache::close) | durable |
+//! | [`File::close`](crate::File::close) of a handle that can write, [`Cache::drain`](crate::Cache::drain), [`Cache::close`](crate::Cache::close) | durable |
 //! | the drop of a [`File`](crate::File) | in the cache still: written later |
 //! | the drop of the last handle | durable, or told |
 //!

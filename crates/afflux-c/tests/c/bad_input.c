@@ -74,6 +74,19 @@ static void settings_that_cannot_be(void)
     settings.reserved = 1;
     IS(AFFLUX_ERROR_INVALID, afflux_cache_new(&settings, &cache));
     settings.reserved = 0;
+    /* A program that knows more settings than the library, and uses one. */
+    struct {
+        afflux_settings known;
+        uint64_t newer;
+    } of_later = {.known = settings, .newer = 1};
+    of_later.known.size = sizeof of_later;
+    of_later.known.io = io;
+    IS(AFFLUX_ERROR_INVALID, afflux_cache_new(&of_later.known, &cache));
+    CHECK(strstr(afflux_last_error(), "does not know"));
+    of_later.newer = 0;
+    afflux_cache *of_now;
+    IS(0, afflux_cache_new(&of_later.known, &of_now));
+    IS(0, afflux_cache_close(of_now, NULL, NULL));
     settings.knobs = "dirty_ratoi=5";
     IS(AFFLUX_ERROR_INVALID, afflux_cache_new(&settings, &cache));
     CHECK(strstr(afflux_last_error(), "dirty_ratio"));

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use afflux::{Advice, Cache, Error, File, Knob, MEMORY_BYTES_MIN, OpenOptions};
 
@@ -95,6 +96,24 @@ fn settings_out_of_range() {
 }
 
 #[test]
+fn the_end_may_take_no_time_or_for_ever() {
+    let place = tempfile::tempdir().unwrap();
+    for closed in [true, false] {
+        let cache = Cache::builder().memory(8 << 20).drain_time(Duration::MAX).build().unwrap();
+        cache.create(place.path().join("file")).unwrap().write_at(&[closed.into(); 9_000], 0).unwrap();
+        if closed {
+            cache.close().unwrap();
+        } else {
+            drop(cache);
+        }
+        assert_eq!(std::fs::read(place.path().join("file")).unwrap(), [closed.into(); 9_000]);
+    }
+    let cache = Cache::builder().memory(8 << 20).drain_time(Duration::ZERO).build().unwrap();
+    cache.create(place.path().join("clean")).unwrap().close().unwrap();
+    cache.close().unwrap();
+}
+
+#[test]
 fn the_smallest_cache_works() {
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::builder().memory(MEMORY_BYTES_MIN).build().unwrap();
@@ -128,7 +147,7 @@ fn what_is_no_file() {
     let error = cache.open(place.path().join("file"), OpenOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     let writes = std::fs::File::create(place.path().join("writes")).unwrap();
-    assert!(cache.from_fd(writes).is_err(), "it could not be read");
+    assert!(cache.open_fd(writes).is_err(), "it could not be read");
     std::fs::write(place.path().join("there"), b"").unwrap();
     let error = cache.open(place.path().join("there"), OpenOptions::new().write(true).create_new(true)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
