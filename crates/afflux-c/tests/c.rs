@@ -108,14 +108,11 @@ const SANITIZED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-reco
 impl How {
     fn is_possible(self) -> bool {
         let possible = is_there("cc") && is_there("pkg-config");
-        // Valgrind does not bear a sanitizer, nor does one the other.
-        let alone = sanitizer::NAME.is_none();
-        possible
-            && match self {
-                Self::Shared | Self::Static => true,
-                Self::Valgrind => alone && is_there("valgrind"),
-                Self::Sanitized => alone,
-            }
+        let alone = sanitizer::NAME.is_none() || matches!(self, Self::Shared | Self::Static);
+        if !alone {
+            eprintln!("skipped: neither valgrind nor another sanitizer beside one");
+        }
+        possible && alone && (self != Self::Valgrind || is_there("valgrind"))
     }
 }
 
