@@ -43,6 +43,13 @@ const FIO_EXAMPLES: Tool = Tool {
 const BROWSER: Tool =
     Tool { program: "chromium", package: "chromium", without: "the tests that look at pages in a browser" };
 
+/// Brings a service that would run from then on: never installed here.
+const PROMTOOL: Tool = Tool {
+    program: "promtool",
+    package: "prometheus",
+    without: "the test that has Prometheus read the dashboard's queries",
+};
+
 /// Cache of the server that is only tried out, unless something else is asked for.
 const DEMO_CACHE: &str = "128MiB";
 
@@ -69,7 +76,7 @@ pub(crate) fn test(with_browser: bool) -> Result<()> {
     if let Err(error) = fio_engine::source() {
         eprintln!("warning: going on without the source of fio, so without the tests of the engine for it ({error:#})");
     }
-    let tools = [NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES, BROWSER];
+    let tools = [NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES, BROWSER, PROMTOOL];
     let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();
     let first = fresh_seed().to_string();
     let arguments = ["test", "--workspace", "--no-fail-fast"];

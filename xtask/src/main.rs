@@ -1,8 +1,8 @@
-//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|tidy|docs|ci>`.
+//! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
 //! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race`, `race_nfs`, `mounted`, `deb`, `c_library`,
-//! `fio_engine`).
+//! `fio_engine`, `sanitize`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -19,6 +19,7 @@ mod pages;
 mod race;
 mod race_nfs;
 mod repository;
+mod sanitize;
 mod tidy;
 
 use std::process::ExitCode;
@@ -48,6 +49,9 @@ const USAGE: &str = "usage: cargo xtask <task>
                    build and install the C interface: header, libraries, pkg-config file
   fio-engine [--profile NAME]
                    build target/fio-engine/afflux.so, with which fio goes through Afflux: crates/afflux-c/fio/README.md
+  sanitize address|thread [...]
+                   run tests with the AddressSanitizer or the ThreadSanitizer, or what `cargo test` is given: minutes to
+                   build; docs/concurrency.md says what they see
   soak [...]       run many random scenarios in the simulator; --help says more
   ci               formatting, lints, and all tests";
 
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         ["deb", ..] => deb::run(&words[1..]),
         ["install-c", ..] => c_library::install(&words[1..]),
         ["fio-engine", ..] => fio_engine::run(&words[1..]),
+        ["sanitize", ..] => sanitize::run(&words[1..]),
         ["soak", ..] => ci::soak(&words[1..]),
         ["serve", _, ..] => ci::serve(&words[1..]),
         ["help" | "--help" | "-h"] => {

@@ -165,7 +165,14 @@ static int close_shared(void)
 /* Threads of later jobs find what earlier ones have cached, so their cache goes with the process. */
 __attribute__((destructor)) static void end_of_process(void)
 {
-    if (shared.process == getpid() && close_shared() < 0)
+    int code = 0;
+
+    /* fio's threads have ended, but it knows by a flag alone. */
+    pthread_mutex_lock(&shared.lock);
+    if (shared.process == getpid())
+        code = close_shared();
+    pthread_mutex_unlock(&shared.lock);
+    if (code < 0)
         _exit(1);
 }
 

@@ -13,6 +13,6 @@ fi
 here=$(cd "$(dirname "$0")" && pwd)
 # What fio's headers are compiled with themselves is not ours to warn of. The engine is never unloaded: threads of its
 # cache may run until the process ends.
-exec "${CC:-cc}" -std=gnu11 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared \
+exec "${CC:-cc}" -std=gnu11 -O2 -g -D_GNU_SOURCE -Wall -Wextra -Wno-unused-parameter -Werror -fPIC -shared ${CFLAGS-} \
     -include "$2/config-host.h" -isystem "$2" -I"$here/../include" "$here/afflux.c" "$1/libafflux_c.a" \
     -Wl,--exclude-libs,ALL -Wl,-z,nodelete -lgcc_s -lutil -lrt -lpthread -lm -ldl -o "$3"

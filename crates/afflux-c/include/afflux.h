@@ -66,7 +66,7 @@ enum afflux_error
     AFFLUX_ERROR_BAD_HANDLE = -9,
     // It would have to wait, or the queue is full (-EAGAIN).
     AFFLUX_ERROR_WOULD_BLOCK = -11,
-    // The host gives no memory (-ENOMEM).
+    // The host gives no memory, or no thread (-ENOMEM).
     AFFLUX_ERROR_NO_MEMORY = -12,
     // The handle was not opened for that (-EACCES).
     AFFLUX_ERROR_NOT_PERMITTED = -13,
@@ -178,7 +178,7 @@ typedef struct afflux_queue afflux_queue;
 
 // Settings of a cache. Set all to zero, then `size` to sizeof(afflux_settings), then what is to be other than by default.
 typedef struct {
-    // sizeof(afflux_settings): the library may know more members than the program.
+    // sizeof(afflux_settings): the library may know more members than the program, or fewer, if the others are 0.
     size_t size;
     // Memory for pages, all there will ever be; 1 MiB or more. 0: 256 MiB. About one percent more is used for tables.
     uint64_t memory_bytes;
@@ -363,7 +363,7 @@ int afflux_cache_device(afflux_cache *cache, uint64_t number, afflux_device_stat
 const char *afflux_version(void);
 
 // Opens a file, with the flags and the mode of open(2): O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC,
-// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID). The cache takes regular files and block devices. One that another
+// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID), O_CREAT and O_TRUNC with O_RDONLY, too. The cache takes regular files and block devices. One that another
 // cache has is waited for, two seconds at most, then it is AFFLUX_ERROR_BUSY.
 int afflux_open(afflux_cache *cache,
                 const char *name,
@@ -375,8 +375,9 @@ int afflux_open(afflux_cache *cache,
 // goes on writing through that one writes behind the cache's back.
 int afflux_open_fd(afflux_cache *cache, int fd, afflux_file **file);
 
-// Makes a file durable, and gives the handle back, in any case: after an error, too, it is gone. What is not durable
-// then stays dirty, and is written when it can be. Calls that are in progress with it on other threads go on.
+// Makes a file durable if the handle can write, and gives the handle back, in any case: after an error, too, it is gone.
+// What is not durable then stays dirty, and is written when it can be. Calls that are in progress with it on other
+// threads go on.
 int afflux_close(afflux_file *file);
 
 // Gives the handle back without waiting for anything: what is dirty is written later, and whether that succeeds is told
@@ -393,7 +394,7 @@ int64_t afflux_try_read(afflux_file *file,
                         size_t len,
                         uint64_t offset);
 
-// Reads into several buffers, one after the other, as preadv(2).
+// Reads into several buffers, one after the other, as preadv(2). No two may have bytes in common.
 int64_t afflux_readv(afflux_file *file, const struct iovec *into, int count_of, uint64_t offset);
 
 // Writes all of `from` at `offset`; the file grows as needed. Returns `len`. The bytes are in the cache then, seen by

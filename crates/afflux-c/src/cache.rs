@@ -12,7 +12,7 @@ use afflux::{Cache, Caching, IoChoice};
 
 use crate::border::{Answer, Failure, c_text, count, guarded, status};
 use crate::handle::Table;
-use crate::memory::{Out, put_known, take_known, text};
+use crate::memory::{Out, bytes, put_known, take_known, text};
 
 static CACHES: Table<Cache> = Table::new(1, "cache");
 
@@ -47,7 +47,7 @@ pub enum HostCaching {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    /// sizeof(afflux_settings): the library may know more members than the program.
+    /// sizeof(afflux_settings): the library may know more members than the program, or fewer, if the others are 0.
     pub size: usize,
     /// Memory for pages, all there will ever be; 1 MiB or more. 0: 256 MiB. About one percent more is used for tables.
     pub memory_bytes: u64,
@@ -104,10 +104,14 @@ unsafe fn built(settings: *const Settings) -> Answer<Cache> {
         )));
     }
     // SAFETY: the caller's promise.
+    let newer = unsafe { bytes(settings.wrapping_add(1).cast(), size - least) }?;
+    // SAFETY: as above.
     let settings: Settings = unsafe { take_known(settings, size) };
     let mut builder = Cache::builder();
-    if settings.reserved != 0 {
-        return Err(Failure::invalid("settings that this version does not know: reserved is not 0".to_owned()));
+    if settings.reserved != 0 || newer.iter().any(|byte| *byte != 0) {
+        return Err(Failure::invalid(
+            "settings that this version does not know: what it does not know is not 0".to_owned(),
+        ));
     }
     if settings.memory_bytes > 0 {
         builder = builder.memory(settings.memory_bytes);

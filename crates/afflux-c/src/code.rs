@@ -21,7 +21,7 @@ pub enum Code {
     BadHandle = -9,
     /// It would have to wait, or the queue is full (-EAGAIN).
     WouldBlock = -11,
-    /// The host gives no memory (-ENOMEM).
+    /// The host gives no memory, or no thread (-ENOMEM).
     NoMemory = -12,
     /// The handle was not opened for that (-EACCES).
     NotPermitted = -13,
@@ -67,7 +67,13 @@ pub(crate) fn code_of(error: &io::Error) -> c_int {
         Some(Error::Gone { .. }) => Code::Gone,
         Some(Error::OutOfDescriptors { .. }) => Code::NoDescriptors,
         Some(Error::NotAFile { .. } | Error::Setting { .. }) => Code::Invalid,
-        _ => return -error.raw_os_error().unwrap_or_else(|| errno_of(error.kind())),
+        Some(Error::Start { errno: Some(libc::EMFILE | libc::ENFILE), .. }) => Code::NoDescriptors,
+        // What a thread is refused with.
+        Some(Error::Start { errno: Some(libc::EAGAIN), .. }) => Code::NoMemory,
+        other => {
+            let errno = other.and_then(Error::errno).or(error.raw_os_error());
+            return -errno.unwrap_or_else(|| errno_of(error.kind()));
+        }
     };
     code as c_int
 }
@@ -130,7 +136,7 @@ const NAMED: &[(Code, &CStr)] = &[
     (Code::Io, c"the device failed it, or bytes could not be written"),
     (Code::BadHandle, c"no open handle: it is NULL, was closed, or never was one of this kind"),
     (Code::WouldBlock, c"it would have to wait, or the queue is full"),
-    (Code::NoMemory, c"the host gives no memory"),
+    (Code::NoMemory, c"the host gives no memory, or no thread"),
     (Code::NotPermitted, c"permission denied, or the handle was not opened for that"),
     (Code::BadAddress, c"a pointer is NULL, or not aligned"),
     (Code::Busy, c"another cache has the file"),

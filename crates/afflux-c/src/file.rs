@@ -31,7 +31,7 @@ pub(crate) fn on_file<T>(file: *mut FileHandle, work: impl FnOnce(&File) -> Answ
 }
 
 /// Opens a file, with the flags and the mode of open(2): O_RDONLY, O_WRONLY or O_RDWR, with O_CREAT, O_EXCL, O_TRUNC,
-/// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID). The cache takes regular files and block devices. One that another
+/// O_CLOEXEC; others are refused (AFFLUX_ERROR_INVALID), O_CREAT and O_TRUNC with O_RDONLY, too. The cache takes regular files and block devices. One that another
 /// cache has is waited for, two seconds at most, then it is AFFLUX_ERROR_BUSY.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_open(
@@ -61,6 +61,9 @@ fn options(flags: c_int, mode: u32) -> Answer<OpenOptions> {
         return Err(Failure::invalid(format!("flags {flags:#o} for opening: only {known} can be")));
     }
     let has = |flag| flags & flag != 0;
+    if access == libc::O_RDONLY && (has(libc::O_CREAT) || has(libc::O_TRUNC)) {
+        return Err(Failure::invalid("O_CREAT and O_TRUNC need O_WRONLY or O_RDWR".to_owned()));
+    }
     Ok(OpenOptions::new()
         .read(access != libc::O_WRONLY)
         .write(access != libc::O_RDONLY)
@@ -83,14 +86,15 @@ pub unsafe extern "C" fn afflux_open_fd(cache: *mut CacheHandle, fd: c_int, file
             }
             // SAFETY: used for the copy alone, which the host refuses for one that is not open.
             let own = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
-            place.put(FILES.open(cache.from_fd(own)?)?);
+            place.put(FILES.open(cache.open_fd(own)?)?);
             Ok(())
         })
     })
 }
 
-/// Makes a file durable, and gives the handle back, in any case: after an error, too, it is gone. What is not durable
-/// then stays dirty, and is written when it can be. Calls that are in progress with it on other threads go on.
+/// Makes a file durable if the handle can write, and gives the handle back, in any case: after an error, too, it is gone.
+/// What is not durable then stays dirty, and is written when it can be. Calls that are in progress with it on other
+/// threads go on.
 #[unsafe(no_mangle)]
 pub extern "C" fn afflux_close(file: *mut FileHandle) -> c_int {
     status(|| {
@@ -131,7 +135,7 @@ pub unsafe extern "C" fn afflux_try_read(file: *mut FileHandle, into: *mut c_voi
     })
 }
 
-/// Reads into several buffers, one after the other, as preadv(2).
+/// Reads into several buffers, one after the other, as preadv(2). No two may have bytes in common.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn afflux_readv(
     file: *mut FileHandle,

@@ -5,6 +5,8 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+mod sanitizer;
+
 /// Everything is a warning, and a warning is an error.
 const STRICT: &[&str] = &["-std=c11", "-D_GNU_SOURCE", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
@@ -58,6 +60,7 @@ impl Installed {
         let program = self.path("program");
         let mut compile = Command::new("cc");
         compile.args(STRICT).args(self.flags(&["--cflags"])).arg(source(name)).arg("-o").arg(&program);
+        compile.args(sanitizer::flags());
         match how {
             How::Static => {
                 compile.arg(self.path("usr/lib/libafflux.a"));
@@ -74,7 +77,7 @@ impl Installed {
     /// Runs a program; nothing is to be found at fault.
     fn run(&self, program: &Path, arguments: &[&OsStr], how: How) -> String {
         let mut command = Command::new("timeout");
-        command.arg("300");
+        command.arg("300").envs(sanitizer::options());
         if how == How::Valgrind {
             command.args(["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--trace-children=no"]);
             // Else threads that find all they read in the cache, and so call no system, may keep all others waiting.
@@ -105,7 +108,11 @@ const SANITIZED: &[&str] = &["-fsanitize=address,undefined", "-fno-sanitize-reco
 impl How {
     fn is_possible(self) -> bool {
         let possible = is_there("cc") && is_there("pkg-config");
-        possible && (self != Self::Valgrind || is_there("valgrind"))
+        let alone = sanitizer::NAME.is_none() || matches!(self, Self::Shared | Self::Static);
+        if !alone {
+            eprintln!("skipped: neither valgrind nor another sanitizer beside one");
+        }
+        possible && alone && (self != Self::Valgrind || is_there("valgrind"))
     }
 }
 
@@ -169,6 +176,23 @@ fn valgrind_finds_nothing_in_mistakes() {
 #[test]
 fn the_address_sanitizer_finds_nothing_in_mistakes() {
     bad_input(How::Sanitized);
+}
+
+/// That a sanitizer sees what the library itself does with a program's memory.
+#[test]
+fn a_sanitized_library_finds_what_a_program_does_wrong() {
+    let Some((word, finding)) = sanitizer::planted().filter(|_| How::Static.is_possible()) else { return };
+    let installed = Installed::new();
+    for how in [How::Static, How::Shared] {
+        let program = installed.built("tests/c/planted.c", how);
+        let mut command = Command::new("timeout");
+        command.arg("60").arg(program).arg(word).arg(installed.path("file"));
+        let output = command.env("LD_LIBRARY_PATH", installed.path("usr/lib")).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && told.contains(finding), "{}\n{told}", output.status);
+        let found_in = |frame: &str| frame.contains("#0 ") && frame.contains("queue");
+        assert!(told.lines().any(found_in), "not in the library: {told}");
+    }
 }
 
 #[test]

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+mod sanitizer;
+
 struct Rig {
     place: tempfile::TempDir,
 }
@@ -30,8 +32,9 @@ impl Rig {
         };
         let place = tempfile::tempdir().unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("fio/build.sh");
-        let built =
-            Command::new(script).arg(libraries).arg(source).arg(place.path().join("afflux.so")).output().unwrap();
+        let mut build = Command::new(script);
+        build.arg(libraries).arg(source).arg(place.path().join("afflux.so"));
+        let built = build.env("CFLAGS", sanitizer::flags().join(" ")).output().unwrap();
         assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
         std::fs::create_dir(place.path().join("files")).unwrap();
         Some(Self { place })
@@ -39,7 +42,9 @@ impl Rig {
 
     /// fio with these words, in the directory of the test; jobs go through the engine.
     fn run(&self, words: &str) -> Output {
-        self.run_with(&[&self.engine()], words)
+        let engine = self.engine();
+        let thread = (!sanitizer::MAY_FORK).then_some("--thread");
+        self.run_with(&[&[&*engine], thread.as_slice()].concat(), words)
     }
 
     fn engine(&self) -> String {
@@ -48,12 +53,17 @@ impl Rig {
 
     fn run_with(&self, first: &[&str], words: &str) -> Output {
         let output = Command::new("timeout")
-            .args(["120", "fio", "--name=job", "--directory=files", "--output-format=normal"])
+            .args(["300", "env"])
+            .args(sanitizer::around())
+            .args(["fio", "--name=job", "--directory=files", "--output-format=normal"])
             .args(first)
             .args(words.split_whitespace())
             .current_dir(self.place.path())
-            .output();
-        output.unwrap()
+            .output()
+            .unwrap();
+        let told = told(&output);
+        assert!(!told.contains("Sanitizer"), "{words}\n{told}");
+        output
     }
 
     fn passes(&self, words: &str) -> String {
@@ -100,6 +110,11 @@ fn random_writes_in_flight_with_syncs_and_trims_are_what_they_were() {
     rig.passes(&format!(
         "{base} --filename=d --rw=randwrite --bs=4k --iodepth=8 --sync_file_range=write:64 --end_fsync=1"
     ));
+    // Two jobs, two files each; threads of fio's own look at what comes back.
+    let many = "--thread --numjobs=2 --nrfiles=2 --afflux_memory=4m --size=8m --bs=4k --iodepth=8 --verify=crc32c";
+    let looked = "--verify_async=2 --verify_backlog=64 --verify_fatal=1";
+    rig.passes(&format!("{many} {looked} --rw=randwrite --fsync=32 --filename_format=m.$jobnum.$filenum"));
+    rig.passes(&format!("{many} {looked} --rw=randread --filename_format=m.$jobnum.$filenum"));
     rig.passes("--thread --afflux_memory=4m --size=8m --filename=d --rw=randtrim --bs=4k --iodepth=4");
     let bytes = std::fs::read(rig.place.path().join("files/d")).unwrap();
     assert!(bytes[..8 << 20].iter().all(|byte| *byte == 0) && bytes[8 << 20..].iter().any(|byte| *byte != 0));
@@ -159,7 +174,10 @@ fn threads_share_a_cache_and_processes_have_their_own() {
     // As large as the job wants it: fio would replace it by another.
     std::fs::write(rig.place.path().join("files/two"), vec![0; 1 << 20]).unwrap();
     let held = other.create(rig.place.path().join("files/two")).unwrap();
-    rig.fails("--size=1m --filename=two --rw=write", "add `thread`");
+    rig.fails(
+        "--size=1m --filename=two --rw=write",
+        if sanitizer::MAY_FORK { "add `thread`" } else { "another cache" },
+    );
     drop(held);
     other.close().unwrap();
     let stats =

@@ -31,6 +31,8 @@ const MEMORY_BYTES_DEFAULT: u64 = 256 << 20;
 const FRAME_BYTES: u64 = frames::FRAME_BYTES as u64;
 /// How long the end may take unless set.
 const DRAIN_TIME_DEFAULT: Duration = Duration::from_secs(30);
+/// And at most: a century, which clocks can still count.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(100 * 366 * 24 * 60 * 60);
 /// Descriptors of its own unless set, where the process may have many.
 const DESCRIPTORS_DEFAULT_MAX: usize = 1024;
 /// Threads for calls to the host that block: opening files, asking after them.
@@ -132,10 +134,10 @@ impl Builder {
         self
     }
 
-    /// How long closing the cache, or dropping its last handle, may take to write what is dirty; 30 seconds unless set.
-    /// What the kernel has in flight then gets two seconds more.
+    /// How long closing the cache, or dropping its last handle, may take to write what is dirty; 30 seconds unless set;
+    /// [`Duration::MAX`] for as long as it takes. What the kernel has in flight then gets two seconds more.
     pub fn drain_time(mut self, time: Duration) -> Self {
-        self.drain_time = time;
+        self.drain_time = time.min(DRAIN_TIME_MAX);
         self
     }
 
@@ -163,8 +165,8 @@ impl Builder {
     /// Makes the cache and starts its threads.
     ///
     /// # Errors
-    /// A setting outside its range ([`ErrorKind::InvalidInput`](io::ErrorKind::InvalidInput)), memory, threads or
-    /// descriptors that the host does not give.
+    /// A setting outside its range ([`ErrorKind::InvalidInput`](io::ErrorKind::InvalidInput)); memory, threads,
+    /// descriptors or io_uring that the host does not give ([`Error::Start`]).
     pub fn build(self) -> io::Result<Cache> {
         let setting = |what: String| io::Error::from(Error::Setting { what });
         if self.memory_bytes < MEMORY_BYTES_MIN {
@@ -178,18 +180,23 @@ impl Builder {
         for text in &self.knob_texts {
             settings.set_text(text).map_err(|error| setting(error.to_string()))?;
         }
-        let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match error {
-            frames::ArenaError::Mapping { .. } => io::Error::new(io::ErrorKind::OutOfMemory, error.to_string()),
+        let frames = Frames::new(self.memory_bytes / FRAME_BYTES * FRAME_BYTES).map_err(|error| match &error {
+            frames::ArenaError::Mapping { source, .. } => not_given(error.to_string(), source),
+            frames::ArenaError::Size { max, .. } => {
+                setting(format!("a memory of {} bytes is too large: at most {max}", self.memory_bytes))
+            }
             _ => setting(error.to_string()),
         })?;
-        let gate = Arc::new(Gate::new()?);
+        let gate = Gate::new().map_err(|error| not_given(format!("no memory for a cache: {error}"), &error))?;
+        let gate = Arc::new(gate);
         let poisoned = Arc::clone(&gate);
         let on_panic = Arc::new(move |task: &str, panic: &str| poisoned.poison(task, panic));
         let reactors = Reactors::start_told(self.reactors, self.io, on_panic).map_err(|error| match error {
             platform_linux::StartError::Count { .. } => {
                 setting(format!("{} reactors cannot be started: 1 to {REACTORS_MAX} can", self.reactors))
             }
-            other => io::Error::other(other.to_string()),
+            platform_linux::StartError::Thread { ref source, .. } => not_given(error.to_string(), source),
+            other => Error::Start { what: other.to_string(), errno: None }.into(),
         })?;
         let policies = Policies { policy: Arc::new(Budget), ..Policies::default() };
         let idle_files = self.idle_files.unwrap_or((frames.total() / 2) as usize);
@@ -211,6 +218,10 @@ impl Builder {
         core.platform().spawn("tend", tend::tend(Arc::downgrade(&core), platform));
         Ok(Cache::new(Arc::new(Life(core))))
     }
+}
+
+fn not_given(what: String, source: &io::Error) -> io::Error {
+    Error::Start { what, errno: source.raw_os_error() }.into()
 }
 
 /// A quarter of what the process may have.

@@ -135,7 +135,7 @@ impl Cache {
     ///
     /// # Errors
     /// As [`Cache::open`]. A descriptor that cannot read.
-    pub fn from_fd(&self, fd: impl Into<OwnedFd>) -> io::Result<File> {
+    pub fn open_fd(&self, fd: impl Into<OwnedFd>) -> io::Result<File> {
         let core = self.core();
         core.gate.check()?;
         core.block(0, core.make_room())?;

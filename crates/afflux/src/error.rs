@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::DeviceError;
+use rustix::io::Errno;
 
 /// Why a call failed, inside the [`io::Error`] that it returned.
 ///
@@ -100,7 +101,23 @@ pub enum Error {
         /// The largest size that the file can have.
         max: u64,
     },
-    /// A setting of the cache that cannot be.
+    /// The host refused to open the file, or to tell of it.
+    #[error("{}: {}", path.display(), io::Error::from_raw_os_error(*errno))]
+    Host {
+        /// Which file.
+        path: PathBuf,
+        /// The host's number for why.
+        errno: i32,
+    },
+    /// The host does not give what a cache begins with: memory, threads, descriptors, io_uring where nothing else will do.
+    #[error("{what}")]
+    Start {
+        /// What was not given, and what the host said.
+        what: String,
+        /// The host's number for why, where it has one.
+        errno: Option<i32>,
+    },
+    /// A setting of the cache, or of an opening, that cannot be.
     #[error("{what}")]
     Setting {
         /// Which, and what is allowed.
@@ -122,6 +139,26 @@ impl Error {
         error.get_ref()?.downcast_ref()
     }
 
+    /// The host's own number (`errno`), where it was the host that failed the call.
+    ///
+    /// ```
+    /// # use afflux::{Cache, Error};
+    /// # fn main() -> std::io::Result<()> {
+    /// # let cache = Cache::builder().memory(16 << 20).build()?;
+    /// let error = cache.open_read("/not/there").unwrap_err();
+    /// assert_eq!(Error::of(&error).and_then(Error::errno), Some(2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn errno(&self) -> Option<i32> {
+        match *self {
+            Self::Host { errno, .. } => Some(errno),
+            Self::Start { errno, .. } => errno,
+            Self::Device { error: DeviceError::Io { errno }, .. } => Some(errno).filter(|errno| *errno > 0),
+            _ => None,
+        }
+    }
+
     /// What `std::io` calls it.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -134,6 +171,14 @@ impl Error {
             Self::OutOfDescriptors { .. } => ErrorKind::QuotaExceeded,
             Self::Range { to, max, .. } if *to > u128::from(*max) => ErrorKind::FileTooLarge,
             Self::Range { .. } | Self::Setting { .. } => ErrorKind::InvalidInput,
+            Self::Host { errno, .. } => io::Error::from_raw_os_error(*errno).kind(),
+            Self::Start { errno, .. } => match errno.map(Errno::from_raw_os_error) {
+                Some(Errno::MFILE | Errno::NFILE) => ErrorKind::QuotaExceeded,
+                // What a thread is refused with.
+                Some(Errno::AGAIN) => ErrorKind::OutOfMemory,
+                Some(errno) => io::Error::from(errno).kind(),
+                None => ErrorKind::Unsupported,
+            },
             Self::Device { error, .. } => match *error {
                 DeviceError::NoSpace => ErrorKind::StorageFull,
                 DeviceError::Quota => ErrorKind::QuotaExceeded,

@@ -473,7 +473,7 @@ impl File {
         self.0.engine.sync(&self.0.pages, range).await.map_err(|error| self.said(error))
     }
 
-    /// Makes the file durable, and gives the handle back. Other handles stay.
+    /// Makes the file durable if the handle can write, and gives the handle back. Other handles stay.
     ///
     /// # Errors
     /// As [`File::sync_data`]; what is not durable stays dirty, and is written when it can be.

@@ -60,7 +60,7 @@
 //! | some time (`dirty_expire_centisecs`, 30 s) | on the device, and then flushed |
 //! | [`sync_data`](crate::File::sync_data), [`sync_range`](crate::File::sync_range) | durable, with the file's size: they outlive a loss of power |
 //! | [`sync_all`](crate::File::sync_all) | durable, and the host's times and modes, too |
-//! | [`File::close`](crate::File::close), [`Cache::drain`](crate::Cache::drain), [`Cache::close`](crate::Cache::close) | durable |
+//! | [`File::close`](crate::File::close) of a handle that can write, [`Cache::drain`](crate::Cache::drain), [`Cache::close`](crate::Cache::close) | durable |
 //! | the drop of a [`File`](crate::File) | in the cache still: written later |
 //! | the drop of the last handle | durable, or told |
 //!
@@ -84,7 +84,8 @@
 //! # Errors
 //!
 //! Every call returns an [`std::io::Error`] with a kind that says what to do, a text that says which file, and, inside, an
-//! [`Error`](crate::Error) for programs.
+//! [`Error`](crate::Error) for programs, which keeps the host's [number](crate::Error::errno). Three kinds say it all and
+//! have none inside: `WouldBlock`, `UnexpectedEof`, and `OutOfMemory` of a copy.
 //!
 //! **A failed write is not forgotten.** The write call has long returned when the device fails. The pages stay dirty and
 //! are tried again, with growing pauses; *every* sync of the file returns the error until they are written, so that

@@ -102,6 +102,18 @@ impl OpenOptions {
         self
     }
 
+    /// Refuses what cannot be asked for together.
+    fn check(&self, path: &Path) -> Result<(), Error> {
+        let changes = self.create || self.create_new || self.truncate;
+        let what = match (self.read, self.write) {
+            (_, true) => return Ok(()),
+            (true, false) if !changes => return Ok(()),
+            (true, false) => "create, create_new and truncate need write",
+            (false, false) => "opened neither for reading nor for writing",
+        };
+        Err(Error::Setting { what: format!("{}: {what}", path.display()) })
+    }
+
     fn opened(&self, path: &Path) -> io::Result<File> {
         let mut options = std::fs::OpenOptions::new();
         options.read(self.read || self.write).write(self.write).create(self.create).create_new(self.create_new);
@@ -137,6 +149,7 @@ pub(crate) struct Entered {
 impl Core {
     /// Opens a file on the host. Blocks.
     pub(crate) fn open_path(&self, path: &Path, options: &OpenOptions) -> io::Result<Entering> {
+        options.check(path)?;
         let opened = match options.opened(path) {
             Err(error) if is_short(&error) => {
                 self.files.spare.close_all();
@@ -206,15 +219,18 @@ impl Core {
     }
 
     /// The host's error, with the file's name; out of descriptors is told with how many are ours.
-    fn named(&self, error: io::Error, path: &Path) -> io::Error {
+    pub(crate) fn named(&self, error: io::Error, path: &Path) -> io::Error {
         if error.get_ref().is_some() {
             return error;
         }
         if is_short(&error) {
             return Error::OutOfDescriptors { path: path.to_owned(), held: self.files.descriptors() }.into();
         }
-        let kind = error.kind();
-        io::Error::new(kind, format!("{}: {error}", path.display()))
+        match error.raw_os_error() {
+            Some(errno) => Error::Host { path: path.to_owned(), errno }.into(),
+            // A name that the host cannot be told.
+            None => Error::Setting { what: format!("{}: {error}", path.display()) }.into(),
+        }
     }
 }
 

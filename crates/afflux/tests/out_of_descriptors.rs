@@ -35,6 +35,11 @@ fn running_out_of_descriptors_is_told() {
     assert!(error.to_string().contains("ulimit"), "{error}");
     let count = open.len();
     assert!(count >= 20, "{count} files were opened");
+    let error = Cache::builder().memory(1 << 20).build().unwrap_err();
+    assert_eq!(
+        (error.kind(), Error::of(&error).and_then(Error::errno)),
+        (ErrorKind::QuotaExceeded, Some(libc::EMFILE))
+    );
     // What is open goes on; what is given back can be used.
     for file in &open {
         assert_eq!(file.read_at(&mut [0; 5_000], 0).unwrap(), 5_000);

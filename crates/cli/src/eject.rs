@@ -6,6 +6,7 @@
 //! flushed. It is called safe only if nothing of it is mounted any more.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::{self, JoinHandle};
@@ -49,10 +50,10 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
         }
     }
     if args.unmount {
-        mounts.iter().rev().try_for_each(|place| unmount(place))?;
+        mounts.iter().rev().try_for_each(|place| unmount(&host, &disk, place))?;
         mounts = host.mounts_of(&disk.number);
     }
-    flush(&disk)?;
+    flush(&host, &disk)?;
     verdict(args, &disk, &mounts, written_bytes, start.elapsed());
     Ok(())
 }
@@ -92,10 +93,30 @@ fn write_out(host: &Host, disk: &Disk, mounts: &[PathBuf], start: Instant, as_js
     display.finish();
     for (place, writer) in writers {
         let written = writer.join().unwrap_or_else(|_| Err(std::io::Error::other("its thread panicked")));
-        let said = |error| format!("{}: not everything could be written: {error}", output::shown(place.display()));
-        written.map_err(|error| Failure::failed(said(error)))?;
+        match written {
+            Ok(()) => {}
+            Err(_) if has_gone(host, disk) => return Err(gone(disk)),
+            // Others have unmounted it meanwhile, which writes everything.
+            Err(error) if error.kind() == ErrorKind::NotFound && !host.mounts_of(&disk.number).contains(&place) => {}
+            Err(error) => {
+                let place = output::shown(place.display());
+                return Err(Failure::failed(format!("{place}: not everything could be written: {error}")));
+            }
+        }
     }
     Ok(first_bytes.unwrap_or(0))
+}
+
+/// Whether the disk is no more, or another has its number.
+fn has_gone(host: &Host, disk: &Disk) -> bool {
+    host.disk(&disk.number).is_none_or(|now| now.sequence != disk.sequence)
+}
+
+fn gone(disk: &Disk) -> Failure {
+    let name = output::shown(&disk.name);
+    Failure::failed(format!(
+        "{name} went before everything on it was written: what was written to it last may be missing"
+    ))
 }
 
 /// A thread that has the file system at a place write everything.
@@ -113,10 +134,13 @@ fn dirty_bytes(host: &Host, disk: &Disk) -> Option<u64> {
 }
 
 /// Has the disk empty its own cache.
-fn flush(disk: &Disk) -> Outcome {
+fn flush(host: &Host, disk: &Disk) -> Outcome {
     let node = Path::new("/dev").join(&disk.name);
     let flushed = File::open(&node).and_then(|node| node.sync_all());
     flushed.map_err(|error| {
+        if has_gone(host, disk) {
+            return gone(disk);
+        }
         let why = format!("{}: its own cache could not be flushed: {error}", output::shown(node.display()));
         if rustix::process::geteuid().is_root() {
             return Failure::failed(why);
@@ -125,11 +149,12 @@ fn flush(disk: &Disk) -> Outcome {
     })
 }
 
-fn unmount(place: &Path) -> Outcome {
+fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
     let ran = Command::new("umount").arg(place).output();
     let failed = |why: &str| Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())));
     let output = ran.map_err(|error| failed(&error.to_string()))?;
-    if !output.status.success() {
+    // Others may have been faster.
+    if !output.status.success() && host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
     }
     Ok(())

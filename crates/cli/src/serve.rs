@@ -377,6 +377,7 @@ fn say_ready(running: &Running, rules: &Rules, ways: &Ways<'_>, host: HostMemory
         listen: running.listen,
         rules,
         control: ways.control,
+        program: banner::called(),
         control_is_named: ways.control_is_named,
         figures: ways.figures,
         devices: running.devices.described(),

@@ -89,6 +89,8 @@ pub struct Row {
 /// A device that can be governed.
 struct Device {
     disk: Disk,
+    /// Which bdi it has: a drive's outlives its medium, a loop device's its file.
+    bdi_identity: Option<u64>,
     counters: Option<CounterFile>,
     speed: Speed,
     seat: Seat,
@@ -190,15 +192,16 @@ impl Governor {
     fn meet(&mut self, known: Known<'_>, events: &mut Vec<Event>) -> Result<(), HostError> {
         let names = self.host.names()?;
         self.alone.retain(|bdi, _| names.contains(bdi));
-        let (host, imagined) = (&self.host, &mut self.imagined);
-        self.devices.retain(|bdi, device| {
-            let stays = names.contains(bdi) && host.sequence(&device.disk) == device.disk.sequence;
-            if !stays {
-                events.push(Event { bdi: bdi.clone(), device: device.disk.name.clone(), what: What::Gone });
-                imagined.remove(bdi);
-            }
-            stays
-        });
+        let host = &self.host;
+        let stays =
+            |bdi: &String, device: &Device| names.contains(bdi) && host.sequence(&device.disk) == device.disk.sequence;
+        let gone: Vec<String> =
+            self.devices.iter().filter(|(bdi, device)| !stays(bdi, device)).map(|(bdi, _)| bdi.clone()).collect();
+        for bdi in gone {
+            let Some(device) = self.devices.remove(&bdi) else { continue };
+            self.imagined.remove(&bdi);
+            self.let_go(bdi, &device, events)?;
+        }
         for bdi in names {
             // Of those that are left alone only whether there is another device now is looked at: a look has to be cheap.
             let sequence = self.host.sequence_of(&bdi);
@@ -226,6 +229,27 @@ impl Governor {
         Ok(())
     }
 
+    /// Of a medium that was taken out the drive is still there, and what was set of it: whatever is put in is not held to it.
+    fn let_go(&self, bdi: String, device: &Device, events: &mut Vec<Event>) -> Result<(), HostError> {
+        let name = || device.disk.name.clone();
+        let is_ours = device.seat.ours().is_some() && device.seat.foreign().is_none();
+        if is_ours
+            && self.locked.is_some()
+            && self.host.bdi_identity(&bdi) == device.bdi_identity
+            && self.host.values(&bdi).ok().flatten() == device.seat.ours()
+        {
+            let what = match self.host.set(&bdi, device.seat.original()) {
+                Ok(()) => Some(What::PutBack),
+                Err(HostError::Gone { .. }) => None,
+                Err(error) if error.is_general() => return Err(error),
+                Err(error) => Some(What::Refused(error.to_string())),
+            };
+            events.extend(what.map(|what| Event { bdi: bdi.clone(), device: name(), what }));
+        }
+        events.push(Event { device: name(), bdi, what: What::Gone });
+        Ok(())
+    }
+
     fn seat(&self, bdi: &str, by_name: bool) -> Result<Option<Seat>, HostError> {
         Ok(self.host.values(bdi)?.map(|found| Seat::new(found, by_name)))
     }
@@ -236,7 +260,8 @@ impl Governor {
         }
         self.alone.remove(bdi);
         let (counters, speed) = (self.host.counters(&disk), Speed::new(known(&disk).as_ref()));
-        let device = Device { disk, counters, speed, seat, budget_ns, limit_bytes: None };
+        let bdi_identity = self.host.bdi_identity(bdi);
+        let device = Device { disk, bdi_identity, counters, speed, seat, budget_ns, limit_bytes: None };
         self.devices.insert(bdi.to_owned(), device);
     }
 
@@ -351,6 +376,7 @@ impl Governor {
             name: device.disk.name.clone(),
             number: device.disk.number.clone(),
             sequence: device.disk.sequence,
+            bdi_identity: device.bdi_identity,
             original: device.seat.original(),
             ours_ppm: ours(&device.seat).into_iter().collect(),
             foreign: device.seat.foreign(),

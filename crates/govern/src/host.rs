@@ -14,7 +14,7 @@ mod mounts;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::law::{Counters, Machine, Values};
@@ -83,9 +83,21 @@ impl Host {
         };
         let (Some(strict), Some(ratio_ppm)) = (number("strict_limit")?, number("max_ratio_fine")?) else {
             let is_there = directory.join("max_ratio").exists();
-            return if is_there { Err(HostError::TooOld { path: directory }) } else { Ok(None) };
+            // The files of a device that comes appear one after another.
+            return if is_there && !self.has_limits() { Err(HostError::TooOld { path: directory }) } else { Ok(None) };
         };
         Ok(Some(Values { strict: strict != 0, ratio_ppm }))
+    }
+
+    /// Whether the kernel has limits of devices at all: one of them has such a file.
+    fn has_limits(&self) -> bool {
+        let directory = self.bdi_directory();
+        self.names().is_ok_and(|names| names.iter().any(|name| directory.join(name).join("max_ratio_fine").exists()))
+    }
+
+    /// Which of all bdi's of this boot has that name now: another one has another number.
+    pub(crate) fn bdi_identity(&self, name: &str) -> Option<u64> {
+        fs::metadata(self.bdi_directory().join(name)).ok().map(|found| found.ino())
     }
 
     /// Sets a device's bdi. The limit is there before it is strict, and is strict no more before it is lifted.

@@ -33,6 +33,9 @@ pub struct Entry {
     pub number: String,
     /// Which of all devices that the kernel has met it is.
     pub sequence: Option<u64>,
+    /// Which of all bdi's it has, that keeps what was set when the medium in a drive is another.
+    #[serde(default)]
+    pub bdi_identity: Option<u64>,
     /// What to put back.
     pub original: Values,
     /// Shares that were written, in millionths: the one in force, or the one to come beside it. None: nothing is ours.
@@ -200,30 +203,43 @@ pub fn restore(host: &Host, directory: &Path) -> Result<Vec<Restored>, JournalEr
 
 pub(crate) fn restore_locked(host: &Host, locked: &Locked) -> Result<Vec<Restored>, JournalError> {
     let journal = Journal::read(host, locked.directory())?;
-    let mut all = Vec::new();
+    let (mut all, mut left, mut first_error) = (Vec::new(), BTreeMap::new(), None);
     for (bdi, entry) in journal.devices {
-        if entry.ours_ppm.is_empty() {
-            continue;
-        }
-        let same = host.disk(&entry.number).is_some_and(|disk| disk.sequence == entry.sequence);
-        let Some(found) = host.values(&bdi)?.filter(|_| same) else { continue };
-        // It may have died between the two files of a device, so the share alone says whose they are; and strictness
-        // alone is the last thing that can be left of ours.
-        let is_ours = entry.ours_ppm.contains(&found.ratio_ppm);
-        let name = entry.name;
-        if is_ours {
-            match host.set(&bdi, entry.original) {
-                Err(HostError::Gone { .. }) => continue,
-                result => result?,
+        match put_back(host, &bdi, &entry) {
+            Ok(restored) => all.extend(restored),
+            // The others are put back all the same, and this one stays written down.
+            Err(error) => {
+                first_error.get_or_insert(error);
+                left.insert(bdi, entry);
             }
         }
-        let foreign = (!is_ours && found != entry.original).then_some(found);
-        if is_ours || foreign.is_some() {
-            all.push(Restored { bdi, name, foreign });
+    }
+    locked.write(host, left)?;
+    first_error.map_or(Ok(all), |error| Err(error.into()))
+}
+
+/// Puts one device back, where it is that device and has what a governor set; nothing if there was nothing to be done.
+fn put_back(host: &Host, bdi: &str, entry: &Entry) -> Result<Option<Restored>, HostError> {
+    if entry.ours_ppm.is_empty() {
+        return Ok(None);
+    }
+    let is_same_disk = || host.disk(&entry.number).is_some_and(|disk| disk.sequence == entry.sequence);
+    let is_same = match entry.bdi_identity {
+        Some(identity) => host.bdi_identity(bdi) == Some(identity),
+        None => is_same_disk(),
+    };
+    let Some(found) = host.values(bdi)?.filter(|_| is_same) else { return Ok(None) };
+    // It may have died between the two files of a device, so the share alone says whose they are; and strictness
+    // alone is the last thing that can be left of ours.
+    let is_ours = entry.ours_ppm.contains(&found.ratio_ppm);
+    if is_ours {
+        match host.set(bdi, entry.original) {
+            Err(HostError::Gone { .. }) => return Ok(None),
+            result => result?,
         }
     }
-    locked.write(host, BTreeMap::new())?;
-    Ok(all)
+    let foreign = (!is_ours && found != entry.original).then_some(found);
+    Ok((is_ours || foreign.is_some()).then(|| Restored { bdi: bdi.to_owned(), name: entry.name.clone(), foreign }))
 }
 
 #[cfg(test)]

@@ -67,6 +67,13 @@ impl Tree {
         self.bdi(number, Values::KERNELS);
     }
 
+    /// Puts another medium into it, or with no size none: its bdi stays.
+    pub(crate) fn medium(&self, name: &str, sequence: u64, size: u64) {
+        self.write(&format!("sys/devices/{name}/size"), &format!("{size}\n"));
+        self.write(&format!("sys/devices/{name}/diskseq"), &format!("{sequence}\n"));
+        self.written(name, 0, 0);
+    }
+
     /// A part of it.
     pub(crate) fn partition(&self, disk: &str, name: &str, number: &str) {
         let directory = format!("sys/devices/{disk}/{name}");

@@ -46,7 +46,7 @@ use self::place::Roots;
 pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::{After, DevicePools};
+use crate::pool::{DevicePools, Work};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -119,11 +119,11 @@ impl HostTree {
         let pool = node.pool().clone();
         Box::pin(pool.run_on(move || {
             let mut changed = change(&core, &node, &acting);
-            let mut after = After::Nothing;
+            let mut more = None;
             if let (Ok(changed), true) = (&mut changed, durable) {
-                after = core.begin_sync(&node, also, stable(changed));
+                more = core.begin_sync(&node, also, stable(changed));
             }
-            (changed, after)
+            (changed, more)
         }))
     }
 }
@@ -131,24 +131,29 @@ impl HostTree {
 impl Core {
     /// After a change of these: has it made durable by a sync that is shared with others, if one call can. Gives what
     /// the thread has to do for that when it has told the change.
-    fn begin_sync(self: &Arc<Self>, node: &Arc<HostNode>, also: Option<Arc<HostNode>>, stable: &mut Stable) -> After {
+    fn begin_sync(
+        self: &Arc<Self>,
+        node: &Arc<HostNode>,
+        also: Option<Arc<HostNode>>,
+        stable: &mut Stable,
+    ) -> Option<Work> {
         let core = Arc::clone(self);
         let also = also.filter(|also| !Arc::ptr_eq(also, node));
         if let Some(shared) = self.file_systems.shared_sync(node.device()) {
             let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
             *stable = Stable::begun(Box::pin(Arc::clone(&round).ended()));
             let lead = move || shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
-            return if leads { After::Then(Box::new(lead)) } else { After::Nothing };
+            return leads.then(|| Box::new(lead) as Work);
         }
         if also.is_some() {
             // Two syncs, in an order that the volume knows.
-            return After::Nothing;
+            return None;
         }
         let (round, leads) = node.syncs().ask([()]);
         *stable = Stable::begun(Box::pin(Arc::clone(&round).ended()));
         let node = Arc::clone(node);
         let lead = move || node.syncs().lead(|_| core.sync(&node));
-        if leads { After::Then(Box::new(lead)) } else { After::Nothing }
+        leads.then(|| Box::new(lead) as Work)
     }
 }
 

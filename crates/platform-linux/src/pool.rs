@@ -32,14 +32,6 @@ const IDLE: Duration = Duration::from_secs(10);
 
 pub(crate) type Work = Box<dyn FnOnce() + Send>;
 
-/// What a thread does when it has a result.
-pub(crate) enum After {
-    /// It tells the result.
-    Nothing,
-    /// It tells the result and goes on with this.
-    Then(Work),
-}
-
 /// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
 /// what is queued still runs and then the threads end.
 #[derive(Clone)]
@@ -106,21 +98,20 @@ impl WorkerPool {
         &self,
         work: impl FnOnce() -> R + Send + 'static,
     ) -> impl Future<Output = R> + Send + 'static {
-        self.run_on(move || (work(), After::Nothing))
+        self.run_on(move || (work(), None))
     }
 
-    /// As [`WorkerPool::run`], for work that says what comes after its result.
+    /// As [`WorkerPool::run`], for work that may leave more to its thread, which does that when it has told the result.
     pub(crate) fn run_on<R: Send + 'static>(
         &self,
-        work: impl FnOnce() -> (R, After) + Send + 'static,
+        work: impl FnOnce() -> (R, Option<Work>) + Send + 'static,
     ) -> impl Future<Output = R> + Send + 'static {
         let answer = Arc::new(Answer { state: Mutex::new(AnswerState::Awaited(None)) });
         let told = Arc::clone(&answer);
         let work: Work = Box::new(move || match catch_unwind(AssertUnwindSafe(work)) {
-            Ok((result, After::Nothing)) => told.set(Ok(result)),
-            Ok((result, After::Then(more))) => {
+            Ok((result, more)) => {
                 told.set(Ok(result));
-                more();
+                more.into_iter().for_each(|more| more());
             }
             Err(panic) => told.set(Err(panic)),
         });
@@ -241,10 +232,11 @@ impl Inner {
         loop {
             let (work, waker) = state.take();
             if let Some(work) = work {
-                match state.queue.is_empty() {
-                    true => drop(state),
+                if state.queue.is_empty() {
+                    drop(state);
+                } else {
                     // This one may be long at it.
-                    false => self.see_to_threads(state),
+                    self.see_to_threads(state);
                 }
                 waker.into_iter().for_each(Waker::wake);
                 // Work that was posted answers for itself: what it owns completes as lost when the

@@ -257,6 +257,26 @@ impl Axis {
         (values.into_iter().map(tick).collect(), text)
     }
 
+    /// A value as it is written beside the axis: in the axis's unit, so that both are read together, unless that would
+    /// leave no digits of it.
+    pub(crate) fn value_text(&self, scale: &Scale, value: f64) -> String {
+        let (unit, own) = (self.quantity.unit(scale.size()), self.quantity.unit(value.abs()));
+        let shown = value / unit.each;
+        // A time of minutes and seconds is in no one unit.
+        let is_decimal = matches!(self.quantity, Quantity::Data | Quantity::DataRate | Quantity::Memory)
+            || (self.quantity == Quantity::Time && unit.each <= 1.0);
+        if !is_decimal || unit == own || !value.is_finite() || shown < 0.001 {
+            return self.quantity.text(value);
+        }
+        let decimals = match shown {
+            shown if shown >= 99.95 => 0,
+            shown if shown >= 9.995 => 1,
+            shown if shown >= 0.999_5 => 2,
+            _ => 3,
+        };
+        format!("{} {}", grouped(shown, decimals), unit.name)
+    }
+
     /// A power of ten (or 2 or 5 of them) with its unit and no digits that say nothing: `1 ms`.
     fn round_text(&self, value: f64) -> String {
         let unit = self.quantity.unit(value * 1.000_001);

@@ -10,7 +10,7 @@ mod tests;
 
 use crate::axis::{Axis, Quantity};
 use crate::legend::{self, Entry, Sample};
-use crate::markup::{coordinate, cut, text_width};
+use crate::markup::{coordinate, cut, text_width, together};
 use crate::plot::fitting;
 use crate::scale::Scale;
 use crate::sheet::{Anchor, Look, Sheet, Width, style};
@@ -28,7 +28,7 @@ const LINE: f64 = 1.2;
 /// A name in at most so many lines, broken between words, the last one cut where there is more of it.
 fn broken(name: &str, font: f64, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in name.split(' ') {
+    for word in together(name).split(' ') {
         let full = lines.len() == lines_max;
         match lines.last_mut() {
             Some(line) if full || text_width(&format!("{line} {word}"), font) <= width => {
@@ -123,17 +123,18 @@ impl Bars {
         let font = width.font();
         let widest = |texts: &mut dyn Iterator<Item = String>| texts.map(|t| text_width(&t, font)).fold(0.0, f64::max);
         let names = widest(&mut self.groups.iter().map(|(name, _)| name.clone()));
-        let values = widest(&mut self.figures().map(|bar| self.quantity.text(bar.value)));
-        let left = names.min(width.total() * NAME_SHARE) + 12.0;
-        let inside = width.total() - left - values - 14.0;
-        let place = |scale: &Scale, value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
-
-        let mut sheet = Sheet::new(width);
         let axis = Axis::new(self.label.clone(), self.quantity).whole_if(self.figures().map(|bar| bar.value));
         let largest = self.figures().map(Bar::end).fold(0.0, f64::max);
         let wanted = if width == Width::Wide { 6 } else { 3 };
         let lowest = self.figures().map(Bar::begin).fold(0.0, f64::min);
         let scale = axis.scale((lowest, largest), wanted);
+        let value_text = |bar: Bar| axis.value_text(&scale, bar.value);
+        let values = widest(&mut self.figures().map(value_text));
+        let left = names.min(width.total() * NAME_SHARE) + 12.0;
+        let inside = width.total() - left - values - 14.0;
+        let place = |scale: &Scale, value: f64| left + scale.place(value).unwrap_or(0.0) * inside;
+
+        let mut sheet = Sheet::new(width);
         let (ticks, text) = fitting(&axis, &scale, wanted, inside, font);
         let top = legend::draw(&mut sheet, width, 0.0, &self.entries()) + 8.0;
         let each = self.series.len().max(1) as f64 * BAR + GROUP_GAP;
@@ -155,7 +156,8 @@ impl Bars {
             }
             for (order, bar) in bars.iter().enumerate() {
                 let Some(bar) = bar else { continue };
-                self.draw_bar(&mut sheet, bar, y + order as f64 * BAR, order, font, &|value| place(&scale, value));
+                let at = (y + order as f64 * BAR, order);
+                draw_bar(&mut sheet, bar, at, (&value_text(*bar), font), &|value| place(&scale, value));
             }
         }
         sheet.path(
@@ -164,20 +166,6 @@ impl Bars {
         );
         sheet.text(left + inside / 2.0, bottom + 36.0, Anchor::Middle, "label", &text);
         sheet.finish(id, &self.title, &self.description(), bottom + 42.0)
-    }
-
-    fn draw_bar(&self, sheet: &mut Sheet, bar: &Bar, y: f64, order: usize, font: f64, place: &dyn Fn(f64) -> f64) {
-        let (from, to) = (place(bar.value.min(0.0)), place(bar.value.max(0.0)));
-        sheet.rectangle(&format!("bar {}", style(order).class), (from, y + 1.0), ((to - from).max(0.0), BAR - 2.0));
-        let middle = y + BAR / 2.0;
-        if let Some((low, high)) = bar.interval.filter(|(low, high)| low < high) {
-            let [low, high, from] = [place(low), place(high), middle - 3.5].map(coordinate);
-            let across = coordinate(middle);
-            let outline = format!("M{low} {across}H{high}M{low} {from}v7M{high} {from}v7");
-            sheet.path(&Look { class: "interval", dash: "" }, &outline);
-        }
-        let text = self.quantity.text(bar.value);
-        sheet.text(place(bar.end()) + 5.0, middle + font * 0.35, Anchor::Start, "tick", &text);
     }
 
     fn description(&self) -> String {
@@ -203,4 +191,19 @@ impl Bars {
     fn figures(&self) -> impl Iterator<Item = Bar> + '_ {
         self.groups.iter().flat_map(|(_, bars)| bars.iter().flatten().copied())
     }
+}
+
+/// One bar, at a height and in the style of its place in its group, with its value beside it.
+fn draw_bar(sheet: &mut Sheet, bar: &Bar, at: (f64, usize), text: (&str, f64), place: &dyn Fn(f64) -> f64) {
+    let ((y, order), (text, font)) = (at, text);
+    let (from, to) = (place(bar.value.min(0.0)), place(bar.value.max(0.0)));
+    sheet.rectangle(&format!("bar {}", style(order).class), (from, y + 1.0), ((to - from).max(0.0), BAR - 2.0));
+    let middle = y + BAR / 2.0;
+    if let Some((low, high)) = bar.interval.filter(|(low, high)| low < high) {
+        let [low, high, from] = [place(low), place(high), middle - 3.5].map(coordinate);
+        let across = coordinate(middle);
+        let outline = format!("M{low} {across}H{high}M{low} {from}v7M{high} {from}v7");
+        sheet.path(&Look { class: "interval", dash: "" }, &outline);
+    }
+    sheet.text(place(bar.end()) + 5.0, middle + font * 0.35, Anchor::Start, "tick", text);
 }

@@ -25,6 +25,31 @@ pub(crate) fn escape(text: &str) -> String {
     safe
 }
 
+/// The same of a text that is read: a number stays on the line of its unit.
+pub(crate) fn prose(text: &str) -> String {
+    escape(&together(text))
+}
+
+/// Numbers and their units with a space between them at which no line ends.
+pub(crate) fn together(text: &str) -> String {
+    const UNITS: &[&str] = &[
+        "%", "ns", "µs", "ms", "s", "min", "h", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB", "B/s", "kB/s",
+        "MB/s", "GB/s", "Mbit/s", "Gbit/s",
+    ];
+    let mut joined = String::with_capacity(text.len());
+    for piece in text.split_inclusive(' ') {
+        let word = piece.trim_end_matches([' ', '\n', '.', ',', ';', ':', ')']);
+        let number =
+            joined.strip_suffix(' ').is_some_and(|before| before.ends_with(|letter: char| letter.is_ascii_digit()));
+        if number && UNITS.contains(&word) {
+            joined.pop();
+            joined.push('\u{a0}');
+        }
+        joined.push_str(piece);
+    }
+    joined
+}
+
 /// A coordinate with at most one decimal.
 pub(crate) fn coordinate(value: f64) -> String {
     let tenths = (value * 10.0).round() as i64;

@@ -12,7 +12,7 @@ mod tests;
 use std::fmt::Write as _;
 
 use crate::bars::Bars;
-use crate::markup::escape;
+use crate::markup::{escape, prose};
 use crate::plot::Plot;
 use crate::sheet::Width;
 use crate::table::Table;
@@ -64,18 +64,18 @@ impl Page {
 
     /// A line that leads to a section.
     pub fn pointer(&mut self, text: &str, section: &str) {
-        let (text, anchor, section) = (escape(text), anchor(section), escape(section));
+        let (text, anchor, section) = (prose(text), anchor(section), escape(section));
         let _ = writeln!(self.body, "<p class=\"note\">{text} <a href=\"#{anchor}\">{section}</a></p>");
     }
 
     /// A paragraph of plain text.
     pub fn paragraph(&mut self, text: &str) {
-        let _ = writeln!(self.body, "<p>{}</p>", unbroken(&escape(text)));
+        let _ = writeln!(self.body, "<p>{}</p>", unbroken(&prose(text)));
     }
 
     /// The answer: the first thing that is read, set off from the rest.
     pub fn answer(&mut self, sentence: &str) {
-        let _ = writeln!(self.body, "<p class=\"answer\">{}</p>", escape(sentence));
+        let _ = writeln!(self.body, "<p class=\"answer\">{}</p>", prose(sentence));
     }
 
     /// Text as it is typed or printed, line by line: a command, a job file.
@@ -85,7 +85,7 @@ impl Page {
 
     /// What few want to see, below a line that says what it is and opens it.
     pub fn folded(&mut self, line: &str, inside: impl FnOnce(&mut Self)) {
-        let _ = writeln!(self.body, "<details>\n<summary>{}</summary>", escape(line));
+        let _ = writeln!(self.body, "<details>\n<summary>{}</summary>", prose(line));
         inside(self);
         self.body.push_str("</details>\n");
     }
@@ -94,7 +94,7 @@ impl Page {
     pub fn words<N: AsRef<str>, M: AsRef<str>>(&mut self, words: impl IntoIterator<Item = (N, M)>) {
         self.body.push_str("<dl class=\"words\">\n");
         for (word, meaning) in words {
-            let (word, meaning) = (escape(word.as_ref()), escape(meaning.as_ref()));
+            let (word, meaning) = (escape(word.as_ref()), prose(meaning.as_ref()));
             let _ = writeln!(self.body, "<div><dt>{word}</dt><dd>{meaning}</dd></div>");
         }
         self.body.push_str("</dl>\n");
@@ -104,7 +104,7 @@ impl Page {
     pub fn facts<N: AsRef<str>>(&mut self, facts: impl IntoIterator<Item = (N, String)>) {
         self.body.push_str("<dl>\n");
         for (name, value) in facts {
-            let _ = writeln!(self.body, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name.as_ref()), escape(&value));
+            let _ = writeln!(self.body, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name.as_ref()), prose(&value));
         }
         self.body.push_str("</dl>\n");
     }
@@ -122,8 +122,8 @@ impl Page {
             Figure::Plot(plot) => (plot.title(), plot.sentence()),
             Figure::Bars(bars) => (bars.title(), bars.sentence().to_owned()),
         };
-        let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", escape(&note)) };
-        let _ = writeln!(self.body, "<figure>\n<figcaption><b>{}</b>{note}</figcaption>", escape(title));
+        let note = if note.is_empty() { String::new() } else { format!(" <span>{}</span>", prose(&note)) };
+        let _ = writeln!(self.body, "<figure>\n<figcaption><b>{}</b>{note}</figcaption>", prose(title));
         for width in Width::BOTH {
             let id = format!("figure-{}-{}", self.figures, width.class());
             self.body.push_str(&match &figure {
@@ -147,7 +147,7 @@ impl Page {
              <footer>{}</footer>\n</body>\n</html>\n",
             escape(&self.title),
             self.body,
-            unbroken(&escape(foot))
+            unbroken(&prose(foot))
         )
     }
 }

@@ -11,7 +11,7 @@ mod tests;
 
 use std::fmt::Write as _;
 
-use crate::markup::{escape, text_width};
+use crate::markup::{prose, text_width};
 use crate::terminal::{Paint, Terminal};
 
 /// Height of a table's text on a page, in pixels, and the room between its columns.
@@ -141,10 +141,10 @@ impl Table {
         let columns = self.shown();
         let mut html = String::from("<div class=\"scroll\" tabindex=\"0\">\n");
         let _ = writeln!(html, "<table style=\"--first:{:.0}px\">", self.first(&columns));
-        let _ = writeln!(html, "<caption><span>{}</span></caption>", escape(&self.caption));
+        let _ = writeln!(html, "<caption><span>{}</span></caption>", prose(&self.caption));
         html.push_str("<thead><tr>");
         for &at in &columns {
-            let _ = write!(html, "<th scope=\"col\"{}>{}</th>", self.class(at), escape(self.title(at)));
+            let _ = write!(html, "<th scope=\"col\"{}>{}</th>", self.class(at), prose(self.title(at)));
         }
         html.push_str("</tr></thead>\n<tbody>\n");
         for row in &self.rows {
@@ -152,7 +152,7 @@ impl Table {
             for &at in &columns {
                 let cell = row.get(at).cloned().unwrap_or_default();
                 let mark = if cell.flagged { "<b>*</b>" } else { "" };
-                let _ = write!(html, "<td{}>{}{mark}</td>", self.class(at), escape(&cell.text));
+                let _ = write!(html, "<td{}>{}{mark}</td>", self.class(at), prose(&cell.text));
             }
             html.push_str("</tr>\n");
         }
@@ -163,7 +163,7 @@ impl Table {
             let _ = writeln!(html, "<p class=\"hint {}\">{hint}</p>", classes.join(" "));
         }
         for note in &self.notes {
-            let _ = writeln!(html, "<p class=\"note\">{}</p>", escape(note));
+            let _ = writeln!(html, "<p class=\"note\">{}</p>", prose(note));
         }
         html
     }

@@ -373,16 +373,13 @@ impl<S: Site> Running<S> {
                     None => return Stop::Done,
                 },
                 None => {
-                    let direction = self.clone.sequence.direction();
-                    let direction = if self.pace.has_rates() {
-                        let direction = self.paced(direction).await;
+                    let mut direction = self.clone.sequence.direction();
+                    if self.pace.has_rates() {
+                        direction = self.paced(direction).await;
                         if self.is_over(self.site.now_ns()) {
                             return Stop::Over;
                         }
-                        direction
-                    } else {
-                        direction
-                    };
+                    }
                     let Some(block) = self.clone.sequence.block(direction) else { return Stop::Done };
                     self.unbroken += 1 + block.len / PAGE_BYTES;
                     self.rewind().await;

@@ -51,6 +51,15 @@ fn the_hosts_errors_keep_their_numbers() {
     assert_eq!(code_of(&io::Error::from_raw_os_error(libc::EXDEV)), -libc::EXDEV);
     assert_eq!(code_of(&io::Error::new(io::ErrorKind::NotFound, "named")), -libc::ENOENT);
     assert_eq!(code_of(&io::Error::other("anything")), -libc::EIO);
+    for errno in [libc::ELOOP, libc::EPERM, libc::ENXIO] {
+        let refused = afflux::Error::Host { path: "a".into(), errno };
+        assert_eq!(code_of(&refused.into()), -errno);
+    }
+    let not_started = |errno| code_of(&afflux::Error::Start { what: "a".into(), errno }.into());
+    assert_eq!(not_started(Some(libc::EMFILE)), Code::NoDescriptors as i32);
+    assert_eq!(not_started(Some(libc::EAGAIN)), Code::NoMemory as i32);
+    assert_eq!(not_started(Some(libc::EPERM)), -libc::EPERM);
+    assert_eq!(not_started(None), Code::Unsupported as i32);
     let gone = afflux::Error::Gone { path: "a".into() };
     assert_eq!(code_of(&gone.into()), Code::Gone as i32);
 }

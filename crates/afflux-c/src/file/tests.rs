@@ -9,6 +9,9 @@ fn flags_that_are_not_known_are_refused() {
     {
         assert!(options(libc::O_RDWR | flags, 0).is_err(), "{flags:#o}");
     }
+    for flags in [libc::O_CREAT, libc::O_TRUNC] {
+        assert!(options(libc::O_RDONLY | flags, 0o600).is_err(), "{flags:#o}");
+    }
 }
 
 #[test]

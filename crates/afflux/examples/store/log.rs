@@ -29,6 +29,8 @@ pub(crate) struct Store {
     cache: Cache,
     directory: PathBuf,
     log: File,
+    /// Where the log's last whole record ends.
+    end: u64,
     index: BTreeMap<Vec<u8>, Place>,
 }
 
@@ -39,7 +41,8 @@ impl Store {
         let log = open_log(cache, &directory.join("log"))?;
         // The new log's name has to outlive a crash, too.
         sync_directory(directory)?;
-        let mut store = Self { cache: cache.clone(), directory: directory.to_owned(), log, index: BTreeMap::new() };
+        let mut store =
+            Self { cache: cache.clone(), directory: directory.to_owned(), log, end: 0, index: BTreeMap::new() };
         store.recover()?;
         Ok(store)
     }
@@ -57,6 +60,7 @@ impl Store {
             self.log.set_len(at)?;
             self.log.sync_data()?;
         }
+        self.end = at;
         Ok(())
     }
 
@@ -80,15 +84,23 @@ impl Store {
 
     /// Takes a key away. Durable after a sync.
     pub(crate) fn delete(&mut self, key: &[u8]) -> io::Result<()> {
-        if self.index.remove(key).is_some() {
+        if self.index.contains_key(key) {
             self.append(key, None)?;
+            self.index.remove(key);
         }
         Ok(())
     }
 
-    fn append(&self, key: &[u8], value: Option<&[u8]>) -> io::Result<u64> {
+    fn append(&mut self, key: &[u8], value: Option<&[u8]>) -> io::Result<u64> {
+        // A part of a record, as a write that failed may leave it, would hide all that comes after it.
+        if self.log.len() > self.end {
+            self.log.set_len(self.end)?;
+        }
         let header = header(key, value);
-        self.log.append_vectored(&[IoSlice::new(&header), IoSlice::new(key), IoSlice::new(value.unwrap_or(&[]))])
+        let record = [IoSlice::new(&header), IoSlice::new(key), IoSlice::new(value.unwrap_or(&[]))];
+        let at = self.log.append_vectored(&record)?;
+        self.end = at + record.iter().map(|part| part.len() as u64).sum::<u64>();
+        Ok(at)
     }
 
     /// The value of a key.
@@ -129,6 +141,7 @@ impl Store {
         fs::rename(&new_path, &path)?;
         sync_directory(&self.directory)?;
         let saved = self.log.len() - new.len();
+        self.end = new.len();
         (self.log, self.index) = (new, index);
         Ok(saved)
     }

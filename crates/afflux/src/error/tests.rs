@@ -17,6 +17,9 @@ fn an_error_keeps_its_kind_its_text_and_itself() {
         (device(DeviceError::Io { errno: 13 }), ErrorKind::PermissionDenied, "errno 13"),
         (device(DeviceError::Io { errno: 0 }), ErrorKind::Other, "/data/table"),
         (Error::InUse { path: "/x".into(), writing: false }, ErrorKind::ResourceBusy, "/x: another cache"),
+        (Error::Host { path: "/x".into(), errno: 40 }, io::Error::from_raw_os_error(40).kind(), "/x: Too many levels"),
+        (Error::Start { what: "no ring".into(), errno: None }, ErrorKind::Unsupported, "no ring"),
+        (Error::Start { what: "no thread".into(), errno: Some(11) }, ErrorKind::OutOfMemory, "no thread"),
         (Error::Range { path: "/x".into(), from: 5, to: 3, max: 9 }, ErrorKind::InvalidInput, "5..3"),
         (Error::Range { path: "/x".into(), from: 5, to: 30, max: 9 }, ErrorKind::FileTooLarge, "9 bytes"),
     ];

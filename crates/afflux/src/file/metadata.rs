@@ -96,7 +96,7 @@ impl File {
 
     fn looked(&self) -> io::Result<Statx> {
         let fd = self.0.file.host.given().ok_or_else(|| Error::Gone { path: self.path() })?;
-        look_at(&fd)
+        look_at(&fd).map_err(|error| self.core().named(error, &self.path()))
     }
 
     pub(super) async fn sync_host(&self) -> Result<(), Error> {

@@ -16,6 +16,7 @@ impl File {
     /// # Errors
     /// As [`File::read_at`].
     pub fn read_vectored_at(&self, into: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        self.may_read()?;
         self.end_of(offset, total(into.iter().map(|slice| slice.len()))?)?;
         let mut done = 0;
         for slice in into {
@@ -33,6 +34,7 @@ impl File {
     /// # Errors
     /// As [`File::read_at`].
     pub async fn read_vectored_at_async(&self, into: &mut [IoSliceMut<'_>], offset: u64) -> io::Result<usize> {
+        self.may_read()?;
         self.end_of(offset, total(into.iter().map(|slice| slice.len()))?)?;
         let mut done = 0;
         for slice in into {
@@ -50,6 +52,7 @@ impl File {
     /// # Errors
     /// As [`File::write_at`].
     pub fn write_vectored_at(&self, from: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
+        self.may_write()?;
         self.end_of(offset, total(from.iter().map(|slice| slice.len()))?)?;
         let mut at = offset;
         for slice in from {
@@ -64,6 +67,7 @@ impl File {
     /// # Errors
     /// As [`File::write_at`].
     pub async fn write_vectored_at_async(&self, from: &[IoSlice<'_>], offset: u64) -> io::Result<()> {
+        self.may_write()?;
         self.end_of(offset, total(from.iter().map(|slice| slice.len()))?)?;
         let mut at = offset;
         for slice in from {

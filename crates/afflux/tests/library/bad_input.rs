@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut, Seek, SeekFrom, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use afflux::{Advice, Cache, Error, File, Knob, MEMORY_BYTES_MIN, OpenOptions};
 
@@ -95,6 +96,24 @@ fn settings_out_of_range() {
 }
 
 #[test]
+fn the_end_may_take_no_time_or_for_ever() {
+    let place = tempfile::tempdir().unwrap();
+    for closed in [true, false] {
+        let cache = Cache::builder().memory(8 << 20).drain_time(Duration::MAX).build().unwrap();
+        cache.create(place.path().join("file")).unwrap().write_at(&[closed.into(); 9_000], 0).unwrap();
+        if closed {
+            cache.close().unwrap();
+        } else {
+            drop(cache);
+        }
+        assert_eq!(std::fs::read(place.path().join("file")).unwrap(), [closed.into(); 9_000]);
+    }
+    let cache = Cache::builder().memory(8 << 20).drain_time(Duration::ZERO).build().unwrap();
+    cache.create(place.path().join("clean")).unwrap().close().unwrap();
+    cache.close().unwrap();
+}
+
+#[test]
 fn the_smallest_cache_works() {
     let place = tempfile::tempdir().unwrap();
     let cache = Cache::builder().memory(MEMORY_BYTES_MIN).build().unwrap();
@@ -128,10 +147,53 @@ fn what_is_no_file() {
     let error = cache.open(place.path().join("file"), OpenOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidInput, "{error}");
     let writes = std::fs::File::create(place.path().join("writes")).unwrap();
-    assert!(cache.from_fd(writes).is_err(), "it could not be read");
+    assert!(cache.open_fd(writes).is_err(), "it could not be read");
     std::fs::write(place.path().join("there"), b"").unwrap();
     let error = cache.open(place.path().join("there"), OpenOptions::new().write(true).create_new(true)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn nobody_cuts_or_makes_a_file_without_the_right_to_write() {
+    let place = tempfile::tempdir().unwrap();
+    let (cache, path) = (cache(), place.path().join("file"));
+    std::fs::write(&path, b"kept").unwrap();
+    let read = || OpenOptions::new().read(true);
+    for (is_open, options) in [false, true].into_iter().flat_map(|is_open| {
+        [read().truncate(true), read().create(true), read().create_new(true)].map(|options| (is_open, options))
+    }) {
+        let other = is_open.then(|| cache.create(&path).unwrap());
+        for name in ["file", "new"] {
+            for error in [
+                cache.open(place.path().join(name), options.clone()).unwrap_err(),
+                smol::block_on(cache.open_async(place.path().join(name), options.clone())).unwrap_err(),
+            ] {
+                assert!(matches!(Error::of(&error), Some(Error::Setting { .. })), "{error}");
+                assert!(error.to_string().contains(name) && error.to_string().contains("need write"), "{error}");
+            }
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), b"kept");
+        assert!(other.is_none_or(|other| other.len() == 4) && !place.path().join("new").exists());
+    }
+}
+
+#[test]
+fn what_the_host_refuses_keeps_its_number_and_the_files_name() {
+    let place = tempfile::tempdir().unwrap();
+    let cache = cache();
+    std::fs::write(place.path().join("file"), b"").unwrap();
+    std::os::unix::fs::symlink("round", place.path().join("round")).unwrap();
+    let long = "x".repeat(300);
+    let table =
+        [("absent", libc::ENOENT), ("file/below", libc::ENOTDIR), ("round", libc::ELOOP), (&*long, libc::ENAMETOOLONG)];
+    for (name, errno) in table {
+        let error = cache.open_read(place.path().join(name)).unwrap_err();
+        assert_eq!(Error::of(&error).and_then(Error::errno), Some(errno), "{name}: {error}");
+        assert_eq!(error.kind(), std::io::Error::from_raw_os_error(errno).kind());
+        assert!(error.to_string().contains(name), "{error}");
+    }
+    let error = cache.open_read("with a\0zero").unwrap_err();
+    assert!(matches!(Error::of(&error), Some(Error::Setting { .. })), "{error}");
 }
 
 #[test]

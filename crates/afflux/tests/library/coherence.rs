@@ -45,7 +45,7 @@ fn a_file_opened_twice_and_by_another_name_is_the_same_file() {
     let first = cache.create(&one).unwrap();
     fs::hard_link(&one, &other).unwrap();
     let second = cache.open_read(&other).unwrap();
-    let third = cache.from_fd(fs::File::open(&one).unwrap()).unwrap();
+    let third = cache.open_fd(fs::File::open(&one).unwrap()).unwrap();
     first.write_at(b"not on the host yet", 0).unwrap();
     assert!(first.is_same(&second) && first.is_same(&third));
     assert_eq!(read(&second), b"not on the host yet");

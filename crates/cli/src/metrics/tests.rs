@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use metrics::{Family, Kind};
 
@@ -67,6 +68,48 @@ fn the_dashboard_refers_only_to_figures_that_exist() {
     // Also those of its variables.
     let unknown: Vec<_> = named(DASHBOARD).difference(&known).cloned().collect();
     assert!(unknown.is_empty(), "{unknown:?}");
+}
+
+/// What Prometheus itself says of rules with these expressions; nothing where it is not installed.
+fn checked_by_prometheus(expressions: &[String]) -> Option<Result<(), String>> {
+    let directory = std::env::temp_dir().join(format!("afflux-promtool-{}-{}", std::process::id(), expressions.len()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let rule = |(at, expression): (usize, &String)| {
+        // JSON is YAML.
+        serde_json::json!({"record": format!("query_{at}"), "expr": expression})
+    };
+    let rules: Vec<_> = expressions.iter().enumerate().map(rule).collect();
+    let file = directory.join("rules.yml");
+    std::fs::write(&file, serde_json::json!({"groups": [{"name": "all", "rules": rules}]}).to_string()).unwrap();
+    let ran = Command::new("promtool").args(["check", "rules"]).arg(&file).output();
+    std::fs::remove_dir_all(&directory).unwrap();
+    let output = ran.ok()?;
+    Some(if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) })
+}
+
+#[test]
+fn prometheus_takes_each_query_of_the_dashboard_and_of_what_is_worth_an_alarm() {
+    let dashboard: serde_json::Value = serde_json::from_str(DASHBOARD).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap().iter();
+    let targets = panels.flat_map(|panel| panel["targets"].as_array().into_iter().flatten());
+    let query = |target: &serde_json::Value| {
+        // As Grafana fills them in.
+        let text = target["expr"].as_str().unwrap().replace("$__rate_interval", "1m0s");
+        ["$instance", "$device"].iter().fold(text, |text, variable| text.replace(variable, "sd.*"))
+    };
+    let mut queries: Vec<String> = targets.map(query).collect();
+    let (_, alarms) = PAGE.split_once("Worth an alarm:").unwrap();
+    let alarms = alarms.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let before = queries.len();
+    queries.extend(alarms.filter_map(|line| Some(line.split('`').nth(1)?.to_owned())));
+    assert!(queries.len() >= before + 5 && before > 30, "{queries:?}");
+    let Some(checked) = checked_by_prometheus(&queries) else {
+        eprintln!("skipped: no promtool (Debian package prometheus)");
+        return;
+    };
+    assert_eq!(checked, Ok(()));
+    queries.push("sum by (device (afflux_cache_files)".to_owned());
+    assert!(checked_by_prometheus(&queries).is_some_and(|checked| checked.is_err()), "it takes anything");
 }
 
 /// What Grafana's public schema of dashboards asks for (`kinds/dashboard/dashboard_kind.cue` in its repository), as far as

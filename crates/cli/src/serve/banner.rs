@@ -8,8 +8,9 @@
 #[cfg(test)]
 mod tests;
 
+use std::env;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use frontend_nfs::Rules;
 use serde_json::json;
@@ -24,6 +25,8 @@ pub(crate) struct Served<'a> {
     pub(crate) listen: SocketAddr,
     pub(crate) rules: &'a Rules,
     pub(crate) control: &'a Path,
+    /// How this program is called where its name alone finds none, such as in a build's folder.
+    pub(crate) program: Option<PathBuf>,
     /// Whether clients have to be told where that is: it is not where they look by themselves.
     pub(crate) control_is_named: bool,
     /// Where Prometheus gets figures.
@@ -63,8 +66,9 @@ impl Served<'_> {
             true => format!(" --control {}", word(&self.control.to_string_lossy())),
             false => String::new(),
         };
+        let program = self.program.as_ref().map_or_else(|| "afflux".to_owned(), |path| word(&path.to_string_lossy()));
         text.push_str(&format!(
-            "  watch   afflux stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
+            "  watch   {program} stat --watch{control}          stop   Ctrl-C (writes everything first)\n"
         ));
         if let Some(address) = self.figures {
             let reached = SocketAddr::new(reachable(address.ip()), address.port());
@@ -102,6 +106,13 @@ impl Served<'_> {
         })
         .to_string()
     }
+}
+
+/// How this program is to be called, if not by its name.
+pub(crate) fn called() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_found = env::split_paths(&path).any(|directory| directory.join("afflux").is_file());
+    (!is_found).then(|| env::current_exe().ok()).flatten()
 }
 
 /// As one word of a command line. What would control a terminal is written so that a shell (bash, zsh, and others

@@ -42,13 +42,13 @@ pub(super) fn summary(runs: &[Run], terminal: Terminal) -> String {
     all
 }
 
-/// `Simulated 63 s, 61 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
+/// `Simulated 63 s and 61 s in 0.9 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs`.
 pub(super) fn headline(runs: &[Run]) -> String {
     let times: Vec<String> = runs.iter().map(|run| units::time(Duration::from_nanos(run.figures.virtual_ns))).collect();
     let real = units::time(runs.iter().map(|run| run.real).sum());
     let (jobs, hardware) =
         runs.first().map_or_else(Default::default, |run| (&run.jobs[..], text::hardware(&run.figures)));
-    format!("Simulated {} in {real}: {jobs} on {hardware}", times.join(", "))
+    format!("Simulated {} in {real}: {jobs} on {hardware}", times.join(" and "))
 }
 
 /// What calls and copies were charged with under each policy, a line each.

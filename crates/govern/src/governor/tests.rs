@@ -1,5 +1,8 @@
 use std::cell::RefCell;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
+use std::process::Command;
+use std::thread;
 
 use budget::RememberedPrices;
 
@@ -186,6 +189,153 @@ fn a_device_that_goes_between_two_reads_is_nobodys_trouble() {
     assert!(has(&events, "8:32", |what| matches!(what, What::Limited { .. })), "{events:?}");
     assert!(events.iter().all(|event| event.bdi == "8:32"), "{events:?}");
     governor.end().unwrap();
+}
+
+/// What there is of a device, in no order that they come or go in.
+const FILES: [&str; 8] = [
+    "sys/class/bdi/NUMBER/strict_limit",
+    "sys/class/bdi/NUMBER/max_ratio_fine",
+    "sys/class/bdi/NUMBER/max_ratio",
+    "sys/devices/NAME/stat",
+    "sys/devices/NAME/diskseq",
+    "sys/devices/NAME/size",
+    "sys/dev/block/NUMBER",
+    "sys/class/block/NAME",
+];
+
+#[test]
+fn whatever_of_a_device_is_gone_already_the_others_are_held_and_put_back() {
+    // A disk for each set of files that are gone, of devices that are met so, and of some that are held already.
+    let sets = 1_u32..1 << FILES.len();
+    let disk = |set: u32| (format!("sd{set}"), format!("8:{set}"));
+    for is_held in [false, true] {
+        let tree = Tree::new();
+        tree.disk("sd0", "8:0", 1);
+        sets.clone().for_each(|set| tree.disk(&disk(set).0, &disk(set).1, 1));
+        let go = || {
+            for set in sets.clone() {
+                let (name, number) = disk(set);
+                for (_, file) in FILES.iter().enumerate().filter(|(at, _)| set & (1 << at) != 0) {
+                    let file = file.replace("NAME", &name).replace("NUMBER", &number);
+                    fs::remove_file(tree.path().join(file)).unwrap();
+                }
+            }
+        };
+        if !is_held {
+            go();
+        }
+        let mut governor = start(&tree, all());
+        let look = |governor: &mut Governor, at| {
+            governor.sample(at * SECOND);
+            let events = governor.look(&nothing_known).unwrap();
+            let is_told = |event: &&Event| matches!(event.what, What::Refused(_) | What::Alone(_) | What::Foreign(_));
+            assert_eq!(events.iter().find(is_told), None);
+        };
+        look(&mut governor, 1);
+        if is_held {
+            assert!(sets.clone().all(|set| values(&tree, &disk(set).1).strict));
+            go();
+            tree.write("proc/vmstat", "nr_dirty_threshold 500000\nnr_dirty_background_threshold 250000\n");
+        }
+        look(&mut governor, 2);
+        look(&mut governor, 3);
+        let held = values(&tree, "8:0");
+        assert!(held.strict);
+        assert_eq!(Journal::read(&tree.host(), &tree.run()).unwrap().devices["8:0"].ours_ppm, [held.ratio_ppm]);
+        // All of them come again, and are held.
+        for set in sets.clone() {
+            let (name, number) = disk(set);
+            tree.unplug(&name, &number);
+            tree.disk(&name, &number, 2);
+        }
+        look(&mut governor, 4);
+        look(&mut governor, 5);
+        assert_eq!(
+            sets.clone().find(|set| !values(&tree, &disk(*set).1).strict),
+            None,
+            "it is all there, and not held"
+        );
+        governor.end().unwrap();
+        assert!((0..sets.end).all(|set| values(&tree, &disk(set).1) == Values::KERNELS));
+        assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
+    }
+}
+
+#[test]
+fn a_device_that_goes_between_being_read_and_being_written_is_nobodys_trouble() {
+    let tree = Tree::new();
+    // So many that what is written down fills a pipe: the governor stands between its reads and its writes until that
+    // is emptied.
+    let numbers: Vec<String> = (0..400).map(|minor| format!("259:{minor}")).collect();
+    for (at, number) in numbers.iter().enumerate() {
+        tree.disk(&format!("sd{at}"), number, 1);
+    }
+    let mut governor = start(&tree, all());
+    let (pipe, bdis) = (tree.run().join("govern.json.new"), tree.path().join("sys/class/bdi"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let going = thread::spawn(move || {
+        let mut pipe = File::open(pipe).unwrap();
+        for (number, what) in [("259:0", ""), ("259:7", "strict_limit"), ("259:8", "max_ratio_fine")] {
+            let path = bdis.join(number).join(what);
+            if what.is_empty() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        }
+        let mut text = String::new();
+        pipe.read_to_string(&mut text).unwrap();
+        text.len()
+    });
+    let events = governor.look(&nothing_known).unwrap();
+    assert!(going.join().unwrap() > 1 << 16, "it would not have waited");
+    assert_eq!(events.iter().find(|event| !matches!(event.what, What::Limited { .. })), None);
+    for number in numbers.iter().filter(|number| !["259:0", "259:7", "259:8"].contains(&number.as_str())) {
+        assert!(values(&tree, number).strict, "{number}");
+    }
+    let events = governor.look(&nothing_known).unwrap();
+    assert!(has(&events, "259:0", |what| *what == What::Gone), "{events:?}");
+    assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().devices.contains_key("259:0"));
+    governor.end().unwrap();
+    assert_eq!(values(&tree, "259:399"), Values::KERNELS);
+}
+
+#[test]
+fn a_drive_whose_medium_goes_is_no_longer_held_and_the_next_medium_is_new() {
+    let tree = Tree::new();
+    tree.disk("sdb", "8:16", 1);
+    let mut governor = start(&tree, all());
+    shown(&tree, &mut governor, 5);
+    let held = values(&tree, "8:16");
+    assert!(held.strict);
+    tree.medium("sdb", 2, 0);
+    let events = governor.look(&nothing_known).unwrap();
+    assert!(has(&events, "8:16", |what| *what == What::PutBack), "{events:?}");
+    assert_eq!(values(&tree, "8:16"), Values::KERNELS);
+    assert!(!Journal::read(&tree.host(), &tree.run()).unwrap().is_in_force());
+    tree.medium("sdb", 3, 4000);
+    let events = governor.look(&nothing_known).unwrap();
+    assert!(has(&events, "8:16", |what| matches!(what, What::Limited { bytes_per_second: None, .. })), "{events:?}");
+    // Exchanged between two looks; one that others have set stays theirs.
+    tree.medium("sdb", 4, 4000);
+    let events = governor.look(&nothing_known).unwrap();
+    assert!(!has(&events, "8:16", |what| matches!(what, What::Foreign(_))), "{events:?}");
+    assert!(values(&tree, "8:16").ratio_ppm > 4 * held.ratio_ppm);
+    tree.bdi("8:16", BY_OTHERS);
+    tree.medium("sdb", 5, 0);
+    governor.look(&nothing_known).unwrap();
+    assert_eq!(values(&tree, "8:16"), BY_OTHERS);
+    governor.end().unwrap();
+    assert_eq!(values(&tree, "8:16"), BY_OTHERS);
+}
+
+#[test]
+fn a_medium_that_goes_while_no_governor_runs_is_made_up_for_by_the_next() {
+    let tree = Tree::new();
+    tree.disk("sdb", "8:16", 1);
+    let mut governor = start(&tree, all());
+    shown(&tree, &mut governor, 5);
+    drop(governor);
+    tree.medium("sdb", 2, 4000);
+    let (_governor, events, _) = Governor::start(tree.host(), all(), &tree.run()).unwrap();
+    assert!(has(&events, "8:16", |what| *what == What::PutBack), "{events:?}");
+    assert_eq!(values(&tree, "8:16"), Values::KERNELS);
 }
 
 #[test]

@@ -43,6 +43,26 @@ fn what_one_that_died_has_set_is_put_back_and_what_others_set_is_not() {
 }
 
 #[test]
+fn one_that_cannot_be_put_back_keeps_no_other_from_it_and_stays_written_down() {
+    let tree = Tree::new();
+    for (name, number) in [("sdb", "8:16"), ("sdc", "8:32")] {
+        tree.disk(name, number, 4);
+        tree.bdi(number, OURS);
+    }
+    let mut journal: serde_json::Value = serde_json::from_str(&journal("[5000]", 4)).unwrap();
+    let mut second = journal["devices"]["8:16"].clone();
+    second["number"] = "8:32".into();
+    journal["devices"]["8:32"] = second;
+    tree.write("run/govern.json", &journal.to_string());
+    tree.write("sys/class/bdi/8:16/max_ratio_fine", "nonsense");
+    assert!(restore(&tree.host(), &tree.run()).unwrap_err().to_string().contains("max_ratio_fine"));
+    assert_eq!(tree.host().values("8:32").unwrap(), Some(Values::KERNELS));
+    tree.bdi("8:16", OURS);
+    assert_eq!(restore(&tree.host(), &tree.run()).unwrap().len(), 1);
+    assert_eq!(values(&tree), Values::KERNELS);
+}
+
+#[test]
 fn what_stood_before_a_reboot_is_nothing() {
     let tree = Tree::new();
     tree.disk("sdb", "8:16", 4);

@@ -8,10 +8,11 @@ use engine::eviction::EvictionKind;
 use workloads::touches::{Generator, Sequence, Sizes};
 
 use super::ours::Ours;
-use super::references::{Arc, Belady, Cache, Counts, Fifo, Lru, run};
+use super::references::{Arc, Belady, Cache, Counts, Dueling, Fifo, Lru, run};
 
 /// Policies, in the order of all tables.
-pub(super) const POLICIES: &[&str] = &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "belady"];
+pub(super) const POLICIES: &[&str] =
+    &["fifo", "lru", "arc", "two-list", "s3-fifo", "sieve", "s3-window", "dueling", "belady"];
 
 /// Those that an engine has.
 pub(super) const ENGINES: [EvictionKind; 4] = EvictionKind::ALL;
@@ -84,6 +85,7 @@ fn cache(policy: &str, frames: usize, sequence: &Sequence) -> Box<dyn Cache> {
         "fifo" => Box::new(Fifo::new(frames, pages)),
         "lru" => Box::new(Lru::new(frames, pages)),
         "arc" => Box::new(Arc::new(frames, pages)),
+        "dueling" => Box::new(Dueling::new(frames, pages)),
         "belady" => Box::new(Belady::new(frames, pages, &sequence.touches)),
         engines => {
             let kind = EvictionKind::from_name(engines).expect("the others are the engine's");

@@ -59,7 +59,7 @@ const LINES: &[Line] = &[
     line(Race::Paced, "write_max_ms", "need not wait: a write, longest, ms", 0, Goal::None),
     line(Race::Paced, "sync_s", "need not wait: fsync at the end, s", 2, Goal::Budgets(1.3)),
     line(Race::Slower, "followed_s", "disk gets slower: followed after, s", 1, Goal::AtMost(10.0)),
-    line(Race::Slower, "sync_s", "disk gets slower: fsync ten seconds later, s", 2, Goal::Budgets(1.3)),
+    line(Race::Slower, "sync_s", "disk gets slower: fsync {follow} later, s", 2, Goal::Budgets(1.3)),
     line(Race::Burst, "alone_ms", "burst to another disk: alone, ms", 0, Goal::None),
     line(Race::Burst, "beside_ms", "burst to another disk: beside the writer, ms", 0, Goal::None),
     line(Race::Burst, "beside_by_alone", "burst to another disk: times as long as alone", 2, Goal::None),
@@ -143,6 +143,7 @@ impl<'a> Page<'a> {
         columns.extend(Subject::ALL.map(|subject| (subject.name(), Align::Right)));
         columns.push(("goal", Align::Right));
         let mut table = Table::new(caption, &columns);
+        let mut has_missed = false;
         for line in LINES {
             let value = |subject| self.value(source, line.race, subject, line.metric);
             if Subject::ALL.into_iter().all(|subject| value(subject).is_none()) {
@@ -150,7 +151,8 @@ impl<'a> Page<'a> {
             }
             let number = |value: f64| format!("{value:.*}", line.places);
             let goal = self.goal(source, line);
-            let mut cells = vec![Cell::from(line.about)];
+            let follow = units::time(Duration::from_secs(self.plan.follow_s));
+            let mut cells = vec![Cell::from(line.about.replace("{follow}", &follow))];
             for subject in Subject::ALL {
                 let text = match self.values(source, line.race, subject, line.metric) {
                     Some([median, least, most]) if least < most => {
@@ -165,11 +167,15 @@ impl<'a> Page<'a> {
                             if at_least { value < goal } else { value > goal }
                         },
                     );
+                has_missed |= is_missed;
                 cells.push(if is_missed { Cell::flagged(text) } else { text.into() });
             }
             let goal = goal.map(|(at_least, goal)| format!("{} {}", if at_least { "≥" } else { "≤" }, number(goal)));
             cells.push(goal.unwrap_or_default().into());
             table.row(cells);
+        }
+        if has_missed {
+            table.note("*: the goal is missed.");
         }
         (!table.is_empty()).then_some(table)
     }
@@ -190,19 +196,17 @@ impl<'a> Page<'a> {
         let y = Axis::new("dirty", Quantity::Data).log();
         let mut plot = Plot::new(title, Axis::new("time", Quantity::Time), y).note("The first run of each.");
         let mut is_empty = true;
-        let mut seen = Vec::new();
-        for (_, _, subject, ran) in self.all.iter().filter(|(from, own, ..)| *from == source && *own == race) {
-            if seen.contains(subject) {
-                continue;
-            }
-            seen.push(*subject);
+        // The kernel last: nothing follows a disk that gets slower for it, and each is to look the same in both drawings.
+        for subject in [Subject::ByHand, Subject::Governed, Subject::Kernel] {
+            let is_its = |run: &&(Source, Race, Subject, Ran)| (run.0, run.1, run.2) == (source, race, subject);
+            let Some((.., ran)) = self.all.iter().find(is_its) else { continue };
             // A logarithmic axis has no nothing.
             let points = |of: fn(&Look) -> u64| {
                 let shown = ran.looks.iter().filter(move |look| of(look) > 0);
                 shown.map(move |look| (look.at_s, of(look) as f64)).collect::<Vec<_>>()
             };
             plot = plot.with(Series::new(subject.name(), Shape::Line, points(|look| look.dirty_bytes)));
-            if with_limit && *subject == Subject::Governed {
+            if with_limit && subject == Subject::Governed {
                 plot = plot.with(Series::new("the governor's limit", Shape::Line, points(|look| look.limit_bytes)));
             }
             is_empty = false;
@@ -224,7 +228,8 @@ impl<'a> Page<'a> {
         if !plan.measured_only {
             says.push(filled(SIMULATED, &[("rate", rate), ("memory", &memory)]));
         }
-        says.push(filled(SLOWER, &[("slow", &slow)]));
+        let follow = units::time(Duration::from_secs(plan.follow_s));
+        says.push(filled(SLOWER, &[("slow", &slow), ("follow", &follow)]));
         says.extend(self.is_measured.then(|| paragraph(BURST)));
         says
     }

@@ -50,6 +50,7 @@ impl Race {
 
 impl Subject {
     pub(super) const ALL: [Self; 3] = [Self::Kernel, Self::ByHand, Self::Governed];
+    const ASKED: &[(&str, Self)] = &[("kernel", Self::Kernel), ("by-hand", Self::ByHand), ("governed", Self::Governed)];
 
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -87,6 +88,16 @@ const RACES: TypedOption<Race> = options::choice(
     Race::ALL,
     "'{value}' is none of {known}",
 );
+const SUBJECTS: TypedOption<Subject> = options::choice(
+    OptionInfo {
+        name: "subjects",
+        value: "LIST",
+        default: "kernel,by-hand,governed",
+        doc: "who holds the disk to what: nobody, max_bytes set once and right, the governor",
+    },
+    Subject::ASKED,
+    "'{value}' is none of {known}",
+);
 const REPEATS: TypedOption<u64> = options::number(
     OptionInfo {
         name: "repeats",
@@ -105,8 +116,19 @@ const DIRECTORY: OptionInfo = OptionInfo {
     doc: "measured: where the disks' images are made, on a disk file system (default: the temporary directory)",
 };
 /// All of them.
-pub(super) const OPTIONS: &[OptionInfo] =
-    &[RATE.info, SLOW_RATE.info, FAST_RATE.info, BURST.info, SECONDS.info, BUDGET.info, ONLY, DIRECTORY];
+pub(super) const OPTIONS: &[OptionInfo] = &[
+    RATE.info,
+    SLOW_RATE.info,
+    FAST_RATE.info,
+    BURST.info,
+    SECONDS.info,
+    BUDGET.info,
+    RACES.info,
+    SUBJECTS.info,
+    REPEATS.info,
+    ONLY,
+    DIRECTORY,
+];
 
 /// What is run.
 #[derive(Debug)]
@@ -120,6 +142,7 @@ pub(super) struct Plan {
     pub(super) follow_s: u64,
     pub(super) budget_ms: u64,
     pub(super) races: Vec<Race>,
+    pub(super) asked: Vec<Subject>,
     pub(super) repeats: u64,
     pub(super) measured_only: bool,
     pub(super) directory: PathBuf,
@@ -139,6 +162,7 @@ impl Plan {
             follow_s: FOLLOW_S,
             budget_ms: BUDGET.value(request)?,
             races: RACES.list(request)?,
+            asked: SUBJECTS.list(request)?,
             repeats: REPEATS.value(request)?,
             measured_only: request.measured && request.text(&ONLY) == SWITCH_ON,
             directory: if request.measured { directory(request, &DIRECTORY)? } else { PathBuf::new() },
@@ -162,17 +186,16 @@ impl Plan {
         bytes_per_s * self.budget_ms / 1000
     }
 
-    fn subjects(&self, race: Race) -> &'static [Subject] {
-        match race {
-            _ if !self.races.contains(&race) => &[],
-            Race::Slower => &Subject::ALL[1..],
-            _ => &Subject::ALL,
-        }
+    fn subjects(&self, race: Race) -> impl Iterator<Item = Subject> {
+        let is_run = self.races.contains(&race);
+        // Nothing follows a disk that gets slower for the kernel.
+        let has = move |subject: &Subject| is_run && !(race == Race::Slower && *subject == Subject::Kernel);
+        Subject::ALL.into_iter().filter(has).filter(|subject| self.asked.contains(subject))
     }
 
     pub(super) fn simulated(&self) -> Vec<(Race, Subject)> {
         let races = [Race::FullSpeed, Race::Paced, Race::Slower].into_iter();
-        races.flat_map(|race| self.subjects(race).iter().map(move |subject| (race, *subject))).collect()
+        races.flat_map(|race| self.subjects(race).map(move |subject| (race, subject))).collect()
     }
 
     /// In turns, every other time in the reverse order.
@@ -180,9 +203,8 @@ impl Plan {
         let mut all = Vec::new();
         for repeat in 0..self.repeats {
             for (_, race) in Race::ALL {
-                let subjects =
-                    self.subjects(*race).iter().filter(|subject| repeat == 0 || **subject != Subject::Kernel);
-                let mut turn: Vec<_> = subjects.map(|subject| (*race, *subject)).collect();
+                let subjects = self.subjects(*race).filter(|subject| repeat == 0 || *subject != Subject::Kernel);
+                let mut turn: Vec<_> = subjects.map(|subject| (*race, subject)).collect();
                 if repeat % 2 == 1 {
                     turn.reverse();
                 }

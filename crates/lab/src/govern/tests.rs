@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
 
+use super::plan::OPTIONS;
 use super::*;
 use crate::experiment::SWITCH_ON;
 use crate::hardware::{DiskRates, Scratch, SlowDisk};
@@ -21,6 +22,22 @@ fn number(row: &Row, name: &str) -> f64 {
 fn row<'a>(kept: &'a Kept, race: &str, variant: &str) -> &'a Row {
     let is = |row: &&Row| row.variant == variant && row.params.get("race") == Some(&race.into());
     kept.0.iter().find(is).unwrap_or_else(|| panic!("no {race}, {variant}"))
+}
+
+#[test]
+fn each_option_that_is_asked_for_is_listed_and_chooses_what_is_run() {
+    let listed = |name: &str| OPTIONS.iter().any(|option| option.name == name);
+    for name in ["races", "subjects", "repeats", "measured-only"] {
+        assert!(listed(name), "{name}");
+    }
+    let given = [("races", "full-speed,slower"), ("subjects", "kernel,governed"), ("repeats", "2")];
+    let given = given.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+    let plan = Plan::read(&Request { given, ..Request::default() }).unwrap();
+    let (full, slower) = (Race::FullSpeed, Race::Slower);
+    let governed = Subject::Governed;
+    assert_eq!(plan.simulated(), [(full, Subject::Kernel), (full, governed), (slower, governed)]);
+    let second = [(full, governed), (slower, governed)];
+    assert_eq!(plan.measured(), [&plan.simulated()[..], &second].concat(), "the kernel by itself once");
 }
 
 /// In virtual time: exact, and the same everywhere.

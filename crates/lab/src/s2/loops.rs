@@ -210,3 +210,6 @@ fn kernbench<A: Allocator>(user: &mut User<'_, A>, blocks: u64) {
     }
     held.into_iter().flatten().for_each(|(first, order)| user.give(first, order));
 }
+
+#[cfg(test)]
+mod tests;

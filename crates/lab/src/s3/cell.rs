@@ -4,7 +4,7 @@
 //! Invariants: counts and times that grow with the file are multiplied by the part that was not read; means, shares
 //! and quantiles of single waits are not.
 
-use linux_policies::reclaim::RECLAIM_POLICIES;
+use linux_policies::reclaim::{Event, RECLAIM_POLICIES};
 use report::{Fields, Row};
 
 use super::kernel::{self, Load, Outcome, TaskAccount};
@@ -13,6 +13,9 @@ use super::plan::{ON_ENGINE, OWN, Plan, Variant};
 use super::published;
 use crate::experiment::LabError;
 use crate::machine::{rounded, row};
+
+/// Failures of slabs' requests, by their counter's name.
+const SLAB_FAILURES: &str = Event::SlabAllocFail.name();
 
 /// A run's figures.
 #[derive(Clone, Debug)]
@@ -57,10 +60,19 @@ impl Cell {
         self.counted(name).unwrap_or(0.0)
     }
 
-    /// The same; nothing for what this form does not have.
+    /// The same; nothing for what this form does not have. `nr_alloc_fail` is the seed's: slabs' requests are in it.
     pub(super) fn counted(&self, name: &str) -> Option<f64> {
-        let found = self.outcome.counts.iter().find(|(known, _)| *known == name);
-        found.map(|(_, count)| (count * self.part) as f64)
+        let of = |name: &str| {
+            let found = self.outcome.counts.iter().find(|(known, _)| *known == name);
+            found.map(|(_, count)| *count as f64)
+        };
+        let whole = of(name)? * self.part as f64;
+        Some(match name {
+            // Of a reader's start, however much it reads then.
+            SLAB_FAILURES => of(name)?,
+            "nr_alloc_fail" => whole + of(SLAB_FAILURES).unwrap_or(0.0),
+            _ => whole,
+        })
     }
 
     /// Of all CPUs.
@@ -136,7 +148,7 @@ impl Cell {
             .with("preemptions", self.outcome.preemptions * self.part);
         let told = ["allocstall", "nr_alloc_fail", "demand_alloc_fail"];
         let rest = self.outcome.counts.iter().filter(|(name, _)| !told.contains(name));
-        let metrics = rest.fold(metrics, |metrics, (name, count)| metrics.with(*name, count * self.part));
+        let metrics = rest.fold(metrics, |metrics, (name, _)| metrics.with(*name, self.count(name) as u64));
         match &self.outcome.delays_by_device {
             // Of the part that was read.
             Some(delays) => metrics.with("delays", delays.clone()),

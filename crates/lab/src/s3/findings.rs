@@ -20,6 +20,7 @@ const COUNTERS_BESIDE: usize = 4;
 
 const TEXT: &str = include_str!("findings.md");
 const BASIS: &str = section(TEXT, "basis");
+const FAILURES: &str = section(TEXT, "failures");
 const SCALED: &str = section(TEXT, "scaled");
 const WHY: &str = section(TEXT, "why");
 const AFFLUX: &str = section(TEXT, "afflux");
@@ -40,7 +41,7 @@ pub(super) fn of_simulated(plan: &Plan, cells: &[Cell]) -> Findings {
         findings.says.push(filled(SCALED, &[("part", &plan.part.to_string())]));
     }
     findings.says.extend(says(cells));
-    findings.says.extend([paragraph(WHY), paragraph(AFFLUX), paragraph(NOT_SHOWN)]);
+    findings.says.extend([paragraph(WHY), paragraph(FAILURES), paragraph(AFFLUX), paragraph(NOT_SHOWN)]);
     findings
 }
 
@@ -109,10 +110,10 @@ fn bars(cells: &[Cell]) -> Vec<Bars> {
             |published| published.delay_ms().map(|ms| ms / 1e3),
         ),
         (
-            "Allocations of readahead that failed",
+            "Allocations that failed",
             "nr_alloc_fail",
             Quantity::Count,
-            "In base after a drain of every CPU's lists, elsewhere without.",
+            "Nothing is lost: first requests for the slabs of readers that start, and pages read ahead.",
             |cell| cell.count("nr_alloc_fail"),
             |published| published.failures(),
         ),

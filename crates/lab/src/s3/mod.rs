@@ -41,8 +41,8 @@ impl Experiment for S3 {
     }
 
     fn fitted(&self) -> &'static str {
-        "fitted: how far each CPU's part of the free count lags, and the objects in other caches; predicted: stalls, delays, \
-         interrupts, the total time, the order of failures, all of stop-above-high, afflux and the forms on the engine"
+        "fitted: the objects in other caches; predicted: stalls, delays, interrupts, the total time, failures, all of \
+         stop-above-high, afflux and the forms on the engine"
     }
 
     fn thread(&self) -> &'static str {

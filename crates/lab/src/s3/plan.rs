@@ -64,8 +64,8 @@ const DIPS: TypedOption<bool> = options::choice(
     OptionInfo {
         name: "dips",
         value: "yes|no",
-        default: "no",
-        doc: "the patched forms try again down to a quarter below the min mark, as posted; then hardly any fails",
+        default: "yes",
+        doc: "the patched forms try again down to a quarter below the min mark, as posted",
     },
     &[("no", false), ("yes", true)],
     "yes or no",
@@ -74,8 +74,8 @@ const DRIFT: TypedOption<u64> = options::number(
     OptionInfo {
         name: "drift",
         value: "FRAMES",
-        default: "100",
-        doc: "how far the free count of each CPU may lag; fitted",
+        default: "48",
+        doc: "how far the free count of each CPU may lag; the default is the kernel's formula's",
     },
     0..=125,
 );
@@ -185,4 +185,4 @@ fn start_ns(readers: u64, file_bytes: u64, cpus: u64) -> u64 {
     (u128::from(START_S) * 1_000_000_000 * work / of).min(u64::MAX.into()) as u64
 }
 
-const _: () = assert!(DRIFT_FRAMES == 100, "the default of --drift says so");
+const _: () = assert!(DRIFT_FRAMES == 48, "the default of --drift says so");

@@ -218,6 +218,17 @@ fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
 }
 
 #[test]
+fn slabs_fail_where_readers_start_below_the_low_mark_and_the_more_the_less_a_reclaim_brings() {
+    let failures = |pairs: &[(&str, &str)]| cells(pairs)[0].count("slab_alloc_fail");
+    let with = |form| failures(&[&SMALL[..], &[("variants", form)]].concat());
+    let (base, high) = (with("base"), with("wmark-high"));
+    assert!(base > 4.0 * high && high > 0.0, "{base} {high}");
+    // Each of four slabs asks twice.
+    assert!(base <= 250.0 * 8.0, "{base}");
+    assert_eq!(failures(&[("readers", "20"), ("memory", "1GiB"), ("file-size", "1MiB"), ("variants", "base")]), 0.0);
+}
+
+#[test]
 fn bad_options_are_told_with_what_there_is() {
     for (pairs, told) in [
         (&[("readers", "0")][..], "1 to 10000"),
@@ -237,6 +248,9 @@ fn figures_of_a_part_are_those_of_whole_files_and_those_of_a_wait_are_not() {
     cell.outcome.interactive_ns = (1..=100).map(|ms| ms * 1_000_000).collect();
     cell.outcome.tasks = [30, 10, 20].map(|ms| TaskAccount { reclaim_ns: ms, ..TaskAccount::default() }).to_vec();
     assert_eq!((cell.count("allocstall"), cell.ipis()), (8000.0, 128.0));
+    // A reader starts once, whatever part of its file it reads.
+    cell.outcome.counts.push(("slab_alloc_fail", 7));
+    assert_eq!((cell.count("nr_alloc_fail"), cell.count("slab_alloc_fail")), (87.0, 7.0));
     // A thousand reclaims of 28 ms by a thousand readers.
     assert_eq!((cell.reclaim_ms_a_reader(), cell.reclaims_a_reader(), cell.reclaim().mean_ms), (8.0 * 28.0, 8.0, 28.0));
     assert_eq!((cell.interactive().mean_ms, cell.interactive().p99_ms), (50.5, 99.0));

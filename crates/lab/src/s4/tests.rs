@@ -174,3 +174,51 @@ fn the_answer_is_the_gain_of_a_second_over_nothing() {
     let answer = findings::of_simulated(&plan, &cells).answer;
     assert!(answer.contains("takes a copy at 11.25 MB/s, +25.0 % against 9.00 without"), "{answer}");
 }
+
+/// Where a copy's time goes, each part by itself: while the client sends, its link is the limit, while it waits for a
+/// COMMIT the disk is, as nothing is written before.
+#[test]
+fn without_a_threshold_the_link_and_the_disk_take_turns() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    let machine = Machine::new(&plan, Law::Linux, Threshold::OFF, 1).unwrap();
+    let (rate, command_ns) = (plan.disk.get("interface_bytes_per_second") as f64, plan.disk.get("command_ns") as f64);
+    for name in ["first", "second"] {
+        let copy = machine.copy(&plan, name, 32_768).unwrap();
+        let waits = &copy.client.commit_waits_ns;
+        assert_eq!(waits.len(), 4, "a window of a quarter of the file");
+        let disk_ns = plan.file_bytes as f64 * 1e9 / rate + copy.disk_commands as f64 * command_ns;
+        // Beside these a turn of the disk now and then, and the way there and back.
+        let near = |ns: f64, expected_ns: f64| (ns / expected_ns - 1.0).abs() < 0.02;
+        let busy_ns = copy.disk_busy_ns as f64;
+        assert!(near(busy_ns, disk_ns), "{busy_ns} ns of {disk_ns}");
+        for wait_ns in waits {
+            assert!(near(*wait_ns as f64, busy_ns / 4.0), "{wait_ns} ns of {}", busy_ns / 4.0);
+        }
+        assert!(near(copy.commit_wait_ms() * 1e6, busy_ns / 4.0), "{} ms", copy.commit_wait_ms());
+        // The rest of the time is the link's, from the first WRITE on.
+        let sending_ns = (copy.client.elapsed_ns - waits.iter().sum::<u64>()) as f64;
+        let link_ns = copy.link_bytes as f64 * 1e9 / plan.link.stream_bytes_per_second() as f64;
+        assert!(near(sending_ns, link_ns), "{sending_ns} ns of {link_ns}");
+    }
+}
+
+/// From the threshold that is set to the page at which writing begins: a device is taken for one of 100 MiB/s until it
+/// is known, so eight centiseconds are 2,048 pages, and the first window is the same to the byte.
+#[test]
+fn a_threshold_in_time_is_so_many_pages_of_the_estimate() {
+    let plan = Plan::read(&small(&[])).unwrap();
+    for law in [Law::Linux, Law::LinuxByCompletions] {
+        let begins = |threshold| {
+            let machine = Machine::new(&plan, law, threshold, 1).unwrap();
+            machine.copy(&plan, "file", 32_768).unwrap().first_writes_bytes()
+        };
+        for centisecs in [4, 8] {
+            let bytes = 25_600 * centisecs / 100 * 4096;
+            let (in_time, in_bytes) = (begins(Threshold::Centisecs(centisecs)), begins(Threshold::Bytes(bytes)));
+            assert_eq!(in_time[0], in_bytes[0], "{law:?}, {centisecs} centiseconds: {in_time:?}, {in_bytes:?}");
+            // A look later at most: what the link brings meanwhile, less what the disk takes.
+            let (brought, taken) = (12_500_000 / 20, plan.disk_bytes_per_s / 20);
+            assert!((bytes - taken..bytes + brought).contains(&in_bytes[0]), "{bytes}: {in_bytes:?}");
+        }
+    }
+}

@@ -226,7 +226,8 @@ fn background_by_time_by_table() {
     {
         for (reclaimable, over) in [(pages, false), (pages + 1, true)] {
             let mut kept = Kept::owning(Era::V3_6);
-            kept.device.bandwidth = Bandwidth { now: average, average };
+            // The average counts, not what the device does just now.
+            kept.device.bandwidth = Bandwidth { now: average / 2, average };
             let mut view = view(100, reclaimable, DeviceCounts { reclaimable, ..DeviceCounts::default() }, 32);
             view.knobs.background_centisecs = centisecs;
             let Kept { law, device, shared, .. } = &mut kept;

@@ -1,4 +1,4 @@
-//! An allocation of one frame, from the look at the low mark to giving up.
+//! An allocation of one frame, from the look at the low mark to giving up: of a page, and of a slab.
 //!
 //! Owns: the order of the tries.
 //! Does not own: the marks and what is done before the last try (`policy`).
@@ -45,6 +45,21 @@ pub async fn allocate<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M, may_ret
             memory.sleep(NO_PROGRESS_NS).await;
         }
     }
+}
+
+/// Takes a frame for a slab, as the slab allocator SLAB of Linux 2.6.39 does where NUMA is compiled in.
+///
+/// It asks twice for a frame of its own node alone (`cache_alloc_refill`, then `____cache_alloc_node`). Such a request
+/// (`GFP_THISNODE`) neither wakes kswapd nor reclaims, so it fails at the low mark, also where there is but one node. The
+/// third (`fallback_alloc`) is like any other and may retry.
+pub async fn allocate_slab<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M) -> Option<M::Frame> {
+    for _ in 0..2 {
+        if let Some(frame) = memory.take(memory.marks().low) {
+            return Some(frame);
+        }
+        memory.count(Event::SlabAllocFail, 1);
+    }
+    allocate(policy, memory, MayRetry::Yes).await
 }
 
 fn retry<M: Mechanisms>(policy: &ReclaimPolicy, memory: &M) -> Option<M::Frame> {

@@ -50,8 +50,10 @@ pub struct Scanned {
 pub enum Event {
     /// Direct reclaims begun.
     AllocStall,
-    /// No-retry allocations that failed.
+    /// No-retry allocations of pages that failed.
     AllocFail,
+    /// A slab's requests to its own node alone that failed. The seed's author counted these with the others.
+    SlabAllocFail,
     /// Rounds in which an allocation that must not fail found nothing.
     DemandAllocFail,
     /// Pages that tasks looked at.
@@ -78,9 +80,10 @@ pub enum Event {
 
 impl Event {
     /// All, in the order of tables.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::AllocStall,
         Self::AllocFail,
+        Self::SlabAllocFail,
         Self::DemandAllocFail,
         Self::ScanDirect,
         Self::StealDirect,
@@ -94,11 +97,13 @@ impl Event {
         Self::SkipCongestionWait,
     ];
 
-    /// The kernel's name of the counter; `nr_alloc_fail` is the seed author's, `demand_alloc_fail` ours.
+    /// The kernel's name of the counter; `nr_alloc_fail` is the seed author's, `slab_alloc_fail` and
+    /// `demand_alloc_fail` are ours.
     pub const fn name(self) -> &'static str {
         match self {
             Self::AllocStall => "allocstall",
             Self::AllocFail => "nr_alloc_fail",
+            Self::SlabAllocFail => "slab_alloc_fail",
             Self::DemandAllocFail => "demand_alloc_fail",
             Self::ScanDirect => "pgscan_direct",
             Self::StealDirect => "pgsteal_direct",

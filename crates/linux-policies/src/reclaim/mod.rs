@@ -6,7 +6,8 @@
 //! done enough. That is where the forms differ ([`ReclaimPolicy`]): as the kernel was, 32 pages are enough, of which
 //! the first pass gives some 160; the patches want a whole watermark's worth, so that a stall pays for dozens of
 //! others. Then it tries to allocate again, and one form has the lists of all CPUs drained and tries once more. Who
-//! may not retry, readahead, fails there; others go round.
+//! may not retry, readahead, fails there; others go round. A slab's first requests, to its own node alone, fail at the low
+//! mark already.
 //!
 //! Owns: the forms by name (`policy`), how much a pass scans (`pass`), the three loops: an allocation (`allocate`), a
 //! direct reclaim (`direct`), kswapd (`background`); the forms as an engine asks them (`on_engine`).
@@ -24,7 +25,7 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
-pub use allocate::{MayRetry, allocate};
+pub use allocate::{MayRetry, allocate, allocate_slab};
 pub use background::background;
 pub use direct::reclaim_directly;
 pub use mechanisms::{Event, List, Mechanisms, Scanned, Scanner, Sizes};

@@ -256,6 +256,19 @@ fn a_try_after_a_reclaim_may_dip_where_the_patches_let_it() {
 }
 
 #[test]
+fn a_slab_asks_its_own_node_twice_and_then_as_who_must_not_fail() {
+    for (free, failed, wakes, stalls) in
+        [(MARKS.low + 1, 0, 0, 0), (MARKS.low, 2, 1, 0), (MARKS.min + 1, 2, 1, 0), (MARKS.min, 2, 1, 1)]
+    {
+        let memory = Memory::of(free, 670_000);
+        assert!(at_once(allocate_slab(&policy("base"), &memory)).is_some(), "{free}");
+        let counted = [Event::SlabAllocFail, Event::AllocStall, Event::AllocFail].map(|event| memory.counted(event));
+        assert_eq!(counted, [failed, stalls, 0], "{free}");
+        assert_eq!(memory.state().wakes, wakes, "{free}");
+    }
+}
+
+#[test]
 fn above_the_marks_nothing_is_reclaimed() {
     for (free, wakes) in [(MARKS.low + 1, 0), (MARKS.low, 1), (MARKS.min + 1, 1)] {
         let memory = Memory::of(free, 670_000);

@@ -52,7 +52,7 @@ impl<T> Group<T> {
     pub(super) fn ask(&self, changed: impl IntoIterator<Item = T>) -> (Arc<Round>, bool) {
         let mut asked = lock(&self.0);
         asked.changed.extend(changed);
-        let next = asked.next.get_or_insert_with(|| Arc::new(Round::new()));
+        let next = asked.next.get_or_insert_with(|| Arc::new(Round(Mutex::new(Progress::Awaited(Vec::new())))));
         let next = Arc::clone(next);
         (next, !mem::replace(&mut asked.led, true))
     }
@@ -75,10 +75,6 @@ impl<T> Group<T> {
 }
 
 impl Round {
-    fn new() -> Self {
-        Self(Mutex::new(Progress::Awaited(Vec::new())))
-    }
-
     fn end(&self, result: Result<(), VolumeError>) {
         let before = mem::replace(&mut *lock(&self.0), Progress::Over(result));
         if let Progress::Awaited(wakers) = before {

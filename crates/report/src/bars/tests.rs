@@ -19,6 +19,20 @@ fn every_figure_is_written_and_the_axis_has_its_unit() {
 }
 
 #[test]
+fn values_are_written_in_the_unit_of_the_axis_they_stand_over() {
+    let rates = |rates: &[f64]| {
+        let bars = rates.iter().map(|rate| Some(Bar::new(*rate))).collect();
+        Bars::new("t", "written", Quantity::DataRate, rates.iter().map(f64::to_string)).group("g", bars)
+    };
+    let svg = rates(&[868e6, 1.24e9, 99.6e6, 0.0]).svg(Width::Wide, "f");
+    for text in [">0.868 GB/s</text>", ">1.24 GB/s</text>", ">0.100 GB/s</text>", ">written (GB/s)</text>"] {
+        assert!(svg.contains(text), "{text} in {svg}");
+    }
+    // What would have no digits left has a unit of its own.
+    assert!(rates(&[12e3, 1.24e9]).svg(Width::Wide, "f").contains(">12.0 kB/s</text>"));
+}
+
+#[test]
 fn long_names_are_cut_in_the_drawing_and_whole_in_the_description() {
     let svg = bars().svg(Width::Narrow, "f");
     assert!(svg.contains("…</text>"));
@@ -28,9 +42,13 @@ fn long_names_are_cut_in_the_drawing_and_whole_in_the_description() {
 #[test]
 fn a_name_is_broken_into_as_many_lines_as_its_bars_have_room_for() {
     let name = "512 KiB, cache 8192 KiB, memory 2048 MiB";
-    assert_eq!(broken(name, 12.0, 1000.0, 5), [name]);
-    assert_eq!(broken(name, 12.0, 150.0, 5), ["512 KiB, cache 8192", "KiB, memory 2048 MiB"]);
-    let [line] = &broken(name, 12.0, 150.0, 1)[..] else { panic!("more than a line") };
+    let shown = |width: f64, lines: usize| -> Vec<String> {
+        broken(name, 12.0, width, lines).iter().map(|line| line.replace('\u{a0}', " ")).collect()
+    };
+    assert_eq!(shown(1000.0, 5), [name]);
+    // A number stays with its unit.
+    assert_eq!(shown(150.0, 5), ["512 KiB, cache", "8192 KiB, memory", "2048 MiB"]);
+    let [line] = &shown(150.0, 1)[..] else { panic!("more than a line") };
     assert!(line.starts_with("512 KiB, cache") && line.ends_with('…'), "{line}");
     let five = ["a", "b", "c", "d", "e"];
     let bars = Bars::new("t", "x", Quantity::Count, five).group(name.repeat(2), vec![Some(Bar::new(1.0)); 5]);

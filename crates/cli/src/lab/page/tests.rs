@@ -65,7 +65,7 @@ fn row(source: Source, length: usize) -> Row {
 fn the_answer_is_first_plots_are_before_tables_and_rows_are_last_and_folded() {
     let page = html(&Nothing, findings(), &[row(Source::Simulated, 3)], "afflux lab run nothing");
     let order = [
-        "It is 1 MB/s.",
+        "It is 1\u{a0}MB/s.",
         "Thread: none.",
         "Fitted: nothing; predicted: nothing.",
         "<pre tabindex=\"0\">afflux lab run nothing</pre>",

@@ -23,6 +23,7 @@ fn served<'a>(exports: &'a [Export], listen: &str) -> Served<'a> {
         listen: listen.parse().unwrap(),
         rules: &RULES,
         control: Path::new("/run/afflux/a.sock"),
+        program: None,
         control_is_named: false,
         figures: None,
         devices: vec![("sda1".into(), "USB, O_DIRECT + io_uring".into())],
@@ -46,6 +47,14 @@ fn one_directory_is_the_root() {
            watch   afflux stat --watch          stop   Ctrl-C (writes everything first)\n  \
            answers this user's and root's processes on this machine, all as this user\n"
     );
+}
+
+#[test]
+fn a_program_that_is_not_on_the_path_is_called_by_its_own() {
+    let exports = exports(&["usb"]);
+    let program = Some("/home/a b/target/demo/afflux".into());
+    let text = Served { program, ..served(&exports, "127.0.0.1:2049") }.text();
+    assert!(text.contains("  watch   '/home/a b/target/demo/afflux' stat --watch "), "{text}");
 }
 
 #[test]

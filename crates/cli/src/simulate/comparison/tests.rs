@@ -7,7 +7,9 @@ use super::summary;
 fn each_policy_has_a_column() {
     let text = summary(&two(), Terminal::PLAIN);
     assert!(
-        text.starts_with("Simulated 44 s, 1 min 28 s in 0.2 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs\n"),
+        text.starts_with(
+            "Simulated 44 s and 1 min 28 s in 0.2 s: backup.fio on usb2-disk, 1.00 GiB of cache, 8 CPUs\n"
+        ),
         "{text}"
     );
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ");

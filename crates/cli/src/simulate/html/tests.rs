@@ -13,10 +13,9 @@ fn page(run: &Run) -> String {
 
 fn of(runs: &[Run]) -> String {
     let files = vec![("backup.fio".to_owned(), "[backup]\nrw=write # <all>\n".to_owned())];
-    super::page(
-        runs,
-        &Asked { command: "afflux simulate backup.fio".to_owned(), files, replayed: vec![REPLAYED.to_owned()] },
-    )
+    let asked = Asked { command: "afflux simulate backup.fio".to_owned(), files, replayed: vec![REPLAYED.to_owned()] };
+    // Numbers are kept on the line of their unit.
+    super::page(runs, &asked).replace('\u{a0}', " ")
 }
 
 #[test]

@@ -1,11 +1,12 @@
-//! Policies to compare with, which run nowhere but in this study: FIFO, LRU, ARC and Belady's.
+//! Policies to compare with, which run nowhere but in this study: FIFO, LRU, ARC, Belady's, and a trial: `dueling`.
 //!
-//! Owns: what a cache is to the study; these four. Does not own: the policies of the engine (`ours`).
+//! Owns: what a cache is to the study; these five. Does not own: the policies of the engine (`ours`).
 //! Invariants: a cache never holds more pages than it has frames. As with the engine's policies, the first touch of a
 //! page that was read ahead is the use that it was brought in for, and says nothing of how popular it is.
 
 mod arc;
 mod belady;
+mod dueling;
 mod fifo;
 mod lists;
 mod lru;
@@ -14,6 +15,7 @@ use workloads::touches::Touch;
 
 pub(super) use arc::Arc;
 pub(super) use belady::Belady;
+pub(super) use dueling::Dueling;
 pub(super) use fifo::Fifo;
 pub(super) use lru::Lru;
 

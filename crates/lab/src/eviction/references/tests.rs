@@ -57,6 +57,7 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
             ("fifo", Box::new(Fifo::new(64, pages))),
             ("lru", Box::new(Lru::new(64, pages))),
             ("arc", Box::new(Arc::new(64, pages))),
+            ("dueling", Box::new(Dueling::new(64, pages))),
         ];
         let most = run(&mut Belady::new(64, pages, &sequence.touches), &sequence.touches).hits;
         for (name, cache) in &mut caches {
@@ -67,4 +68,26 @@ fn nobody_has_more_pages_than_frames_or_more_hits_than_belady() {
             assert!(held <= 64 && found <= bound, "{name}, {}: {held} held, {found} of {most}", generator.name);
         }
     }
+}
+
+/// Hits in percent of 4,096 frames over 65,536 pages: with no growing, and by comparison.
+fn plain_and_dueling(name: &str) -> (f64, f64, bool) {
+    let sizes = Sizes { pages: 65_536, frames: 4096, touches: 400_000 };
+    let sequence = workloads::touches::generator_named(name).unwrap().sequence(sizes, 1);
+    let pages = sequence.pages() as usize;
+    let percent = |counts: Counts| 100.0 * counts.hit_ratio();
+    let mut plain =
+        crate::eviction::ours::Ours::new(engine::eviction::EvictionKind::S3Window, sizes.frames as usize, pages);
+    let mut dueling = Dueling::new(sizes.frames as usize, pages);
+    let plain = percent(run(&mut plain, &sequence.touches));
+    (plain, percent(run(&mut dueling, &sequence.touches)), dueling.grows())
+}
+
+#[test]
+fn probation_grows_for_a_working_set_that_returns_and_not_for_a_loop() {
+    let (plain, dueling, grows) = plain_and_dueling("shifting");
+    assert!(grows && dueling > plain + 4.0, "{plain} {dueling}");
+    let (plain, dueling, grows) = plain_and_dueling("loop");
+    // A part of it is what the leader pays that grows.
+    assert!(!grows && dueling > plain - 1.5, "{plain} {dueling}");
 }

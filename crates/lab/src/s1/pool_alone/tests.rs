@@ -1,4 +1,5 @@
 use super::*;
+use crate::machine::MB;
 
 fn speeds(nr_requests: u64, request_kib: u64, cache_kib: u64) -> (f64, f64) {
     let queue = Queue { nr_requests, request_kib, batch: 32, at_submission: false };
@@ -30,4 +31,21 @@ fn a_long_queue_needs_no_cache() {
     // 1,793 requests of 64 KiB last 290 ms.
     let (plain, blocking) = speeds(2048, 64, 0);
     assert!(plain > 0.97 * blocking, "{plain} {blocking}");
+}
+
+#[test]
+fn counted_is_what_lies_between_a_quarter_and_the_last_twentieth() {
+    const PAGES_EACH: u64 = 40_000;
+    /// What the platters take: five disks of 82 MB/s.
+    const PLATTERS_MB_PER_S: f64 = 410.0;
+    let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false };
+    let row = run_one(&Variant::FLUSHERS, queue, DISK_CACHE_KIB, PAGES_EACH, 1).unwrap();
+    let rate = row.metrics.get("throughput_mb_per_s").and_then(serde_json::Value::as_f64).unwrap();
+    // Before the caches are full, the disks take what their interfaces carry; after it, what the platters do.
+    assert!((0.95 * PLATTERS_MB_PER_S..=1.01 * PLATTERS_MB_PER_S).contains(&rate), "{row}");
+    let written = row.metrics.get("engine").unwrap()["nr_written"].as_u64().unwrap() as f64;
+    let expected = 0.7 * 2.0 * PAGES_EACH as f64;
+    // Both ends are seen at the next look.
+    let look = rate * MB * (LOOK_NS as f64 / 1e9) / PAGE_BYTES as f64;
+    assert!((written - expected).abs() <= 2.0 * look, "{written} of {expected}, {look} a look: {row}");
 }

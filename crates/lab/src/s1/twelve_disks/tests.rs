@@ -67,3 +67,20 @@ fn published_rates_stand_beside_twelve_disks_alone() {
     );
     assert_eq!([of(&Variant::AFFLUX, 12, 128), of(&Variant::RC1, 3, 128), of(&Variant::RC1, 12, 2048)], [None; 3]);
 }
+
+#[test]
+fn files_lie_in_sixteen_regions_that_are_equally_far_apart() {
+    const FILES: u64 = 16;
+    const REGION_BYTES: u64 = 500_000_000_000 / FILES;
+    let queue = Queue { nr_requests: 128, request_kib: 64, batch: 32, at_submission: false };
+    let setting = Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes: 8 << 30 };
+    let machine = machine(&Variant::RC1, ONE, setting, 1).unwrap();
+    start_writers(&machine, ONE, setting);
+    machine.sleep(4 * Nanos::SECOND).unwrap();
+    let offsets = machine.disks[0].disk.offsets();
+    let regions: std::collections::BTreeSet<u64> = offsets.iter().map(|it| it.offset / REGION_BYTES).collect();
+    assert_eq!(regions.into_iter().collect::<Vec<_>>(), (0..FILES).collect::<Vec<_>>());
+    // Each file from its region's start on, as it writes its bytes in order.
+    let farthest = offsets.iter().map(|it| it.offset % REGION_BYTES).max().unwrap();
+    assert!(farthest < 4 * DISK_RATE, "{farthest}");
+}

@@ -160,6 +160,7 @@ pub(in crate::s3) fn run(load: &Load, policy: &ReclaimPolicy) -> Result<Outcome,
             let task = Task { kernel: Arc::clone(&kernel), number };
             let (ends, policy) = (Arc::clone(&ends), *policy);
             world.spawn("dd", async move {
+                task.start(&policy).await;
                 task.read_file(&policy, file_pages).await;
                 ends.reader_ended(number, task.kernel.platform.task_usage());
             });

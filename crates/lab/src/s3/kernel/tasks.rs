@@ -6,12 +6,12 @@
 //! reader then misses it reads itself.
 
 use engine::Platform;
-use linux_policies::reclaim::{MayRetry, Mechanisms, ReclaimPolicy, allocate};
+use linux_policies::reclaim::{MayRetry, Mechanisms, ReclaimPolicy, allocate, allocate_slab};
 
-use super::Task;
 use super::cost;
 use super::lists::Owner;
 use super::run::Ends;
+use super::{SLABS_A_PROCESS, Task};
 
 /// The largest window: 128 KiB.
 const WINDOW_PAGES: u32 = 32;
@@ -30,6 +30,14 @@ struct Window {
 }
 
 impl Task {
+    /// Takes the slabs of a new process, which stay with the kernel's caches.
+    pub(super) async fn start(&self, policy: &ReclaimPolicy) {
+        for _ in 0..SLABS_A_PROCESS {
+            self.kernel.platform.charge_ns(cost::ALLOCATE_NS);
+            allocate_slab(policy, self).await;
+        }
+    }
+
     /// Reads a file from its start to its end, as `dd` does.
     pub(super) async fn read_file(&self, policy: &ReclaimPolicy, pages: u32) {
         let mut window = Window { marker: 0, end: 0, pages: WINDOW_START_PAGES };
