@@ -208,13 +208,14 @@ fn ten_clients_that_read_alike_here_and_there_what_is_not_cached_get_the_same() 
     }
 }
 
-/// They share by the window that is read ahead, 3.5 MiB on this disk: a minute is some eight of them for each.
+/// They share by requests that are read ahead, of a mebibyte and more with one call in flight: a minute is some thirty of them
+/// for each, in an order drawn from the seed.
 #[test]
 fn of_ten_clients_that_read_alike_in_order_what_is_not_cached_none_is_left_behind() {
-    for window in [1, 8] {
-        let moved = shares(COLD_READS, WorldOptions::seed(1), |at| (1 + at as u8, window));
+    for (window, seed, least, most) in [(1, 1, 8, 13), (1, 2, 8, 13), (1, 3, 8, 13), (1, 4, 8, 13), (8, 1, 9, 11)] {
+        let moved = shares(COLD_READS, WorldOptions::seed(seed), |at| (1 + at as u8, window));
         let mean = moved.iter().sum::<u64>() / CONNECTIONS as u64;
-        assert!(moved.iter().all(|bytes| (mean * 6..mean * 15).contains(&(bytes * 10))), "{moved:?}");
+        assert!(moved.iter().all(|bytes| (mean * least..=mean * most).contains(&(bytes * 10))), "{moved:?}");
         assert!((0.9..1.02).contains(&disk_share(COLD_READS, &moved)), "{moved:?}");
     }
 }

@@ -4,8 +4,8 @@
 //! Does not own: how far ahead (`readahead`), the requests (`fill`).
 //! Invariants: nothing here waits. Where no frame is free, a few clean pages of others go first; what cannot be had even
 //! then is not read, and the policy is told. Pages that nobody has asked for are a quarter of the cache at most; a
-//! quarter of a device's requests is left to those who wait. A stream takes of a device's room and requests so that more
-//! is left for others the more it has: who comes when all is taken would be left with its misses for ever.
+//! quarter of a device's requests is left to those who wait. Of a device's room a stream takes a share where others read, too: who
+//! comes when all is taken would be left with its misses for ever.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -184,7 +184,7 @@ impl<P: Platform> Reading<P> {
         if hand.frames() == 0 {
             return Some(Came::NoFrame(0));
         }
-        let left = u64::from(device.limits().depth) / DEMAND_PART + u64::from(state.reads_in_flight);
+        let left = u64::from(device.limits().depth) / DEMAND_PART;
         (!hand.try_slot(left)).then_some(Came::NoRequest(0))
     }
 

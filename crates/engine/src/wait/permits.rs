@@ -56,13 +56,19 @@ impl Permits {
         self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).is_ok()
     }
 
-    /// Takes up to `most` for somebody who has `own` already, at least `least`, so that twice as much is left as they
-    /// have then; how much. Nothing while somebody waits.
+    /// Takes up to `most` for somebody who has `own` of what is taken; how much. Where others have some: at least `least`,
+    /// and so that twice as much is left as the taker has then. Where nobody else has any: all of `most`, if it is there.
+    /// Nothing while somebody waits.
     pub(crate) fn try_take_share(&self, least: u64, most: u64, own: u64) -> u64 {
         let limit = self.limit.load(Ordering::Relaxed);
-        let share = |used: u64| (limit.saturating_sub(used).saturating_sub(2 * own) / 3).min(most);
-        let taken = |used: u64| (used & WAITED == 0 && share(used) >= least).then(|| used + share(used));
-        self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken).map_or(0, share)
+        let share = |used: u64| {
+            let left = limit.saturating_sub(used);
+            let (wanted, has) = if used > own { (least, left.saturating_sub(2 * own) / 3) } else { (most, left) };
+            (has >= wanted).then(|| has.min(most))
+        };
+        let taken = |used: u64| if used & WAITED == 0 { share(used).map(|share| used + share) } else { None };
+        let before = self.used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, taken);
+        before.ok().and_then(share).unwrap_or(0)
     }
 
     /// Waits for `amount` in turn.
