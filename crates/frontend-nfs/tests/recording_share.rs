@@ -11,8 +11,8 @@ const CALLS_A_BATCH: f64 = 64.0;
 const FEW: u64 = 200;
 const MANY: u64 = 1200;
 /// Of the instructions of a cached READ without a recording: some 130 of 1,920 to 1,960 are counted, as the server finds more or
-/// fewer calls at a time. Those of the kernel, which moves a READ through a socket and takes two thirds of the server's time
-/// (docs/nfs.md), are not among them: of all that a READ costs it is a third of this, less than 3 percent.
+/// fewer calls at a time. Those of the kernel, which moves a READ through a socket and takes two thirds of the server's time with
+/// one call in flight (docs/nfs.md), are not among them: of all that such a READ costs it is a third of this, less than 3 percent.
 const SHARE_MAX: f64 = 0.08;
 
 #[test]

@@ -218,6 +218,12 @@ fn goals_are_met_by_the_published_figures_and_not_by_worse_ones() {
 }
 
 #[test]
+fn the_lag_of_free_counts_is_what_the_kernels_formula_gives() {
+    let all = (MEMORY_BYTES / frames::FRAME_BYTES as u64) as u32;
+    assert_eq!(kernel::DRIFT_FRAMES, frames::linux::drift_threshold(published::CPUS as u32, all));
+}
+
+#[test]
 fn slabs_fail_where_readers_start_below_the_low_mark_and_the_more_the_less_a_reclaim_brings() {
     let failures = |pairs: &[(&str, &str)]| cells(pairs)[0].count("slab_alloc_fail");
     let with = |form| failures(&[&SMALL[..], &[("variants", form)]].concat());
