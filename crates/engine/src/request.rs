@@ -96,6 +96,7 @@ struct Open {
     backing: Backing,
     operation: Operation,
     memory: Option<FrameMemory>,
+    is_for_sync: bool,
 }
 
 impl Request {
@@ -105,7 +106,16 @@ impl Request {
         operation: Operation,
         memory: Option<FrameMemory>,
     ) -> Self {
-        Self { open: Some(Open { sink, backing, operation, memory }) }
+        Self { open: Some(Open { sink, backing, operation, memory, is_for_sync: false }) }
+    }
+
+    /// Says whether somebody waits for what it writes to be durable ([`Request::is_for_sync`]).
+    #[must_use]
+    pub fn for_sync(mut self, is_for_sync: bool) -> Self {
+        if let Some(open) = &mut self.open {
+            open.is_for_sync = is_for_sync;
+        }
+        self
     }
 
     /// A request of no engine, to try a device with. A read or write takes its memory from `frames`;
@@ -175,6 +185,13 @@ impl Request {
     /// that is in flight ends after that, and it gets no smaller while one is.
     pub fn file_bytes(&self) -> u64 {
         self.open().sink.file_bytes()
+    }
+
+    /// Of a write: whether it is made because somebody waits for the file to be durable, so that an
+    /// [`Operation::Sync`] follows its end, unless it fails. A device may leave more of the work, and the telling of
+    /// what goes wrong, to that.
+    pub fn is_for_sync(&self) -> bool {
+        self.open().is_for_sync
     }
 
     /// How many separate pieces of memory the data is in; 0 for operations without data.

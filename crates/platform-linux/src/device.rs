@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
-use rustix::io::Errno;
+use rustix::io::{Errno, ReadWriteFlags};
 
 pub use self::file::{HostFile, SpareDescriptors};
 use self::flight::{Flight, Step};
@@ -29,7 +29,7 @@ use self::probe::Access;
 use crate::clock;
 use crate::platform::LinuxPlatform;
 use crate::pool::WorkerPool;
-use crate::reactor::io::{Io, IoVec, Owner};
+use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::Telling;
 
@@ -67,6 +67,7 @@ struct Place {
     file_bytes_max: u64,
     free_bytes: u64,
     grows_files: bool,
+    takes_uncached: bool,
 }
 
 struct Core {
@@ -77,6 +78,8 @@ struct Core {
     memory_align: usize,
     /// Files may be made longer ahead of the writes that need it.
     grows_files: bool,
+    /// The host may take uncached writes; it is asked by the first.
+    takes_uncached: AtomicBool,
     pool: WorkerPool,
     free_bytes: AtomicU64,
     free_asked: AtomicU64,
@@ -114,9 +117,13 @@ impl HostDevice {
             Caching::Auto => probe::access(directory.as_fd()),
             Caching::Buffered => Access::Buffered { reason: "as asked for".to_owned() },
         };
-        let (file_bytes_max, grows_files) =
-            (probe::file_bytes_max(directory.as_fd()), probe::grows_files(directory.as_fd()));
-        let place = Place { directory: Some(directory), file_bytes_max, free_bytes, grows_files };
+        let place = Place {
+            file_bytes_max: probe::file_bytes_max(directory.as_fd()),
+            free_bytes,
+            grows_files: probe::grows_files(directory.as_fd()),
+            takes_uncached: probe::takes_uncached(directory.as_fd()),
+            directory: Some(directory),
+        };
         Ok(Self::over(platform, place, access, sole_writer))
     }
 
@@ -124,7 +131,13 @@ impl HostDevice {
     pub fn of_block_device(platform: &LinuxPlatform, device: OwnedFd, bytes: u64) -> Arc<Self> {
         let access = probe::block_device_access(device.as_fd());
         // Nothing is allocated in it, and its end stays where it is.
-        let place = Place { directory: None, file_bytes_max: bytes, free_bytes: u64::MAX, grows_files: false };
+        let place = Place {
+            directory: None,
+            file_bytes_max: bytes,
+            free_bytes: u64::MAX,
+            grows_files: false,
+            takes_uncached: false,
+        };
         Self::over(platform, place, access, true)
     }
 
@@ -145,6 +158,7 @@ impl HostDevice {
         let core = Core {
             platform: platform.clone(),
             grows_files: place.grows_files,
+            takes_uncached: AtomicBool::new(place.takes_uncached),
             directory: place.directory,
             limits,
             access,
@@ -194,7 +208,7 @@ impl Device for HostDevice {
         if !matches!(request.operation(), Operation::Read { .. } | Operation::Sync) {
             self.core.refresh_free_bytes(HINT_AGE_NS);
         }
-        let flight = Flight::new(request, Arc::clone(&self.core));
+        let mut flight = Flight::new(request, Arc::clone(&self.core));
         match flight.share() {
             Some((turns, share)) => turns.enter(share, flight).into_iter().for_each(launch),
             None => launch(flight),
@@ -209,6 +223,14 @@ impl Device for HostDevice {
 impl Core {
     fn is_direct(&self) -> bool {
         matches!(self.access, Access::Direct { .. })
+    }
+
+    fn takes_uncached(&self) -> bool {
+        self.takes_uncached.load(Ordering::Relaxed)
+    }
+
+    fn refuse_uncached(&self) {
+        self.takes_uncached.store(false, Ordering::Relaxed);
     }
 
     fn spare_flight(&self) -> Option<Box<Flight>> {
@@ -343,6 +365,12 @@ unsafe fn perform(io: &Io) -> i32 {
             // SAFETY: as above.
             let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
             rustix::io::pwritev(file(fd), slices, offset)
+        }
+        Io::WriteUncached { fd, iovecs, count, offset } => {
+            // SAFETY: as above.
+            let slices = unsafe { slices_of::<std::io::IoSlice<'_>>(iovecs, count) };
+            let flags = ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
+            rustix::io::pwritev2(file(fd), slices, offset, flags)
         }
         Io::Sync { fd, data_only: true } => nothing(fdatasync(file(fd))),
         Io::Sync { fd, data_only: false } => nothing(fsync(file(fd))),

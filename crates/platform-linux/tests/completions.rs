@@ -10,7 +10,7 @@ use engine::policy::{
     Prices, Room, View,
 };
 use engine::settings::Settings;
-use engine::{Backing, Engine, Nanos, Platform, Policies};
+use engine::{Backing, Device, Engine, Limits, Nanos, Operation, Platform, Policies, Request};
 use frames::Frames;
 use platform_linux::{Caching, HostDevice, HostFile, IoChoice, Reactors};
 
@@ -140,4 +140,61 @@ fn what_a_ring_tells_fits_together() {
 #[test]
 fn what_worker_threads_tell_fits_together() {
     are_sane(IoChoice::Syscalls, Caching::Buffered);
+}
+
+/// A device that notes of each write whether it is for a sync.
+struct Noting(Arc<HostDevice>, Mutex<Vec<bool>>);
+
+impl Device for Noting {
+    fn limits(&self) -> &Limits {
+        self.0.limits()
+    }
+
+    fn submit(&self, request: Request) {
+        if matches!(request.operation(), Operation::Write { .. }) {
+            self.1.lock().unwrap().push(request.is_for_sync());
+        }
+        self.0.submit(request);
+    }
+
+    fn free_bytes_hint(&self) -> u64 {
+        self.0.free_bytes_hint()
+    }
+}
+
+/// A page is written to a new file, and synced or left to the policy that has everything written.
+fn is_for_sync(synced: bool) -> bool {
+    let path = std::env::temp_dir().join(format!("afflux-for-sync-{}-{synced}", std::process::id()));
+    std::fs::create_dir(&path).unwrap();
+    let reactors = Reactors::start(1, IoChoice::Auto).unwrap();
+    let platform = reactors.platform();
+    let frames = Frames::new(16 << 20).unwrap();
+    let policies = Policies { policy: Arc::new(Notes::default()) as _, ..Policies::default() };
+    let policies = if synced { Policies::default() } else { policies };
+    let engine = Engine::with_policies(Arc::new(platform.clone()), Settings::new(), frames, policies);
+    let directory: OwnedFd = std::fs::File::open(&path).unwrap().into();
+    let host_device = HostDevice::new(&platform, directory, Caching::Auto).unwrap();
+    let noting = Arc::new(Noting(host_device, Mutex::default()));
+    let device = engine.add_device("noting", Arc::clone(&noting) as _);
+    let host = OpenOptions::new().read(true).write(true).create_new(true).open(path.join("file")).unwrap();
+    let file = engine.open(device, Backing::new(Arc::new(HostFile::new(host.into()))), 0);
+    platform.block_on(async {
+        engine.write(&file, 0, &[5; PAGE as usize]).await.unwrap();
+        if synced {
+            engine.sync(&file, 0..u64::MAX).await.unwrap();
+        }
+        while noting.1.lock().unwrap().is_empty() {
+            platform.sleep_until(platform.now().after(Nanos::MILLISECOND)).await;
+        }
+    });
+    let noted = noting.1.lock().unwrap()[0];
+    drop((file, engine, reactors));
+    let _ = std::fs::remove_dir_all(&path);
+    noted
+}
+
+#[test]
+fn a_write_says_whether_it_is_for_a_sync() {
+    assert!(is_for_sync(true));
+    assert!(!is_for_sync(false));
 }

@@ -99,7 +99,8 @@ impl<P: Platform> Writeback<P> {
         };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || Event::Submitted { operation });
-        device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory)));
+        let request = Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory));
+        device.submit(request.for_sync(for_sync));
     }
 
     /// Carries out an operation without data and waits for it.

@@ -249,6 +249,11 @@ impl HostFile {
         }
     }
 
+    /// The size that the host's file had when it was last asked for or changed, unless somebody else cut it.
+    pub(super) fn size_seen(&self) -> u64 {
+        self.size_seen.load(Ordering::Relaxed)
+    }
+
     /// The file is about to get this size.
     pub(super) fn resized(&self, size: u64) {
         self.size_seen.fetch_min(size, Ordering::Relaxed);

@@ -4,9 +4,9 @@
 //! Does not own: how the operation is made (a ring, or a worker thread): both ask for the next step
 //! and report its result.
 //! Invariants: the request is answered once. A write never makes the file larger than the request
-//! says, at no moment: what is not whole blocks is written through the host's page cache. But where several make it
-//! larger, one has it made as large as was accepted first, by an operation that makes no file smaller, whatever
-//! others do to it meanwhile.
+//! says, at no moment: what is not whole blocks is written through the host's page cache, and what little is written
+//! before it for a sync goes that way with it. But where several make it larger, one has it made as large as was
+//! accepted first, by an operation that makes no file smaller, whatever others do to it meanwhile.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -28,6 +28,9 @@ const PAGE_BYTES: u64 = 4096;
 /// closed, and the host's journal has moved on. A full device is told after 150 ms of trying.
 const SPACE_RETRIES_MAX: u32 = 5;
 const SPACE_PAUSE: Duration = Duration::from_millis(10);
+/// Up to so many bytes of a new end of a file are written in one piece through the host's page cache, where otherwise
+/// whole pages would go past it and the rest would wait for them. From some 400 KiB on the copy takes longer than that.
+pub(super) const UNCACHED_BYTES_MAX: u32 = 128 << 10;
 
 /// A request and how far it has come. Without a request it waits for the next one, and has its memory.
 pub(super) struct Flight {
@@ -42,6 +45,8 @@ pub(super) struct Flight {
     iovecs: Vec<IoVec>,
     fd: Option<Arc<OwnedFd>>,
     path: Path,
+    /// It is written in one piece through the host's page cache, which keeps nothing of it.
+    uncached: bool,
     /// A sync with times and mode, for those who wanted it up to this one.
     wholly: Option<u64>,
     /// The size to give the file before this is written.
@@ -61,6 +66,7 @@ impl Default for Flight {
             iovecs: Vec::new(),
             fd: None,
             path: Path::Buffered,
+            uncached: false,
             wholly: None,
             grows_to: None,
             turn: None,
@@ -96,20 +102,23 @@ impl Flight {
     }
 
     /// The turns of the file and how this flight takes part in them; nothing if it need not.
-    pub(super) fn share(&self) -> Option<(Arc<Turns>, Share)> {
+    pub(super) fn share(&mut self) -> Option<(Arc<Turns>, Share)> {
         let file = self.file()?;
         match self.operation() {
             Operation::Write { offset, len } if self.core().is_direct() => {
                 let end = offset.saturating_add(u64::from(len));
                 let whole =
                     len.is_multiple_of(self.core().limits.block_bytes) && file.path(Path::Direct) == Path::Direct;
-                let share = match file.growth(end) {
+                let growth = file.growth(end);
+                let share = match growth {
                     Growth::None if whole => Share::Together,
                     Growth::WholePages if whole && self.core().grows_files && file.takes_growth() => Share::Longer,
                     Growth::WholePages if whole => Share::Together,
                     _ => Share::Alone,
                 };
-                Some((Arc::clone(file.turns()), share))
+                let turns = Arc::clone(file.turns());
+                self.uncached = growth == Growth::WithinAPage && self.is_new_end(file.size_seen());
+                Some((turns, share))
             }
             Operation::SetSize { size } => {
                 file.resized(size);
@@ -117,6 +126,15 @@ impl Flight {
             }
             _ => None,
         }
+    }
+
+    /// Whether it is for a sync, and writes some whole pages and a part of one after all that a file of `size` bytes
+    /// has: then no page of it has to be read before, and the sync brings it to the device in one piece.
+    fn is_new_end(&self, size: u64) -> bool {
+        let Operation::Write { offset, len } = self.operation() else { return false };
+        let is_small = (PAGE_BYTES..=u64::from(UNCACHED_BYTES_MAX)).contains(&u64::from(len));
+        let ends_inside = offset.is_multiple_of(PAGE_BYTES) && !u64::from(len).is_multiple_of(PAGE_BYTES);
+        self.core().takes_uncached() && self.request().is_for_sync() && is_small && ends_inside && size <= offset
     }
 
     pub(super) fn has_turn(&mut self, turn: Turn, begins: Begins) {
@@ -226,6 +244,9 @@ impl Flight {
         let punch = FallocateFlags::KEEP_SIZE | FallocateFlags::PUNCH_HOLE;
         Ok(Step::Do(match operation {
             Operation::Read { offset, .. } => Io::ReadV { fd, iovecs, count, offset: offset + done },
+            Operation::Write { offset, .. } if self.uncached => {
+                Io::WriteUncached { fd, iovecs, count, offset: offset + done }
+            }
             Operation::Write { offset, .. } => Io::WriteV { fd, iovecs, count, offset: offset + done },
             Operation::Sync => Io::Sync { fd, data_only: self.wholly.is_none() },
             Operation::SetSize { size } => Io::SetSize { fd, size },
@@ -275,6 +296,9 @@ impl Flight {
                 Some(last) if last.start.wrapping_add(last.len) == start => last.len += bytes,
                 _ => self.iovecs.push(IoVec { start, len: bytes }),
             }
+        }
+        if self.uncached {
+            self.path = Path::Buffered;
         }
         if self.path == Path::Buffered {
             return len - self.done;
@@ -412,6 +436,11 @@ impl Flight {
         match Errno::from_raw_os_error(errno) {
             Errno::INTR | Errno::AGAIN if self.retries < RETRIES_MAX => {
                 self.retries += 1;
+                Ok(())
+            }
+            Errno::INVAL | Errno::OPNOTSUPP if self.uncached => {
+                self.uncached = false;
+                self.core().refuse_uncached();
                 Ok(())
             }
             Errno::INVAL | Errno::OPNOTSUPP if moves_data && self.path == Path::Direct => {

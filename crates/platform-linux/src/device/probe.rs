@@ -28,6 +28,8 @@ pub(super) enum Access {
 /// The strictest alignment that a device may ask of us: our pages are aligned to it.
 const ALIGN_MAX: u32 = 4096;
 const ALIGN_MIN: u32 = 512;
+const EXT4: u64 = 0xef53;
+const XFS: u64 = 0x5846_5342;
 
 #[repr(align(4096))]
 struct Aligned([u8; ALIGN_MAX as usize]);
@@ -79,8 +81,12 @@ pub(super) fn block_device_access(device: BorrowedFd<'_>) -> Access {
 /// Whether files of this file system are made longer ahead of writes: where it was measured that writes that do so
 /// themselves are slow, and where no bytes are written for it.
 pub(super) fn grows_files(directory: BorrowedFd<'_>) -> bool {
-    const EXT4: u64 = 0xef53;
-    const XFS: u64 = 0x5846_5342;
+    matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
+}
+
+/// Whether small files of this file system may be written through its page cache and out of it at once: where it was
+/// measured that this is faster. Whether the kernel can do it is seen by the first write.
+pub(super) fn takes_uncached(directory: BorrowedFd<'_>) -> bool {
     matches!(fstatfs(directory).map(|stat| stat.f_type as u64), Ok(EXT4 | XFS))
 }
 

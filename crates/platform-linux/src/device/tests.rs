@@ -9,7 +9,9 @@ use std::task::{Poll, Waker};
 
 use engine::{Backing, Platform};
 use frames::{Effort, Frames, Mobility, Order};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::flight::UNCACHED_BYTES_MAX;
 use super::*;
 use crate::platform::{IoChoice, Reactors};
 use crate::scratch::Scratch;
@@ -24,6 +26,8 @@ enum From {
 
 struct Rig {
     from: From,
+    /// Its writes are for syncs.
+    is_for_sync: bool,
     frames: Arc<Frames>,
     platform: LinuxPlatform,
     device: Arc<HostDevice>,
@@ -42,7 +46,7 @@ impl Rig {
         let platform = reactors.platform();
         let device = HostDevice::new(&platform, directory.descriptor(), caching).unwrap();
         let frames = Arc::new(Frames::new(64 << 20).unwrap());
-        Self { from, frames, platform, device, directory, _reactors: reactors }
+        Self { from, is_for_sync: false, frames, platform, device, directory, _reactors: reactors }
     }
 
     /// Every way to do it that this host has.
@@ -55,6 +59,8 @@ impl Rig {
             Self::new(IoChoice::Syscalls, Caching::Auto, From::BlockOn, Scratch::new()),
             Self::new(IoChoice::Syscalls, Caching::Buffered, From::Elsewhere, Scratch::new()),
         ];
+        rigs[2].is_for_sync = true;
+        rigs[4].is_for_sync = true;
         rigs.extend(Scratch::in_memory().map(|place| Self::new(IoChoice::Auto, Caching::Auto, From::BlockOn, place)));
         rigs.extend(
             Scratch::mounted("xfs", 512 << 20, "")
@@ -64,7 +70,8 @@ impl Rig {
     }
 
     fn name(&self) -> String {
-        format!("{}, {}, from {:?}", self.platform.describe(), self.device.describe(), self.from)
+        let what = if self.is_for_sync { "for syncs, " } else { "" };
+        format!("{}, {}, {what}from {:?}", self.platform.describe(), self.device.describe(), self.from)
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -88,7 +95,7 @@ impl Rig {
             drop(slot);
             waker.into_iter().for_each(Waker::wake);
         });
-        (request, slot)
+        (request.for_sync(self.is_for_sync), slot)
     }
 
     fn submit(&self, backing: &Backing, operation: Operation, bytes: &[u8]) -> Arc<Slot> {
@@ -596,6 +603,132 @@ fn a_running_program_is_not_written() {
     child.wait().unwrap();
     // Not for ever: the next try opens it anew.
     rig.write(&backing, 0, b"free");
+}
+
+/// Whether the host's page cache has the page at `offset`, which is a page's.
+fn is_cached(file: &File, offset: u64) -> bool {
+    unsafe extern "C" {
+        fn mincore(start: *mut std::ffi::c_void, len: usize, pages: *mut u8) -> i32;
+    }
+    let (mut page, none) = (0u8, std::ptr::null_mut());
+    // SAFETY: a new mapping of a page, which is looked at here alone and not read.
+    let told = unsafe {
+        let start = mmap(none, 4096, ProtFlags::READ, MapFlags::SHARED, file, offset).unwrap();
+        let told = mincore(start, 4096, &raw mut page);
+        munmap(start, 4096).unwrap();
+        told
+    };
+    assert_eq!(told, 0);
+    page & 1 == 1
+}
+
+/// A flight of a write of `len` bytes at `offset`, that has its turn.
+fn write_flight(rig: &Rig, backing: &Backing, offset: u64, len: u32, is_for_sync: bool) -> Box<Flight> {
+    let bytes = pattern(offset, len as usize);
+    let (request, _) = rig.request(backing, Operation::Write { offset, len }, &bytes);
+    let mut flight = Flight::new(request.for_sync(is_for_sync), Arc::clone(&rig.device.core));
+    let (turns, share) = flight.share().unwrap();
+    turns.enter(share, flight).unwrap()
+}
+
+/// How many bytes its next step writes, whether they go through the host's cache and out of it.
+fn next_write(flight: &mut Flight) -> (usize, bool) {
+    let (iovecs, count, uncached) = match flight.next(true) {
+        Step::Do(Io::WriteV { iovecs, count, .. }) => (iovecs, count, false),
+        Step::Do(Io::WriteUncached { iovecs, count, .. }) => (iovecs, count, true),
+        _ => panic!("no write"),
+    };
+    // SAFETY: they are the flight's, which lives.
+    let iovecs = unsafe { std::slice::from_raw_parts(iovecs, count as usize) };
+    (iovecs.iter().map(|iovec| iovec.len).sum(), uncached)
+}
+
+#[test]
+fn what_makes_a_small_file_longer_for_a_sync_is_written_in_one_piece() {
+    const PAGE: u64 = 4096;
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
+        return println!("skipped: {}", rig.name());
+    }
+    // The host's size, where it begins, how much, whether for a sync; how much first, whether past the host's cache.
+    let most = UNCACHED_BYTES_MAX;
+    let table = [
+        (0, 0, 5_000, true, (5_000, true)),
+        (0, 0, most - 1, true, (most - 1, true)),
+        (PAGE, PAGE, 5_000, true, (5_000, true)),
+        (PAGE + 1, 2 * PAGE, 5_000, true, (5_000, true)),
+        // Nobody waits for it; a sync would not tell what goes wrong at once.
+        (0, 0, 5_000, false, (4_096, false)),
+        // One write, whatever is done.
+        (0, 0, 2 * PAGE as u32, true, (2 * PAGE as u32, false)),
+        (0, 0, 1_000, true, (1_000, false)),
+        // To copy it takes longer.
+        (0, 0, most + 1, true, (most, false)),
+        // A page would have to be read before.
+        (1_000, 0, 5_000, true, (4_096, false)),
+        (PAGE, 512, 5_000, true, (3_584, false)),
+        (20_000, 0, 5_000, true, (4_096, false)),
+    ];
+    for (at, (size, offset, len, is_for_sync, wanted)) in table.into_iter().enumerate() {
+        let (file, backing) = rig.file(&format!("file{at}"));
+        file.set_len(size).unwrap();
+        let mut flight = write_flight(&rig, &backing, offset, len, is_for_sync);
+        let (first, uncached) = next_write(&mut flight);
+        assert_eq!((first as u32, uncached), wanted, "{len} bytes at {offset} of {size}, for a sync: {is_for_sync}");
+        flight.answer(Err(DeviceError::Lost));
+    }
+}
+
+#[test]
+fn where_the_host_takes_no_uncached_writes_they_are_made_as_others() {
+    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
+    if !rig.device.is_direct() || !rig.device.core.takes_uncached() {
+        return println!("skipped: {}", rig.name());
+    }
+    let (_, backing) = rig.file("refused");
+    let mut flight = write_flight(&rig, &backing, 0, 5_000, true);
+    assert_eq!(next_write(&mut flight), (5_000, true));
+    flight.advance(-Errno::OPNOTSUPP.raw_os_error()).unwrap();
+    assert_eq!(next_write(&mut flight), (4_096, false));
+    flight.answer(Err(DeviceError::Lost));
+    // It is not asked again.
+    let (_, backing) = rig.file("next");
+    let mut flight = write_flight(&rig, &backing, 0, 5_000, true);
+    assert_eq!(next_write(&mut flight), (4_096, false));
+    flight.answer(Err(DeviceError::Lost));
+}
+
+#[test]
+fn a_small_new_file_that_is_synced_is_on_the_disk_and_not_in_the_hosts_cache() {
+    const COUNT: usize = 16;
+    const LEN: usize = 9_000;
+    for rig in Rig::all().into_iter().filter(|rig| rig.device.is_direct()) {
+        let kept = |is_for_sync: bool| {
+            let each = |at: usize| {
+                let name = format!("{is_for_sync}{at}");
+                let (file, backing) = rig.file(&name);
+                let bytes = pattern(at as u64, LEN);
+                let operation = Operation::Write { offset: 0, len: LEN as u32 };
+                let (request, slot) = rig.request(&backing, operation, &bytes);
+                rig.device.submit(request.for_sync(is_for_sync));
+                assert_eq!(rig.outcome(&slot).0, Ok(()), "{}", rig.name());
+                rig.ok(&backing, Operation::Sync, &[]);
+                let cached = is_cached(&file, 8_192);
+                // Past the host's cache and through it: the same.
+                assert!(rig.read(&backing, 0, 8_192) == bytes[..8_192], "{}", rig.name());
+                assert!(std::fs::read(rig.path(&name)).unwrap() == bytes, "{}", rig.name());
+                cached
+            };
+            (0..COUNT).filter(|at| each(*at)).count()
+        };
+        let (for_sync, alone) = (kept(true), kept(false));
+        if !rig.device.core.takes_uncached() {
+            println!("skipped: no uncached writes with {}", rig.name());
+            continue;
+        }
+        // The host keeps a page now and then that somebody looks at when it would go.
+        assert!(for_sync < COUNT / 2 && alone == COUNT, "{for_sync} and {alone} of {COUNT}, {}", rig.name());
+    }
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub(crate) struct IoVec {
 
 /// Most pieces one call takes: the kernel's `UIO_MAXIOV`.
 pub(crate) const IOVECS_MAX: usize = 1024;
+/// The kernel's flag of Linux 6.14 on, which older ones refuse.
+pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 
 /// A message to send, as the kernel's `struct user_msghdr`.
 #[repr(C)]
@@ -49,11 +51,13 @@ impl Message {
     }
 }
 
-/// One operation. Descriptors and pointers belong to its [`Owner`].
+/// One operation. Descriptors and pointers belong to its [`Owner`]. An uncached write goes through the host's page
+/// cache, which drops it once it is on the device ([`RWF_DONTCACHE`]).
 #[derive(Clone, Copy)]
 pub(crate) enum Io {
     ReadV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
     WriteV { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
+    WriteUncached { fd: RawFd, iovecs: *const IoVec, count: u32, offset: u64 },
     Sync { fd: RawFd, data_only: bool },
     SetSize { fd: RawFd, size: u64 },
     Allocate { fd: RawFd, mode: u32, offset: u64, len: u64 },

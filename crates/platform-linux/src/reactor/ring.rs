@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::time::Duration;
 
-use io_uring::squeue::Entry;
+use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{Builder, IoUring, Probe, opcode};
 use rustix::io::Errno;
 use rustix::net::{SendFlags, SocketFlags};
 
-use super::io::Io;
+use super::io::{Io, RWF_DONTCACHE};
 
 /// Submissions that fit before an extra system call: more than a turn makes, at 1,024 connections
 /// and a device's depth of requests, only when all are active at once.
@@ -253,6 +253,12 @@ fn entry(io: &Io) -> Entry {
         }
         Io::WriteV { fd, iovecs, count, offset } => {
             opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset).build()
+        }
+        Io::WriteUncached { fd, iovecs, count, offset } => {
+            let write = opcode::Writev::new(Fd(fd), iovecs.cast(), count).offset(offset);
+            // Whoever makes the call also begins to write to the device, which may wait: that is to be one of the
+            // kernel's threads.
+            write.rw_flags(RWF_DONTCACHE as i32).build().flags(Flags::ASYNC)
         }
         Io::Sync { fd, data_only } => {
             let flags = if data_only { FsyncFlags::DATASYNC } else { FsyncFlags::empty() };
