@@ -19,7 +19,8 @@
 //! divided among those that are in use.
 //!
 //! **The host's page cache is gone past** (`O_DIRECT`) where the file system takes that; so the memory is not used
-//! twice. Programs on the host see what was written when it has been written back.
+//! twice. What fills no page at a file's end goes through it, and a small new file with it when it is synced, which is
+//! faster; the host does not keep that. Programs on the host see what was written when it has been written back.
 //!
 //! **Blocking and async.** A call without `_async` blocks its thread, and uses the thread's own ring for what it reads:
 //! the shortest way to the disk. With `_async` it is a future for any runtime: it needs none, and starts nothing before
