@@ -67,6 +67,10 @@ pub(crate) struct Reactor {
     mail: RefCell<Vec<Mail>>,
     tasks: RefCell<Slots<Task>>,
     ready: RefCell<VecDeque<Arc<TaskWake>>>,
+    /// Those that woke themselves while they were polled: they are ready in the next turn.
+    again: RefCell<VecDeque<Arc<TaskWake>>>,
+    /// The key of the task that is being polled.
+    polled: Cell<Option<usize>>,
     timers: RefCell<Timers>,
     root: Arc<TaskWake>,
     root_waker: Waker,
@@ -124,6 +128,8 @@ impl Reactor {
             mail: RefCell::default(),
             tasks: RefCell::new(Slots::new()),
             ready: RefCell::default(),
+            again: RefCell::default(),
+            polled: Cell::new(None),
             timers: RefCell::default(),
             root_ready: Cell::new(false),
             stopping: Cell::new(false),
@@ -346,17 +352,25 @@ impl Reactor {
         }
     }
 
+    /// Polls what is ready, and what that wakes: a call that goes through several tasks waits for no turn between them.
     fn poll_tasks(&self) {
-        let count = self.ready.borrow().len().min(POLLS_A_TURN);
-        for _ in 0..count {
+        for _ in 0..POLLS_A_TURN {
             let next = self.ready.borrow_mut().pop_front();
-            let Some(wake) = next else { return };
+            let Some(wake) = next else { break };
             if wake.key == ROOT {
                 self.root_ready.set(true);
             } else {
                 self.poll_task(&wake);
             }
         }
+        self.ready.borrow_mut().append(&mut self.again.borrow_mut());
+    }
+
+    /// Notes that a task of this reactor was woken on its own thread. One that wakes itself lets sockets and files be
+    /// looked at first.
+    fn woken(&self, wake: Arc<TaskWake>) {
+        let queue = if self.polled.get() == Some(wake.key) { &self.again } else { &self.ready };
+        queue.borrow_mut().push_back(wake);
     }
 
     fn poll_task(&self, wake: &Arc<TaskWake>) {
@@ -370,7 +384,9 @@ impl Reactor {
         // An exchange: what its wakers did before is seen by this poll, or a new wake comes.
         wake.scheduled.swap(false, Ordering::AcqRel);
         self.running.set(name);
+        self.polled.set(Some(wake.key));
         let outcome = future.as_mut().poll(&mut Context::from_waker(&wake.waker()));
+        self.polled.set(None);
         self.running.set("");
         if outcome.is_ready() {
             let task = self.tasks.borrow_mut().remove(wake.key);

@@ -164,7 +164,7 @@ impl Case {
 impl Figure {
     /// Nothing but a rate was measured.
     pub(super) fn of_rate(rate: f64) -> Self {
-        Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0 }
+        Self { rate, cpu_us: 0.0, client_us: 0.0, p50_us: 0.0, p99_us: 0.0, p999_us: 0.0, stream_mib: 0.0 }
     }
 
     /// With the times of single calls.

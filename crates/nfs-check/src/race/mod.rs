@@ -135,6 +135,8 @@ struct Figure {
     p50_us: f64,
     p99_us: f64,
     p999_us: f64,
+    /// What a stream of writes beside the calls got meanwhile; 0 where there was none.
+    stream_mib: f64,
 }
 
 /// What each server did in each round of a case; none for one that does not take part.

@@ -66,6 +66,17 @@ fn delays(raced: &Raced, which: Running) -> String {
     if p50 > 0.0 { format!("{p50:.0}/{p99:.0}") } else { "–".to_owned() }
 }
 
+/// What a stream of writes got beside the calls; nothing where there was none.
+fn streams(raced: &Raced) -> String {
+    let of = |which| median(figures(raced, which).into_iter().map(|figure| figure.stream_mib).collect());
+    let all = [Running::Ganesha, Running::Afflux, Running::AffluxUnsynced].map(|which| of(which).unwrap_or(0.0));
+    if all.iter().all(|mib| *mib == 0.0) {
+        return String::new();
+    }
+    let [ganesha, afflux, unsynced] = all.map(|mib| format!("{mib:.0}"));
+    format!("{ganesha}, {afflux}, {unsynced}")
+}
+
 /// All rows; those of names have our two ways to answer.
 pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
     let mut text = String::from(
@@ -97,7 +108,8 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
     text += "\nNames. nfs-ganesha answers before a change of names is durable; afflux after, unless told otherwise \
              (`async`). *Host* is a loop of a program that makes each change and syncs it.\n\n";
     text += "| case | nfs-ganesha | afflux | afflux, async | host, synced | async to ganesha | wanted | durable to host | \
-             CPU µs a call, ganesha and afflux |\n|-|-|-|-|-|-|-|-|-|\n";
+             CPU µs a call, ganesha and afflux | stream beside, MiB/s, ganesha, afflux and async |\n\
+             |-|-|-|-|-|-|-|-|-|-|\n";
     for raced in names {
         let equal_terms = ratio(raced, Running::AffluxUnsynced, Running::Ganesha);
         let wanted = raced.case.wanted;
@@ -107,7 +119,7 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
             _ => " missed",
         };
         text += &format!(
-            "| {} | {} | {} | {} | {} | {} | {wanted}×{missed} | {} | {}, {} |\n",
+            "| {} | {} | {} | {} | {} | {} | {wanted}×{missed} | {} | {}, {} | {} |\n",
             raced.case.name,
             rate(raced, Running::Ganesha),
             rate(raced, Running::Afflux),
@@ -117,6 +129,7 @@ pub(super) fn table(all: &[Raced], unsynced: bool) -> String {
             shown(ratio(raced, Running::Afflux, Running::Host)),
             cpu(raced, Running::Ganesha),
             cpu(raced, Running::Afflux),
+            streams(raced),
         );
     }
     text + &table_of_delays(&delays_rows) + &table_against_host(&cold)

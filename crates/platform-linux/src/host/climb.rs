@@ -75,6 +75,15 @@ impl Core {
     /// What `name` names in the directory. Not for "..". What is found had a name below an export after it
     /// was opened, wherever the directory was moved meanwhile.
     pub(super) fn lookup(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
+        self.find(directory, name).or_else(|error| {
+            // Of a directory that was moved out not even that is told.
+            self.contained(directory)?;
+            Err(error)
+        })
+    }
+
+    /// As [`Core::lookup`], but an error may be that of a directory that was moved out.
+    pub(super) fn find(&self, directory: &HostNode, name: &[u8]) -> Result<Found, VolumeError> {
         for _ in 0..LOOKUPS_MAX {
             let Some(fd) = self.open_inside(directory, name)? else { continue };
             let found = self.found(fd, false)?;
@@ -89,15 +98,7 @@ impl Core {
 
     /// Opens one entry, and makes sure that it is not outside. `None` where that cannot be said this time.
     fn open_inside(&self, directory: &HostNode, name: &[u8]) -> Result<Option<OwnedFd>, VolumeError> {
-        let opened = self.open_entry(directory, name, OFlags::PATH, Mode::empty());
-        let fd = match opened {
-            Ok(fd) => fd,
-            Err(error) => {
-                // Of a directory that was moved out not even that is told.
-                self.contained(directory)?;
-                return Err(error);
-            }
-        };
+        let fd = self.open_entry(directory, name, OFlags::PATH, Mode::empty())?;
         let inside = match self.place(fd.as_fd(), Some(name)) {
             Place::Inside => true,
             Place::Outside => {

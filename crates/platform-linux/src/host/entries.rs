@@ -201,10 +201,14 @@ impl Core {
             self.contained(to)?;
         }
         let moved = self.lookup(from, from_name)?;
-        let replaced = match self.lookup(to, to_name) {
+        let replaced = match self.find(to, to_name) {
             Ok(found) => Some(found),
+            // The directory was found inside before, and is looked for again once the name is taken.
             Err(VolumeError::NotFound) => None,
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.contained(to)?;
+                return Err(error);
+            }
         };
         let stat_both = || -> Result<_, VolumeError> {
             let stat = from.stat()?;

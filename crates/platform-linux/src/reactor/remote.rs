@@ -142,7 +142,7 @@ impl Wake for TaskWake {
         let mut wake = Some(self);
         Reactor::with_current(|reactor| {
             if let Some(own) = wake.take_if(|wake| Arc::ptr_eq(&wake.remote, &reactor.remote)) {
-                reactor.ready.borrow_mut().push_back(own);
+                reactor.woken(own);
             }
         });
         if let Some(wake) = wake {

@@ -48,6 +48,61 @@ fn a_sleep_dropped_elsewhere_is_forgotten_too() {
 }
 
 #[test]
+fn what_a_task_wakes_is_polled_in_the_same_turn_and_one_that_wakes_itself_in_the_next() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let (waits, polls) = (Rc::new(RefCell::new(None)), Rc::new(Cell::new((0, 0))));
+    reactor.add_task("waits", {
+        let (waits, polls) = (Rc::clone(&waits), Rc::clone(&polls));
+        Box::pin(std::future::poll_fn(move |cx| {
+            polls.update(|(waiting, waking)| (waiting + 1, waking));
+            *waits.borrow_mut() = Some(cx.waker().clone());
+            Poll::Pending
+        }))
+    });
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), (1, 0));
+    reactor.add_task("wakes it, and itself", {
+        let polls = Rc::clone(&polls);
+        Box::pin(std::future::poll_fn(move |cx| {
+            polls.update(|(waiting, waking)| (waiting, waking + 1));
+            waits.borrow().iter().for_each(std::task::Waker::wake_by_ref);
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        }))
+    });
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), (2, 1));
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), (3, 2));
+    drop(entered);
+}
+
+#[test]
+fn tasks_that_wake_each_other_leave_the_turn_an_end() {
+    let reactor = reactor();
+    let entered = reactor.enter();
+    let (wakers, polls) = (Rc::new(RefCell::new([None, None])), Rc::new(Cell::new(0)));
+    for at in [0, 1] {
+        let (wakers, polls) = (Rc::clone(&wakers), Rc::clone(&polls));
+        reactor.add_task(
+            "wakes the other",
+            Box::pin(std::future::poll_fn(move |cx| {
+                polls.update(|polls| polls + 1);
+                wakers.borrow_mut()[at] = Some(cx.waker().clone());
+                let other = wakers.borrow()[1 - at].clone();
+                other.into_iter().for_each(std::task::Waker::wake);
+                Poll::Pending
+            })),
+        );
+    }
+    reactor.poll_tasks();
+    assert_eq!(polls.get(), POLLS_A_TURN);
+    assert!(!reactor.ready.borrow().is_empty(), "the other goes on in the next turn");
+    drop(entered);
+}
+
+#[test]
 fn a_wake_on_the_own_thread_leaves_no_mail() {
     let reactor = reactor();
     let entered = reactor.enter();
