@@ -61,8 +61,6 @@ const ROUNDS: u64 = 64;
 /// Background work allocates now and then: the repeat with the least is the calls' own.
 const REPEATS: u64 = 8;
 const WARM_UP: u64 = 4;
-/// Of a WRITE and the COMMIT that brings its page to the device.
-const WRITE_AND_COMMIT: u64 = 10;
 
 /// More than fits into the cache.
 const COLD_BYTES: u64 = 128 << 20;
@@ -102,7 +100,7 @@ fn a_call(what: &str, mut call: impl FnMut(u64)) -> u64 {
 }
 
 #[test]
-fn a_write_allocates_nothing_and_a_commit_only_what_its_writing_takes() {
+fn write_and_commit_allocate_nothing() {
     IS_CLIENT.set(true);
     let world = World::over(|path| {
         std::fs::File::create(path.join("cold")).unwrap().set_len(COLD_BYTES).unwrap();
@@ -136,7 +134,7 @@ fn a_write_allocates_nothing_and_a_commit_only_what_its_writing_takes() {
     assert_eq!(overwrites, 0);
     assert_eq!(new_pages, 0);
     assert_eq!(commits, 0);
-    // What is written and synced takes what `docs/nfs.md` lists: the engine's round and requests, the device's flights,
-    // the host's call that sets the time.
-    assert_eq!(written, WRITE_AND_COMMIT);
+    // The engine keeps the tasks of syncs, the ends of requests and the answers, the device its flights, the tree of
+    // names the calls that set a time.
+    assert_eq!(written, 0);
 }

@@ -7,13 +7,12 @@ mod counted;
 
 use counted::{build, can_count, instructions};
 
-const CALLS_A_BATCH: f64 = 64.0;
-const FEW: u64 = 200;
-const MANY: u64 = 1200;
-/// Of the instructions of a cached READ without a recording: some 130 of 1,920 to 1,960 are counted, as the server finds more or
-/// fewer calls at a time. Those of the kernel, which moves a READ through a socket and takes two thirds of the server's time with
-/// one call in flight (docs/nfs.md), are not among them: of all that such a READ costs it is a third of this, less than 3 percent.
-const SHARE_MAX: f64 = 0.08;
+const BATCHES: u64 = 200;
+/// How many calls a server finds at a time, and the most that recording may take of what each takes without. Measured are 198
+/// of 2,908 instructions (6.8 %) for one, which has the clock and the lock to itself, and 98.5 to 100.6 of 1,959 to 1,961 (5.0
+/// to 5.1 %) for each of 64. Of all that a READ costs it is a third of that: two thirds of the server's time are the kernel's,
+/// which moves it through a socket (docs/nfs.md).
+const SHARES_MAX: [(u32, f64); 2] = [(1, 0.072), (64, 0.055)];
 
 #[test]
 fn recording_takes_little_of_a_cached_read() {
@@ -21,11 +20,21 @@ fn recording_takes_little_of_a_cached_read() {
         return;
     }
     let program = build("read_instructions");
-    let of = |kind: &str| {
-        let run = |count: u64| instructions(&program, None, &[kind, &count.to_string()]).0;
-        (run(MANY) - run(FEW)) as f64 / (MANY - FEW) as f64 / CALLS_A_BATCH
-    };
-    let (plain, recorded) = (of("plain"), of("recorded"));
-    eprintln!("a cached READ: {plain:.0} instructions, {recorded:.0} recorded");
-    assert!(recorded - plain <= SHARE_MAX * plain, "{plain:.0} instructions a READ, {recorded:.0} recorded");
+    for (together, share_max) in SHARES_MAX {
+        let of = |kind: &str| {
+            let arguments = [kind, &together.to_string(), &BATCHES.to_string()];
+            let (counted, _) = instructions(&program, Some("read_instructions::batches"), &arguments);
+            counted as f64 / BATCHES as f64 / f64::from(together)
+        };
+        let (plain, recorded) = (of("plain"), of("recorded"));
+        let share = recorded / plain - 1.0;
+        eprintln!(
+            "{together} together: {plain:.1} instructions a cached READ, {recorded:.1} recorded, {:.2} %",
+            share * 100.0
+        );
+        assert!(
+            share <= share_max,
+            "{together} together: {plain:.1} instructions a READ, {recorded:.1} recorded, more than {share_max} of it",
+        );
+    }
 }

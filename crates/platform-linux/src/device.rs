@@ -28,7 +28,7 @@ use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;
 use crate::platform::LinuxPlatform;
-use crate::pool::WorkerPool;
+use crate::pool::{Job, WorkerPool};
 use crate::reactor::io::{Io, IoVec, Owner, RWF_DONTCACHE};
 use crate::reactor::{Mail, Reactor};
 use crate::watch::Telling;
@@ -254,14 +254,18 @@ impl Core {
         if now.since(Nanos(asked)) < age_ns || self.free_asking.swap(true, Ordering::AcqRel) {
             return;
         }
-        let core = Arc::clone(self);
-        self.pool.post(Box::new(move || {
-            if let Some(Ok(free)) = core.directory.as_ref().map(|directory| free_bytes(directory.as_fd())) {
-                core.free_bytes.store(free, Ordering::Relaxed);
-            }
-            core.free_asked.store(clock::monotonic().0, Ordering::Relaxed);
-            core.free_asking.store(false, Ordering::Release);
-        }));
+        self.pool.post_job(Arc::clone(self) as _);
+    }
+}
+
+/// Of a device itself, its pool does one thing: it asks for the free space.
+impl Job for Core {
+    fn run(&self) {
+        if let Some(Ok(free)) = self.directory.as_ref().map(|directory| free_bytes(directory.as_fd())) {
+            self.free_bytes.store(free, Ordering::Relaxed);
+        }
+        self.free_asked.store(clock::monotonic().0, Ordering::Relaxed);
+        self.free_asking.store(false, Ordering::Release);
     }
 }
 
@@ -311,7 +315,7 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
 /// Makes all steps that are left on a worker thread.
 fn block(mut flight: Box<Flight>) {
     let core = Arc::clone(flight.core());
-    core.pool.post(Box::new(move || {
+    core.pool.post(move || {
         let result = loop {
             match flight.next(true) {
                 Step::Answer(result) => break result,
@@ -327,7 +331,7 @@ fn block(mut flight: Box<Flight>) {
         };
         let _telling = Telling::after(0);
         answer(flight, result);
-    }));
+    });
 }
 
 fn answer(flight: Box<Flight>, result: Result<(), DeviceError>) {

@@ -46,7 +46,7 @@ use self::place::Roots;
 pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::{DevicePools, Work};
+use crate::pool::{DevicePools, KeptCalls, Piece, Work};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -55,6 +55,7 @@ pub struct HostTree {
     exports: Vec<Export>,
     descriptors_max: usize,
     notes: Vec<String>,
+    sets: KeptCalls<SetNow, Result<Changed, VolumeError>>,
 }
 
 /// What calls on the pool's threads share.
@@ -101,7 +102,7 @@ impl HostTree {
     ) -> Pending<'static, T> {
         let (core, node) = (Arc::clone(&self.core), host_node(node));
         let pool = node.pool().clone();
-        Box::pin(pool.run(move || call(&core, &node)))
+        pool.run(move || call(&core, &node)).into()
     }
 
     /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
@@ -117,14 +118,15 @@ impl HostTree {
         let acting = Acting::on(node);
         let (core, node, also) = (Arc::clone(&self.core), host_node(node), also.map(host_node));
         let pool = node.pool().clone();
-        Box::pin(pool.run_on(move || {
+        let work = move || {
             let mut changed = change(&core, &node, &acting);
             let mut more = None;
             if let (Ok(changed), true) = (&mut changed, durable) {
                 more = core.begin_sync(&node, also, stable(changed));
             }
             (changed, more)
-        }))
+        };
+        pool.run_on(work).into()
     }
 }
 
@@ -141,19 +143,47 @@ impl Core {
         let also = also.filter(|also| !Arc::ptr_eq(also, node));
         if let Some(shared) = self.file_systems.shared_sync(node.device()) {
             let (round, leads) = shared.group.ask(also.into_iter().chain([Arc::clone(node)]));
-            *stable = Stable::begun(Box::pin(Arc::clone(&round).ended()));
+            *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
             let lead = move || shared.group.lead(|changed| core.sync_all(shared.covers, &shared.directory, changed));
-            return leads.then(|| Box::new(lead) as Work);
+            return leads.then(|| Work::posted(lead));
         }
         if also.is_some() {
             // Two syncs, in an order that the volume knows.
             return None;
         }
         let (round, leads) = node.syncs().ask([()]);
-        *stable = Stable::begun(Box::pin(Arc::clone(&round).ended()));
+        *stable = Stable::begun(Pending::by(Arc::clone(&round).ended()));
         let node = Arc::clone(node);
         let lead = move || node.syncs().lead(|_| core.sync(&node));
-        leads.then(|| Box::new(lead) as Work)
+        leads.then(|| Work::posted(lead))
+    }
+}
+
+/// A change of attributes, on its thread. COMMIT makes one too, so the memory of these calls stays.
+struct SetNow {
+    core: Arc<Core>,
+    node: Arc<HostNode>,
+    acting: Acting,
+    change: AttributeChange,
+    durable: bool,
+}
+
+impl SetNow {
+    fn set(&self) -> Result<Changed, VolumeError> {
+        self.core.confined(&self.node)?;
+        self.core.apply(&self.node, &self.acting, &self.change)?;
+        Ok(Changed { stat: self.core.stat(&self.node)?, stable: Stable::not_begun() })
+    }
+}
+
+impl Piece<Result<Changed, VolumeError>> for SetNow {
+    fn carry_out(self) -> (Result<Changed, VolumeError>, Option<Work>) {
+        let mut changed = self.set();
+        let more = match &mut changed {
+            Ok(changed) if self.durable => self.core.begin_sync(&self.node, None, &mut changed.stable),
+            _ => None,
+        };
+        (changed, more)
     }
 }
 
@@ -203,7 +233,7 @@ impl Directory for HostTree {
     }
 
     fn open_identity(&self, identity: Identity) -> Pending<'_, Found> {
-        Box::pin(identity::open_identity(Arc::clone(&self.core), identity))
+        Pending::by(identity::open_identity(Arc::clone(&self.core), identity))
     }
 
     fn lookup(&self, directory: &Node, name: Bytes) -> Pending<'_, Found> {
@@ -234,18 +264,16 @@ impl Directory for HostTree {
     }
 
     fn stat_all(&self, nodes: Vec<Node>) -> Pending<'_, Vec<Option<Stat>>> {
-        let Some(first) = nodes.first().cloned() else { return Box::pin(std::future::ready(Ok(Vec::new()))) };
+        let Some(first) = nodes.first().cloned() else { return Pending::now(Ok(Vec::new())) };
         // All are of one device.
         self.with(&first, move |core, _| Ok(nodes.iter().map(|node| core.stat(&host_node(node)).ok()).collect()))
     }
 
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
-        let set = move |core: &Arc<Core>, node: &HostNode, acting: &Acting| {
-            core.confined(node)?;
-            core.apply(node, acting, &change)?;
-            Ok(Changed { stat: core.stat(node)?, stable: Stable::not_begun() })
-        };
-        self.change(node, None, durable, set, |changed| &mut changed.stable)
+        let (core, acting) = (Arc::clone(&self.core), Acting::on(node));
+        let node = host_node(node);
+        let pool = node.pool().clone();
+        self.sets.run_on(&pool, SetNow { core, node, acting, change, durable }).into()
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {
@@ -301,7 +329,7 @@ impl Directory for HostTree {
     }
 
     fn sync_everything(&self) -> Pending<'_, ()> {
-        Box::pin(async {
+        Pending::by(async {
             for (device, mount) in self.core.file_systems.all_mounts() {
                 let shared = self.core.file_systems.shared_sync(device);
                 let everything = shared.is_some_and(|shared| shared.covers == Covers::Everything);

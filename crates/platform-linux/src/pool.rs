@@ -12,25 +12,61 @@
 //! up none.
 
 mod by_device;
+mod call;
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::pin::Pin;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use volume::Called;
+
 pub(crate) use self::by_device::DevicePools;
+use self::call::PoolCall;
+pub(crate) use self::call::{KeptCalls, Piece};
 use crate::clock;
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
 
-pub(crate) type Work = Box<dyn FnOnce() + Send>;
+/// What a thread of a pool does.
+pub(crate) enum Work {
+    /// What is in a box of its own.
+    Posted(Box<dyn FnOnce() + Send>),
+    /// What has its memory elsewhere.
+    Job(Arc<dyn Job>),
+}
+
+impl Work {
+    pub(crate) fn posted(work: impl FnOnce() + Send + 'static) -> Self {
+        Self::Posted(Box::new(work))
+    }
+
+    fn run(self) {
+        match self {
+            Self::Posted(work) => work(),
+            Self::Job(job) => job.run(),
+        }
+    }
+}
+
+/// Work whose memory stays, and may serve again.
+pub(crate) trait Job: Send + Sync {
+    /// Does it, on the thread that took it out of the queue.
+    fn run(&self);
+}
+
+/// What became of work that was to be queued.
+enum Entrance {
+    Queued,
+    /// There is no room; with this ticket it is asked for again.
+    Waits(u64),
+    /// The pool takes no more.
+    Closed,
+}
 
 /// A bounded set of threads with a bounded queue. Cloning shares it; when the last clone is dropped,
 /// what is queued still runs and then the threads end.
@@ -94,33 +130,60 @@ impl WorkerPool {
     /// first poll; while the queue is full the future waits for room, first come first served. If it
     /// is dropped before the work was queued, the work never runs; later, its result is discarded. A
     /// panic of the work comes out of the future.
-    pub fn run<R: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> R + Send + 'static,
-    ) -> impl Future<Output = R> + Send + 'static {
+    pub fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Called<R> {
         self.run_on(move || (work(), None))
     }
 
     /// As [`WorkerPool::run`], for work that may leave more to its thread, which does that when it has told the result.
-    pub(crate) fn run_on<R: Send + 'static>(
-        &self,
-        work: impl FnOnce() -> (R, Option<Work>) + Send + 'static,
-    ) -> impl Future<Output = R> + Send + 'static {
-        let answer = Arc::new(Answer { state: Mutex::new(AnswerState::Awaited(None)) });
-        let told = Arc::clone(&answer);
-        let work: Work = Box::new(move || match catch_unwind(AssertUnwindSafe(work)) {
-            Ok((result, more)) => {
-                told.set(Ok(result));
-                more.into_iter().for_each(|more| more());
-            }
-            Err(panic) => told.set(Err(panic)),
-        });
-        Run { pool: self.clone(), work: Some(work), ticket: None, answer }
+    pub(crate) fn run_on<R: Send + 'static>(&self, work: impl Piece<R> + 'static) -> Called<R> {
+        Called::waits_for(PoolCall::new(self, work))
+    }
+
+    /// Queues a call if there is room for it, whose turn `ticket` says if it has waited.
+    fn enter(&self, call: Arc<dyn Job>, ticket: Option<u64>, waker: &Waker) -> Entrance {
+        let inner = &self.owner.0;
+        let mut state = inner.lock();
+        if state.closed {
+            return Entrance::Closed;
+        }
+        let places_taken = state.queue.len() + state.granted.len() + state.waiting.len();
+        let may_queue = match ticket {
+            Some(ticket) => state.granted.remove(&ticket),
+            None => places_taken < inner.queue_max,
+        };
+        if !may_queue {
+            let ticket = ticket.unwrap_or(state.next_ticket);
+            state.next_ticket = state.next_ticket.max(ticket + 1);
+            state.waiting.insert(ticket, waker.clone());
+            return Entrance::Waits(ticket);
+        }
+        state.queue.push_back(Work::Job(call));
+        inner.see_to_threads(state);
+        Entrance::Queued
+    }
+
+    /// Who had this ticket waits for room no more.
+    fn leave(&self, ticket: u64) {
+        let mut state = self.owner.0.lock();
+        state.waiting.remove(&ticket);
+        // A place that was given to it goes to the next.
+        let next = if state.granted.remove(&ticket) { state.grant() } else { None };
+        drop(state);
+        next.into_iter().for_each(Waker::wake);
     }
 
     /// Queues `work` whether there is room or not. For callers that bound what they post themselves. A pool that was
     /// stopped drops it: what it owns answers for itself.
-    pub(crate) fn post(&self, work: Work) {
+    pub(crate) fn post(&self, work: impl FnOnce() + Send + 'static) {
+        self.post_work(Work::posted(work));
+    }
+
+    /// As [`WorkerPool::post`].
+    pub(crate) fn post_job(&self, job: Arc<dyn Job>) {
+        self.post_work(Work::Job(job));
+    }
+
+    fn post_work(&self, work: Work) {
         let inner = &self.owner.0;
         let mut state = inner.lock();
         if state.closed {
@@ -133,13 +196,13 @@ impl WorkerPool {
 
     /// [`WorkerPool::post`], or on one of its own threads: has it done by this one, when the work that it is at has
     /// been told. That wakes no other thread.
-    pub(crate) fn post_near(&self, work: Work) {
-        let mut work = Some(work);
+    pub(crate) fn post_near(&self, work: impl FnOnce() + Send + 'static) {
+        let mut work = Some(Work::posted(work));
         let _ = LEFT.try_with(|left| match &mut *left.borrow_mut() {
             Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take()),
             _ => {}
         });
-        work.into_iter().for_each(|work| self.post(work));
+        work.into_iter().for_each(|work| self.post_work(work));
     }
 
     /// Takes no more work, has what is queued done, and waits no longer than so long for the threads to end. Whether
@@ -174,7 +237,7 @@ pub(crate) fn do_what_is_left() {
     let next = || LEFT.with(|left| left.borrow_mut().as_mut()?.1.pop());
     while let Some(work) = next() {
         // It may panic; the thread goes on.
-        let _ = catch_unwind(AssertUnwindSafe(work));
+        let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
     }
 }
 
@@ -220,7 +283,7 @@ impl Inner {
                 let (work, waker) = state.take();
                 drop(state);
                 waker.into_iter().for_each(Waker::wake);
-                work.into_iter().for_each(|work| work());
+                work.into_iter().for_each(Work::run);
             }
         }
     }
@@ -241,7 +304,7 @@ impl Inner {
                 waker.into_iter().for_each(Waker::wake);
                 // Work that was posted answers for itself: what it owns completes as lost when the
                 // unwinding drops it, and the thread goes on.
-                let _ = catch_unwind(AssertUnwindSafe(work));
+                let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
                 do_what_is_left();
                 state = self.lock();
                 continue;
@@ -299,97 +362,6 @@ impl State {
         let (ticket, waker) = self.waiting.pop_first()?;
         self.granted.insert(ticket);
         Some(waker)
-    }
-}
-
-struct Answer<R> {
-    state: Mutex<AnswerState<R>>,
-}
-
-enum AnswerState<R> {
-    Awaited(Option<Waker>),
-    Here(Result<R, Box<dyn Any + Send>>),
-    Taken,
-}
-
-impl<R> Answer<R> {
-    fn set(&self, result: Result<R, Box<dyn Any + Send>>) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *state, AnswerState::Here(result));
-        drop(state);
-        if let AnswerState::Awaited(Some(waker)) = before {
-            waker.wake();
-        }
-    }
-
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<R> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        match std::mem::replace(&mut *state, AnswerState::Taken) {
-            AnswerState::Here(Ok(result)) => Poll::Ready(result),
-            AnswerState::Here(Err(panic)) => {
-                drop(state);
-                resume_unwind(panic)
-            }
-            AnswerState::Awaited(_) => {
-                *state = AnswerState::Awaited(Some(cx.waker().clone()));
-                Poll::Pending
-            }
-            AnswerState::Taken => unreachable!("polled after it was ready"),
-        }
-    }
-}
-
-struct Run<R> {
-    pool: WorkerPool,
-    /// Until it is queued.
-    work: Option<Work>,
-    /// Its place among those that wait for room.
-    ticket: Option<u64>,
-    answer: Arc<Answer<R>>,
-}
-
-impl<R: Send + 'static> Future for Run<R> {
-    type Output = R;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
-        let run = &mut *self;
-        if let Some(work) = run.work.take() {
-            let inner = &run.pool.owner.0;
-            let mut state = inner.lock();
-            if state.closed {
-                // Nobody will do it: whoever stopped the pool tells those who wait.
-                return Poll::Pending;
-            }
-            let places_taken = state.queue.len() + state.granted.len() + state.waiting.len();
-            let may_queue = match run.ticket {
-                Some(ticket) => state.granted.remove(&ticket),
-                None => places_taken < inner.queue_max,
-            };
-            if !may_queue {
-                let ticket = run.ticket.unwrap_or(state.next_ticket);
-                state.next_ticket = state.next_ticket.max(ticket + 1);
-                state.waiting.insert(ticket, cx.waker().clone());
-                run.ticket = Some(ticket);
-                run.work = Some(work);
-                return Poll::Pending;
-            }
-            run.ticket = None;
-            state.queue.push_back(work);
-            inner.see_to_threads(state);
-        }
-        run.answer.poll(cx)
-    }
-}
-
-impl<R> Drop for Run<R> {
-    fn drop(&mut self) {
-        let Some(ticket) = self.ticket else { return };
-        let mut state = self.pool.owner.0.lock();
-        state.waiting.remove(&ticket);
-        // A place that was given to it goes to the next.
-        let next = if state.granted.remove(&ticket) { state.grant() } else { None };
-        drop(state);
-        next.into_iter().for_each(Waker::wake);
     }
 }
 

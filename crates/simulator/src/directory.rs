@@ -115,7 +115,7 @@ impl MemoryTree {
         call: impl FnOnce(&Arc<Shared>) -> Result<T, VolumeError> + Send + 'static,
     ) -> Pending<'static, T> {
         let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
+        Pending::by(async move {
             shared.platform.preemption_point().await;
             let result = call(&shared);
             shared.platform.preemption_point().await;

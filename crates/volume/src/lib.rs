@@ -37,9 +37,10 @@ pub use tree::attributes::{AttributeChange, Attributes, Before, Consistency, Kin
 pub use tree::caller::{Caller, Credentials};
 pub use tree::directory::{
     Change, Changed, Created, Data, DeviceFactory, DeviceKey, Directory, Export, Found, Identified, Linked, Named, New,
-    NewDevice, Node, PathLimits, Pending, Removed, Renamed, Space, SpecialKind, Stable, Stat,
+    NewDevice, Node, PathLimits, Removed, Renamed, Space, SpecialKind, Stable, Stat,
 };
 pub use tree::identity::{IDENTITY_BYTES_MAX, Identity};
 pub use tree::names::{MOUNT_PATH_BYTES_MAX, NAME_BYTES_MAX, TARGET_BYTES_MAX};
+pub use tree::pending::{Call, Called, Pending};
 pub use tree::window::Window;
 pub use volume::Volume;

@@ -203,6 +203,15 @@ impl<T: Clone> Answer<T> {
         Arc::new(Self { state, given: AtomicBool::new(false) })
     }
 
+    /// Makes it one that has not come, if nobody else has it any more: whether it did.
+    pub(crate) fn renew(answer: &mut Arc<Self>) -> bool {
+        let Some(answer) = Arc::get_mut(answer) else { return false };
+        let state = answer.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        state.value = None;
+        answer.given.store(false, Ordering::Relaxed);
+        true
+    }
+
     pub(crate) fn give(&self, value: T) {
         let woken = {
             let mut state = sync::lock(&self.state);

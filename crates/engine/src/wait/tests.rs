@@ -56,6 +56,11 @@ fn a_share_leaves_twice_as_much_as_its_taker_has_then_where_others_have_some() {
     assert_eq!(permits.try_take_share(1, 10, 0), 10);
     assert_eq!(permits.try_take_share(500, 2_000, 0), 0, "less than it is good for");
     assert_eq!(permits.used(), 732);
+    let mut waits = Box::pin(permits.take(1_000));
+    assert!(poll(waits.as_mut(), &Arc::new(Count::default())).is_pending());
+    assert_eq!(permits.try_take_share(1, 10, 0), 0, "somebody waits");
+    drop(waits);
+    assert_eq!(permits.try_take_share(1, 10, 0), 10);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use frames::FrameId;
 
 use super::Writeback;
 use super::batch::sectors_of;
+use super::spare::Boxed;
 use crate::cache::nodes::Tag;
 use crate::counters::Counter;
 use crate::devices::Kind;
@@ -42,13 +43,26 @@ pub(super) struct WriteEnds<P: Platform> {
     pub(super) ticket: Ticket,
 }
 
-impl<P: Platform> Completion for WriteEnds<P> {
+impl<P: Platform> Completion for Boxed<WriteEnds<P>> {
     fn file_bytes(&self) -> u64 {
-        self.file.size()
+        self.get().file.size()
     }
 
+    fn completed(
+        mut self: Box<Self>,
+        operation: Operation,
+        memory: Option<FrameMemory>,
+        result: Result<(), DeviceError>,
+    ) {
+        let ends = self.take();
+        ends.writeback.spare.writes.keep(self);
+        ends.completed(operation, memory, result);
+    }
+}
+
+impl<P: Platform> WriteEnds<P> {
     /// The file first, then the accounts, then the policy; waiters last, when all of it is seen.
-    fn completed(self: Box<Self>, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
+    fn completed(self, operation: Operation, memory: Option<FrameMemory>, result: Result<(), DeviceError>) {
         let base = &self.writeback.base;
         let now = base.now();
         let pieces = memory.as_ref().map_or(&[][..], FrameMemory::pieces);

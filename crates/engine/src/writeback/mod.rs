@@ -13,8 +13,10 @@ pub(crate) mod driver;
 mod flusher;
 mod idle;
 mod requests;
+mod round_tasks;
 mod schedule;
 mod silence;
+mod spare;
 mod sync;
 mod turn;
 
@@ -25,17 +27,22 @@ use crate::devices::state::DeviceState;
 use crate::platform::Platform;
 use crate::policy::Silence;
 use driver::{Driver, FlushOf};
+use round_tasks::IdleTasks;
+use spare::Spare;
 pub use turn::Taken;
 
 /// The mechanism.
 pub(crate) struct Writeback<P: Platform> {
     base: Base<P>,
     driver: Driver,
+    spare: Spare<P>,
+    idle_tasks: IdleTasks,
 }
 
 impl<P: Platform> Writeback<P> {
     pub(crate) fn new(base: Base<P>, driver: Driver) -> Arc<Self> {
-        let writeback = Arc::new(Self { base, driver });
+        let (spare, idle_tasks) = (Spare::default(), IdleTasks::default());
+        let writeback = Arc::new(Self { base, driver, spare, idle_tasks });
         if let Driver::Own(driver) = &writeback.driver {
             driver.start(Arc::new(FlushOf(Arc::clone(&writeback))));
         }

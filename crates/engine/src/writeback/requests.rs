@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::Writeback;
 use super::batch::Run;
 use super::complete::WriteEnds;
+use super::spare::Boxed;
 use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::FileInner;
@@ -99,18 +100,20 @@ impl<P: Platform> Writeback<P> {
         };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || Event::Submitted { operation });
-        let request = Request::new(Box::new(ends), file.backing.clone(), operation, Some(memory));
+        let sink = self.spare.writes.put(ends);
+        let request = Request::new(sink, file.backing.clone(), operation, Some(memory));
         device.submit(request.for_sync(for_sync));
     }
 
     /// Carries out an operation without data and waits for it.
     pub(crate) async fn call(self: &Arc<Self>, file: &Arc<FileInner>, operation: Operation) -> Result<(), DeviceError> {
-        let answer = Answer::new();
+        let answer = self.spare.call_answers.take();
         let (answering, submitted) = (Arc::clone(&answer), self.base.now());
         let ends = CallEnds { writeback: Arc::clone(self), file: Arc::clone(file), answer: answering, submitted };
         file.device.request_begins(Kind::Other, 0, submitted);
         self.base.trace_file(submitted, file, None, || Event::Submitted { operation });
-        file.device.submit(Request::new(Box::new(ends), file.backing.clone(), operation, None));
+        let sink = self.spare.calls.put(ends);
+        file.device.submit(Request::new(sink, file.backing.clone(), operation, None));
         answer.wait().await
     }
 
@@ -152,20 +155,23 @@ impl<P: Platform> Drop for Hold<P> {
     }
 }
 
-struct CallEnds<P: Platform> {
+/// The end of an operation without data.
+pub(super) struct CallEnds<P: Platform> {
     writeback: Arc<Writeback<P>>,
     file: Arc<FileInner>,
     answer: Arc<Answer<Result<(), DeviceError>>>,
     submitted: Nanos,
 }
 
-impl<P: Platform> Completion for CallEnds<P> {
-    fn completed(self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
-        let base = &self.writeback.base;
+impl<P: Platform> Completion for Boxed<CallEnds<P>> {
+    fn completed(mut self: Box<Self>, operation: Operation, _: Option<FrameMemory>, result: Result<(), DeviceError>) {
+        let CallEnds { writeback, file, answer, submitted } = self.take();
+        let base = &writeback.base;
         let now = base.now();
-        self.file.device.request_ends(Kind::Other, 0, result.is_ok(), now);
-        let ns = now.since(self.submitted);
-        base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
-        self.answer.give(result);
+        file.device.request_ends(Kind::Other, 0, result.is_ok(), now);
+        let ns = now.since(submitted);
+        base.trace_file(now, &file, None, || Event::Completed { operation, ns, error: result.err() });
+        writeback.spare.calls.keep(self);
+        answer.give(result);
     }
 }

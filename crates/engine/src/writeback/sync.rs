@@ -5,7 +5,7 @@
 //! Does not own: the writing (`flusher`), device time spent on it.
 //! Invariants: one round a file at a time; who comes while it runs gets the next, so no sync waits
 //! for more than two. A page dirtied after the mark is not in the round, so a rewriter cannot prolong
-//! it. A round is a task of its own: callers that go away strand nobody.
+//! it. A task of its own runs it (`round_tasks`): callers that go away strand nobody.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -67,18 +67,32 @@ impl<P: Platform> Writeback<P> {
                 Arc::clone(&next.answer)
             }
             none => {
-                let answer = Answer::new();
+                let answer = self.spare.round_answers.take();
                 *none = Some(SyncRound { range, answer: Arc::clone(&answer) });
                 answer
             }
         };
         if !state.sync.running {
             state.sync.running = true;
-            let rounds = run_rounds(Arc::clone(self), Arc::clone(file));
             drop(state);
-            self.base.platform.spawn("sync", rounds);
+            self.start_rounds(file);
         }
         Some(answer)
+    }
+
+    /// One round after the other, until nobody asks for one.
+    pub(super) async fn run_rounds(self: &Arc<Self>, file: Arc<FileInner>) {
+        loop {
+            let next = {
+                let mut state = lock(&file.state);
+                let next = state.sync.next.take();
+                state.sync.running = next.is_some();
+                next
+            };
+            let Some(round) = next else { return };
+            let result = self.round(&file, &round.range).await;
+            round.answer.give(result);
+        }
     }
 
     async fn round(self: &Arc<Self>, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
@@ -269,20 +283,6 @@ impl<P: Platform> Drop for NotedSync<'_, P> {
         file.device.waits.ends(wait, ns);
         self.call.waited(Delay::Sync, ns);
         base.trace_file(now, file, client, || Event::SyncEnds { wait, ns });
-    }
-}
-
-async fn run_rounds<P: Platform>(writeback: Arc<Writeback<P>>, file: Arc<FileInner>) {
-    loop {
-        let next = {
-            let mut state = lock(&file.state);
-            let next = state.sync.next.take();
-            state.sync.running = next.is_some();
-            next
-        };
-        let Some(round) = next else { return };
-        let result = writeback.round(&file, &round.range).await;
-        round.answer.give(result);
     }
 }
 

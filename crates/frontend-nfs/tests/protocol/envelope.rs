@@ -1,11 +1,12 @@
 //! What is refused before any procedure; records; repetition; how much is taken at once.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use frontend::{Machine, Segment};
-use frontend_nfs::NfsKnob;
+use frontend_nfs::{NfsKnob, Rules};
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::{Opaque, Pack};
 
@@ -154,6 +155,20 @@ fn a_call_sent_again_is_not_run_again() {
 }
 
 #[test]
+fn the_same_bytes_from_two_users_of_a_host_are_two_calls() {
+    let world = World::new();
+    let root = Peer::new(&world, CLIENT).root();
+    world.server.admit(Rules::of_callers(Arc::new(|uid| (uid, Vec::new()))).into());
+    for (user, duplicates) in [(1001, 0), (1002, 0), (1001, 1)] {
+        let known = frontend::Peer { socket_owner: Some(user), ..IpAddr::from(CLIENT).into() };
+        let mut peer = Peer::known(&world, known);
+        peer.send(&remove_record(70, &root, b"none")).unwrap();
+        peer.replies(1);
+        assert_eq!(count_of(&world, "rpc_duplicate_call"), duplicates, "as user {user}");
+    }
+}
+
+#[test]
 fn a_change_goes_on_when_its_connection_is_gone() {
     let world = World::new();
     let mut peer = Peer::new(&world, CLIENT);
@@ -296,6 +311,52 @@ fn calls_without_room_wait_or_are_answered_with_less() {
             assert!(read.data.iter().all(|&byte| byte == 5) && read.data.len() == read.count as usize);
         }
     }
+}
+
+#[test]
+fn a_call_that_is_alone_is_answered_whatever_the_room() {
+    let world = World::over(|path| std::fs::write(path.join("file"), vec![5; 1 << 18]).unwrap());
+    let mut peer = Peer::new(&world, CLIENT);
+    let root = peer.root();
+    let file = world.lookup(&mut peer, &root, b"file");
+    peer.connection.set_room(1);
+    // Once from the device and once from the cache.
+    for _ in 0..2 {
+        let arguments = READ3args { file: file.clone(), offset: 0, count: 1 << 18 };
+        let READ3res::Ok(read) = peer.nfs(6, &arguments) else { panic!("a READ failed") };
+        assert_eq!(read.count, 16 << 10, "what a reply may have in any case");
+    }
+}
+
+#[test]
+fn replies_that_are_not_sent_count_for_the_client_and_who_waits_for_it_is_woken() {
+    let world = World::over(|path| std::fs::write(path.join("file"), vec![5; 1 << 20]).unwrap());
+    world.volume.engine().set_knob(NfsKnob::ClientBytes, 1 << 20).unwrap();
+    let mut peers = [Peer::new(&world, CLIENT), Peer::new(&world, CLIENT)];
+    let root = peers[0].root();
+    let file = world.lookup(&mut peers[0], &root, b"file");
+    let read =
+        |xid, count| marked(&call_record(xid, NFS, 6, &packed(&READ3args { file: file.clone(), offset: 0, count })));
+    peers[0].send(&read(1, 1 << 20)).unwrap();
+    peers[0].replies(1);
+    let woken = Arc::new(Count::default());
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut cx = Context::from_waker(&waker);
+    // Answered from the cache; the world holds what it has not sent.
+    let [first, second] = &mut peers;
+    let (mut unsent, mut other_unsent): (Vec<Segment>, Vec<Segment>) = (Vec::new(), Vec::new());
+    first.send(&read(2, 1 << 20)).unwrap();
+    assert!(first.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut unsent).is_ready());
+    assert!(second.connection.wants_input(), "it holds nothing: one call is always taken");
+    second.send(&read(3, 4096)).unwrap();
+    assert!(second.connection.poll_output(&mut cx, &mut other_unsent).is_ready());
+    assert!(!second.connection.wants_input(), "beside what the first one holds");
+    assert!(second.connection.poll_output(&mut cx, &mut other_unsent).is_pending());
+    let before = woken.0.load(Ordering::SeqCst);
+    unsent.clear();
+    assert!(first.connection.poll_output(&mut Context::from_waker(Waker::noop()), &mut unsent).is_pending());
+    assert!(woken.0.load(Ordering::SeqCst) > before, "nobody would look at the second one again");
+    assert!(second.connection.wants_input());
 }
 
 #[test]

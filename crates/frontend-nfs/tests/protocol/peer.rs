@@ -91,9 +91,14 @@ pub(crate) struct Peer {
 
 impl Peer {
     pub(crate) fn new(world: &World, address: impl Into<IpAddr>) -> Self {
+        Self::known(world, address.into().into())
+    }
+
+    /// As `new`, with what a world knows of it.
+    pub(crate) fn known(world: &World, peer: frontend::Peer) -> Self {
         Self {
             platform: world.platform.clone(),
-            connection: world.server.connection(address.into()),
+            connection: world.server.connection(peer),
             input: BytesMut::new(),
             output: Vec::new(),
             xid: 0x1000,

@@ -88,7 +88,7 @@ impl Drop for HostNode {
             && let Some(fd) = self.fd.take()
         {
             // Bounded by the inodes that the volume keeps.
-            self.pool.post_near(Box::new(move || drop(fd)));
+            self.pool.post_near(move || drop(fd));
         }
     }
 }

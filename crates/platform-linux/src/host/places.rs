@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rustix::fs::{FlockOperation, OFlags, flock};
-use volume::{LocationStore, Pending, VolumeError};
+use volume::{LocationStore, Pending};
 
 use super::calls::io_error;
 use crate::pool::WorkerPool;
@@ -103,7 +103,7 @@ impl Places {
 impl HostPlaces {
     fn run(&self, work: impl FnOnce(&Places) -> std::io::Result<()> + Send + 'static) -> Pending<'static, ()> {
         let places = Arc::clone(&self.places);
-        Box::pin(self.pool.run(move || work(&places).map_err(|error| -> VolumeError { io_error(&error) })))
+        self.pool.run(move || work(&places).map_err(|error| io_error(&error))).into()
     }
 }
 

@@ -16,7 +16,7 @@ use super::filesystems::FileSystems;
 use super::identity::{Form, can_open_handles, form_of};
 use super::place::Roots;
 use super::{Core, HostTree, host_node, limits};
-use crate::pool::{DevicePools, WorkerPool};
+use crate::pool::{DevicePools, KeptCalls, WorkerPool};
 
 /// Why directories cannot be exported. The message names the directory and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -148,7 +148,8 @@ impl HostTree {
         if !core.beneath {
             notes.push("openat2 is missing (Linux before 5.6, or a sandbox): names are opened one at a time with O_NOFOLLOW instead".to_owned());
         }
-        Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes }))
+        let sets = KeptCalls::default();
+        Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes, sets }))
     }
 }
 

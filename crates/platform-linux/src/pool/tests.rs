@@ -1,11 +1,12 @@
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
-use std::task::Wake;
+use std::task::{Context, Poll, Wake};
 use std::thread::Thread;
 
 use super::*;
 
-struct Unpark(Thread);
+pub(super) struct Unpark(pub(super) Thread);
 
 impl Wake for Unpark {
     fn wake(self: Arc<Self>) {
@@ -40,7 +41,7 @@ fn the_thread_goes_on_with_what_work_gives_it_after_its_result_was_told() {
     let pool = WorkerPool::new("test", 1, 4);
     let (told, heard) = mpsc::channel();
     let (go, gate) = mpsc::channel::<()>();
-    let more: Work = Box::new(move || {
+    let more = Work::posted(move || {
         gate.recv().unwrap();
         told.send(std::thread::current().id()).unwrap();
     });

@@ -448,6 +448,26 @@ fn what_a_sync_promises_holds_for_files_that_were_dropped_from_memory() {
 }
 
 #[test]
+fn an_object_that_somebody_uses_stays_the_one_that_others_find() {
+    let lab = Lab::new(3, TreeOptions { descriptors_max: 0, ..TreeOptions::default() });
+    let platform = lab.world.platform();
+    let root = lab.run(lab.volume.mount(b"/")).unwrap();
+    let how = CreateHow::Guarded(AttributeChange::default());
+    let (used, _) = lab.run(lab.volume.create(&root, b"used", how)).result.unwrap();
+    let (unused, _) = lab.run(lab.volume.create(&root, b"unused", how)).result.unwrap();
+    let unused_handle = lab.volume.handle(&unused).as_bytes().to_vec();
+    drop(unused);
+    // All of both is on the host by then: nothing keeps the one but its user.
+    lab.run(platform.sleep_until(platform.now().after(60 * Nanos::SECOND)));
+    for number in 0..400 {
+        lab.run(lab.volume.create(&root, format!("{number}").as_bytes(), how)).result.unwrap();
+    }
+    assert!(lab.volume.try_resolve(&unused_handle).is_none(), "others were dropped");
+    let found = lab.run(lab.volume.resolve(lab.volume.handle(&used).as_bytes())).unwrap();
+    assert!(Arc::ptr_eq(&found, &used), "or each would have bytes of its own");
+}
+
+#[test]
 fn changes_by_others_are_seen_and_ours_are_not_taken_for_theirs() {
     let lab = Lab::new(2, TreeOptions::default());
     let platform = lab.world.platform();

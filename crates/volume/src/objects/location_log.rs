@@ -17,9 +17,9 @@ use bytes::Bytes;
 use siphasher::sip::SipHasher24;
 
 use super::location::Location;
-use crate::tree::directory::Pending;
 use crate::tree::identity::{IDENTITY_BYTES_MAX, Identity};
 use crate::tree::names::NAME_BYTES_MAX;
+use crate::tree::pending::Pending;
 
 /// Where a record of places is kept between runs of a server. Only one server uses it.
 pub trait LocationStore: Send + Sync {

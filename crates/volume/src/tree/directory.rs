@@ -7,8 +7,6 @@
 
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,10 +17,8 @@ use crate::error::VolumeError;
 use crate::tree::attributes::{AttributeChange, Kind, Timestamp};
 use crate::tree::caller::{Caller, Credentials};
 use crate::tree::identity::Identity;
+use crate::tree::pending::Pending;
 use crate::tree::window::Window;
-
-/// What a call of a tree gives: later, or at once.
-pub type Pending<'a, T> = Pin<Box<dyn Future<Output = Result<T, VolumeError>> + Send + 'a>>;
 
 /// An open object of a tree, its descriptor or its place in a simulated one; and the user of the host that it is used
 /// for, where that is not the server's own.

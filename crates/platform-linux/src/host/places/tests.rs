@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt;
 
+use volume::VolumeError;
+
 use super::*;
 use crate::scratch::Scratch;
 

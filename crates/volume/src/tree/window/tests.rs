@@ -86,6 +86,19 @@ fn names_that_hash_alike_are_told_apart_even_across_windows() {
 }
 
 #[test]
+fn three_names_that_hash_alike_have_the_cookies_that_they_always_had() {
+    // Searched for among twelve million names. A client may go on with a cookie of a server that is long gone.
+    let (place, names) = (221_740_257, ["n1963712", "n303265", "n6823465"].map(String::from));
+    let mut after = PARENT_COOKIE;
+    for (cookie, name) in (place..).zip(&names) {
+        let (entries, end) = sealed(&names, after, 8).take(after, 1);
+        assert_eq!(entries, [Entry { cookie, name: Bytes::from(name.clone()), fileid: 1 }]);
+        assert_eq!(end, *name == names[2]);
+        after = cookie;
+    }
+}
+
+#[test]
 fn a_kept_window_follows_our_own_changes() {
     let names = names(100);
     let mut listed = sealed(&names, PARENT_COOKIE, 1_000);
