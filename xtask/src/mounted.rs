@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{ci, repository};
+use crate::{ci, race_nfs, repository};
 
 const USAGE: &str = "usage: cargo xtask mounted [--profile NAME] [--keep] [NAME...]";
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -139,22 +139,9 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// The server and the bridge.
+/// The server and the bridge, by the same command as the race, so that one build serves both.
 fn build(profile: &str) -> Result<(PathBuf, PathBuf)> {
-    let cargo = |arguments: &[&str]| -> Result<()> {
-        let status = Command::new("cargo")
-            .args(["build", "--profile", profile])
-            .args(arguments)
-            .current_dir(repository::root())
-            .status()
-            .context("cargo build")?;
-        if !status.success() {
-            bail!("cannot build {}", arguments.join(" "));
-        }
-        Ok(())
-    };
-    cargo(&["-p", "afflux-cli"])?;
-    cargo(&["-p", "afflux-nfs-check", "--features", "fuse", "--bin", "fuse-bridge"])?;
+    race_nfs::build_all(profile)?;
     let folder = repository::built(profile);
     Ok((folder.join("afflux"), folder.join("fuse-bridge")))
 }

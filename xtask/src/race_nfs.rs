@@ -88,25 +88,23 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 }
 
 fn build(profile: &str) -> Result<(PathBuf, PathBuf, PathBuf)> {
-    let arguments = [
-        "build",
-        "--profile",
-        profile,
-        "-p",
-        "afflux-cli",
-        "-p",
-        "afflux-nfs-check",
-        "--features",
-        "afflux-nfs-check/fuse",
-        "--bins",
-    ];
-    let status =
-        Command::new("cargo").args(arguments).current_dir(repository::root()).status().context("cargo build")?;
-    if !status.success() {
-        bail!("cannot build the servers and the client");
-    }
+    build_all(profile)?;
     let folder = repository::built(profile);
     Ok((folder.join("afflux"), folder.join("nfs-race"), folder.join("fuse-bridge")))
+}
+
+/// The server, the client that races and the bridge.
+pub(crate) fn build_all(profile: &str) -> Result<()> {
+    let status = Command::new("cargo")
+        .args(["build", "--profile", profile, "-p", "afflux-cli", "-p", "afflux-nfs-check"])
+        .args(["--features", "afflux-nfs-check/fuse", "--bins"])
+        .current_dir(repository::root())
+        .status()
+        .context("cargo build")?;
+    if !status.success() {
+        bail!("cannot build the server, the client and the bridge");
+    }
+    Ok(())
 }
 
 #[cfg(test)]
