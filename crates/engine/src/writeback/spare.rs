@@ -53,7 +53,7 @@ impl<T> Boxed<T> {
 }
 
 /// Empty boxes.
-pub(super) struct Boxes<T>(#[expect(clippy::vec_box, reason = "the boxes are what is kept")] Mutex<Vec<Box<Boxed<T>>>>);
+pub(super) struct Boxes<T>(Mutex<Vec<Box<Boxed<T>>>>);
 
 impl<T> Default for Boxes<T> {
     fn default() -> Self {
