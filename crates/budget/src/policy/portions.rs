@@ -11,7 +11,7 @@
 //! Invariants: what is given out counts as backlog until it is dirtied or its time is over, so that the band bounds
 //! both. One at a time is let in from the queue.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
 
 use crate::{Band, Cost, Knobs, MIB, MILLISECOND, Prices};
 
@@ -48,7 +48,10 @@ pub(super) fn terms(knobs: &Knobs, prices: &Prices, stretched: Band, payers: u64
 /// What is given out of a device.
 #[derive(Debug, Default)]
 pub(super) struct Portions {
-    open: VecDeque<Open>,
+    /// By number: the oldest first, and the first whose time is over.
+    open: BTreeMap<u64, Open>,
+    /// The sum over `open`.
+    left_ns: Cost,
     given: u64,
     /// Up to then somebody who was let in may take one.
     awaited_until_ns: u64,
@@ -56,7 +59,6 @@ pub(super) struct Portions {
 
 #[derive(Debug)]
 struct Open {
-    number: u64,
     left_ns: Cost,
     until_ns: u64,
 }
@@ -81,8 +83,31 @@ pub(super) struct Share {
 impl Portions {
     /// What is not dirtied yet.
     pub(super) fn left_ns(&mut self, now_ns: u64) -> Cost {
-        self.open.retain(|open| open.until_ns > now_ns && open.left_ns > 0);
-        self.open.iter().map(|open| open.left_ns).sum()
+        self.expire(now_ns);
+        self.left_ns
+    }
+
+    /// Drops the portions whose time is over. Returns how many entries it looked at: one more than it dropped, at most.
+    fn expire(&mut self, now_ns: u64) -> usize {
+        let mut looks = 0;
+        while let Some(oldest) = self.open.first_entry() {
+            looks += 1;
+            if oldest.get().until_ns > now_ns {
+                break;
+            }
+            self.left_ns -= oldest.remove().left_ns;
+        }
+        looks
+    }
+
+    /// An open portion has so much left, which is less than before. One with nothing left is closed.
+    fn set_left(&mut self, number: u64, left_ns: Cost) {
+        let Some(open) = self.open.get_mut(&number) else { return };
+        self.left_ns -= open.left_ns - left_ns;
+        open.left_ns = left_ns;
+        if left_ns == 0 {
+            self.open.remove(&number);
+        }
     }
 
     /// Whether one more may be let in from the queue, who is awaited then.
@@ -98,7 +123,8 @@ impl Portions {
 
     fn give(&mut self, now_ns: u64, pages: u64, cost_ns: Cost) -> Portion {
         self.given += 1;
-        self.open.push_back(Open { number: self.given, left_ns: cost_ns, until_ns: now_ns.saturating_add(LASTS_NS) });
+        self.open.insert(self.given, Open { left_ns: cost_ns, until_ns: now_ns.saturating_add(LASTS_NS) });
+        self.left_ns += cost_ns;
         Portion { number: self.given, left_pages: pages, left_ns: cost_ns.saturating_mul(COST_MAX) }
     }
 }
@@ -107,15 +133,16 @@ impl Share {
     /// It dirtied pages of so much cost.
     pub(super) fn dirtied(&mut self, portions: &mut Portions, pages: u64, cost_ns: Cost) {
         let Some(portion) = self.portion.take() else { return };
-        let Some(open) = portions.open.iter_mut().find(|open| open.number == portion.number) else {
+        let Some(open_ns) = portions.open.get(&portion.number).map(|open| open.left_ns) else {
             self.halvings = (self.halvings + 1).min(HALVINGS_MAX);
             return;
         };
         let (left_pages, left_ns) = (portion.left_pages.saturating_sub(pages), portion.left_ns.saturating_sub(cost_ns));
         if left_pages == 0 || left_ns == 0 {
-            (open.left_ns, self.halvings) = (0, 0);
+            portions.set_left(portion.number, 0);
+            self.halvings = 0;
         } else {
-            open.left_ns = open.left_ns.saturating_sub(cost_ns).max(1);
+            portions.set_left(portion.number, open_ns.saturating_sub(cost_ns).max(1).min(open_ns));
             self.portion = Some(Portion { left_pages, left_ns, ..portion });
         }
     }
@@ -127,8 +154,7 @@ impl Share {
 
     /// What of the portions given out is its own.
     pub(super) fn own_ns(&self, portions: &Portions) -> Cost {
-        let own = |portion: Portion| portions.open.iter().find(|open| open.number == portion.number);
-        self.portion.and_then(own).map_or(0, |open| open.left_ns)
+        self.portion.and_then(|portion| portions.open.get(&portion.number)).map_or(0, |open| open.left_ns)
     }
 
     /// It goes to the queue.

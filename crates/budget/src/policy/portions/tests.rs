@@ -109,3 +109,44 @@ fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
     assert!(!portions.lets_one_in(1, BAND, full_ns - 1, portion_ns), "it counts");
     assert!(portions.lets_one_in(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
 }
+
+#[test]
+fn a_decision_looks_at_few_portions_however_many_are_open() {
+    for open in [100, 10_000] {
+        let (mut portions, mut looks) = (Portions::default(), 0);
+        let mut shares: Vec<Share> = (0..open).map(|_| Share::default()).collect();
+        for (at, share) in shares.iter_mut().enumerate() {
+            share.takes(&mut portions, at as u64, (BAND, 0), true, (&DISK, 8 * MIB, 0));
+        }
+        for share in &mut shares {
+            share.dirtied(&mut portions, 1, MILLISECOND);
+            looks += portions.expire(open);
+        }
+        assert_eq!(portions.left_ns(open), open * 89 * MILLISECOND);
+        assert_eq!(looks as u64, open, "one look for each decision");
+        // All of them end at nearly the same time: each is dropped once.
+        looks = (0..open).map(|at| portions.expire(LASTS_NS + at)).sum();
+        assert!(looks as u64 <= 2 * open, "{looks} looks for {open} portions");
+        assert_eq!(portions.left_ns(LASTS_NS + open), 0);
+    }
+}
+
+/// The sum is kept beside the portions: it has to agree with them after any history.
+#[test]
+fn the_sum_agrees_with_the_portions() {
+    let (mut portions, mut shares) = (Portions::default(), vec![Share::default(); 7]);
+    let mut number = 1_u64;
+    for step in 0..5_000 {
+        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let (share, kind) = (&mut shares[(number >> 33) as usize % 7], (number >> 40) % 4);
+        let (now_ns, cost_ns) = (step * 20 * MILLISECOND, (number >> 45) % 100 * MILLISECOND);
+        match kind {
+            0 => drop(share.takes(&mut portions, now_ns, (BAND, 0), true, (&DISK, 8 * MIB, number >> 50))),
+            1 | 2 => share.dirtied(&mut portions, (number >> 50) % PAGES, cost_ns),
+            _ => share.queues(),
+        }
+        let sum: Cost = portions.open.values().map(|open| open.left_ns).sum();
+        assert_eq!(portions.left_ns, sum, "after {step} steps");
+        assert!(share.own_ns(&portions) <= portions.left_ns(now_ns), "after {step} steps");
+    }
+}
