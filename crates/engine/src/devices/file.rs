@@ -119,6 +119,8 @@ pub(crate) struct FileState {
     pub(crate) bridges_fail: bool,
     /// The last flush failed: what it covered may not be durable.
     pub(crate) flush_failed: bool,
+    /// Dirty bytes from this page on have no place on the device: its space is used up, or the owner's share is.
+    pub(crate) unplaced_from: Option<u64>,
     /// The error of the last failed write or flush, until everything is durable.
     pub(crate) error: Option<DeviceError>,
     /// How many writes and flushes have failed.
@@ -182,6 +184,7 @@ impl FileInner {
             reading_pages: 0,
             bridges_fail: false,
             flush_failed: false,
+            unplaced_from: None,
             error: None,
             failures: 0,
             failures_in_row: 0,

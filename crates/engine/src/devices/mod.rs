@@ -15,6 +15,7 @@ pub(crate) mod file;
 pub(crate) mod in_flight;
 mod lists;
 pub(crate) mod pass;
+pub(crate) mod placing;
 pub(crate) mod purses;
 pub(crate) mod quiet;
 mod ready;

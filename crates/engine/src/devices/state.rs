@@ -14,6 +14,7 @@ use super::congestion::Congestion;
 use super::file::{FailedPages, FileInner, FileState};
 use super::in_flight::InFlight;
 use super::lists::{FlushReason, Later, Lists, Next, redirtied_at};
+use super::placing::Placing;
 use super::purses::Purses;
 use super::ready::{Behind, Entry, Size};
 use super::silence::Silent;
@@ -78,8 +79,8 @@ pub(crate) struct DeviceState {
     pub(crate) write_ended: WaitQueue,
     memory_short: AtomicBool,
     drains: AtomicU32,
-    /// Space gets small: what is dirty has its place, and what is written gets one first.
-    reserving: AtomicBool,
+    /// Whether what is dirty has its place, where space gets small.
+    pub(crate) placing: Placing,
     files_failed: AtomicU64,
     /// Pages whose last write failed.
     failed_pages: AtomicU64,
@@ -154,7 +155,7 @@ impl DeviceState {
             write_ended: WaitQueue::new(),
             memory_short: AtomicBool::new(false),
             drains: AtomicU32::new(0),
-            reserving: AtomicBool::new(false),
+            placing: Placing::default(),
             files_failed: AtomicU64::new(0),
             failed_pages: AtomicU64::new(0),
             failing_pages: AtomicU64::new(0),
@@ -317,6 +318,11 @@ impl DeviceState {
         lock(&self.lists).unclean.values().cloned().collect()
     }
 
+    /// The first unclean file with this slot or a higher one.
+    pub(crate) fn unclean_from(&self, slot: u32) -> Option<Arc<FileInner>> {
+        lock(&self.lists).unclean.range(slot..).next().map(|(_, file)| Arc::clone(file))
+    }
+
     /// A flush is owed to the file: it is kept until it has been.
     pub(crate) fn keep_unflushed(&self, file: &Arc<FileInner>, _: &FileState, now: Nanos) {
         lock(&self.lists).unflushed.entry(file.pages.slot).or_insert_with(|| (now, Arc::clone(file)));
@@ -359,14 +365,6 @@ impl DeviceState {
     pub(crate) fn turn_ends(&self) {
         let before = self.turns.fetch_sub(1, Ordering::Relaxed);
         assert!(before > 0, "a turn ends that did not begin");
-    }
-
-    pub(crate) fn is_reserving(&self) -> bool {
-        self.reserving.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_reserving(&self, reserving: bool) {
-        self.reserving.store(reserving, Ordering::Release);
     }
 
     /// A write or flush of a file failed that had no error.

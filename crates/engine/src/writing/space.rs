@@ -5,23 +5,33 @@
 //! first, and from then on each write before it is accepted: so the writer learns of a full disk, and
 //! not the flusher. Plenty is twice the margin, so that the border is not crossed at every write.
 //!
-//! Owns: when to reserve, and for which ranges.
-//! Does not own: what is free (the device says so).
-//! Invariants: nothing is accepted near the border before all that is dirty has its place. A device
-//! that cannot reserve is not asked to mean it.
+//! Owns: when to reserve, and for which ranges; the pass over the dirty files, one for all writers of the device.
+//! Does not own: what is free (the device says so), the pass's stage (`devices::placing`).
+//! Invariants: near the border nothing is accepted before the pass has asked for a place for all that is dirty. A
+//! file whose dirty pages got none refuses its own writers, until they get one, and nobody else's. A device that
+//! cannot reserve is not asked to mean it.
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Writing;
-use crate::cache::nodes::{Nodes, Tag};
+use crate::cache::nodes::Tag;
 use crate::devices::file::FileInner;
+use crate::devices::state::DeviceState;
 use crate::error::{DeviceError, Error};
 use crate::platform::Platform;
 use crate::request::Operation;
 use crate::settings::Knob;
 use crate::units::PAGE_BYTES;
 use crate::wait::lock;
+use crate::writeback::Writeback;
+
+/// Most files that a pass asks for at the same time: a request that is refused may take its time.
+const TOGETHER: usize = 8;
+
+/// Most pages that one request reserves for what is dirty: the file's lock is held while they are looked for.
+const RANGE_PAGES: u64 = 4096;
 
 impl<P: Platform> Writing<P> {
     /// Near a full device: has the range reserved before it is accepted.
@@ -29,48 +39,123 @@ impl<P: Platform> Writing<P> {
         let device = &file.device;
         let margin = device.knob(self.base.settings(), Knob::ReserveBytes);
         let owed = device.admission.pages().bytes();
-        let reserving = device.is_reserving();
-        let plenty = if reserving { margin.saturating_mul(2) } else { margin };
+        let plenty = if device.placing.has_begun() { margin.saturating_mul(2) } else { margin };
         if device.free_bytes_hint() >= plenty.saturating_add(owed) {
-            device.set_reserving(false);
+            device.placing.forget();
             return Ok(());
         }
-        if !reserving {
-            for dirty in device.unclean_files() {
-                for range in dirty_ranges(&dirty, &self.base.cache.nodes) {
-                    match self.reserve(&dirty, &range).await {
-                        // A file that is gone from the device takes up no room.
-                        Ok(()) | Err(Error::Device(DeviceError::Stale)) => {}
-                        Err(error) => return Err(error),
-                    }
-                }
-            }
-            device.set_reserving(true);
+        if device.placing.begins() {
+            self.begin_pass(device);
         }
-        self.reserve(file, range).await
+        device.placing.wait().await;
+        let unplaced = lock(&file.state).unplaced_from;
+        if let Some(from) = unplaced {
+            place(&self.writeback, file, from).await?;
+        }
+        Ok(reserve(&self.writeback, file, range).await?)
     }
 
-    async fn reserve(&self, file: &Arc<FileInner>, range: &Range<u64>) -> Result<(), Error> {
-        let operation = Operation::Reserve { offset: range.start, len: range.end - range.start };
-        match self.writeback.call(file, operation).await {
-            Err(DeviceError::Unsupported) => Ok(()),
-            other => other.map_err(Error::Device),
+    /// Starts the tasks that give everything dirty on the device its place.
+    fn begin_pass(&self, device: &Arc<DeviceState>) {
+        let (writeback, device) = (Arc::clone(&self.writeback), Arc::clone(device));
+        let tasks = device.unclean_count().min(TOGETHER);
+        let pass = Arc::new(Pass { writeback, device, next_slot: AtomicU64::new(0) });
+        for _ in 0..tasks {
+            let pass = Arc::clone(&pass);
+            self.base.platform.spawn("place", async move {
+                while let Some(file) = pass.next_file() {
+                    pass.place(&file).await;
+                }
+            });
         }
     }
 }
 
-/// What of the file is dirty and not being written, in bytes.
-fn dirty_ranges(file: &FileInner, nodes: &Nodes) -> Vec<Range<u64>> {
-    let _state = lock(&file.state);
-    let mut ranges: Vec<Range<u64>> = Vec::new();
-    let mut from = 0;
-    while let Some(page) = file.pages.index.next_tagged(nodes, from, Tag::Dirty) {
-        let (start, end) = (page * PAGE_BYTES, (page + 1) * PAGE_BYTES);
-        match ranges.last_mut() {
-            Some(last) if last.end == start => last.end = end,
-            _ => ranges.push(start..end),
+/// A pass over the dirty files of a device. It ends when the last of its tasks does.
+struct Pass<P: Platform> {
+    writeback: Arc<Writeback<P>>,
+    device: Arc<DeviceState>,
+    /// Files with slots from here on were not looked at yet.
+    next_slot: AtomicU64,
+}
+
+impl<P: Platform> Pass<P> {
+    fn next_file(&self) -> Option<Arc<FileInner>> {
+        loop {
+            let from = self.next_slot.load(Ordering::Relaxed);
+            let file = self.device.unclean_from(u32::try_from(from).ok()?)?;
+            let next = u64::from(file.pages.slot) + 1;
+            if self.next_slot.compare_exchange(from, next, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return Some(file);
+            }
         }
-        from = page + 1;
     }
-    ranges
+
+    /// Asks for a place for what is dirty of the file. An error is kept for the file's own writers.
+    async fn place(&self, file: &Arc<FileInner>) {
+        let known_to_lack = {
+            let state = &mut *lock(&file.state);
+            let lacks = matches!(state.error, Some(DeviceError::NoSpace | DeviceError::Quota));
+            if lacks && state.failed_pages > 0 {
+                state.unplaced_from.get_or_insert(0);
+            }
+            state.unplaced_from.is_some()
+        };
+        if !known_to_lack {
+            let _ = place(&self.writeback, file, 0).await;
+        }
+    }
+}
+
+impl<P: Platform> Drop for Pass<P> {
+    fn drop(&mut self) {
+        self.device.placing.ends();
+    }
+}
+
+/// Reserves space for what is dirty of a file from a page on. If that fails the file keeps the page where it did.
+async fn place<P: Platform>(
+    writeback: &Arc<Writeback<P>>,
+    file: &Arc<FileInner>,
+    mut from: u64,
+) -> Result<(), DeviceError> {
+    let mut result = Ok(());
+    let end = file.size().div_ceil(PAGE_BYTES);
+    while let Some(pages) = dirty_pages(file, from..end) {
+        let bytes = pages.start * PAGE_BYTES..pages.end * PAGE_BYTES;
+        result = match reserve(writeback, file, &bytes).await {
+            // A file that is gone from the device takes up no room.
+            Err(DeviceError::Stale) => Ok(()),
+            other => other,
+        };
+        from = pages.start;
+        if result.is_err() {
+            break;
+        }
+        from = pages.end;
+    }
+    lock(&file.state).unplaced_from = result.is_err().then_some(from);
+    result
+}
+
+async fn reserve<P: Platform>(
+    writeback: &Arc<Writeback<P>>,
+    file: &Arc<FileInner>,
+    range: &Range<u64>,
+) -> Result<(), DeviceError> {
+    let operation = Operation::Reserve { offset: range.start, len: range.end - range.start };
+    match writeback.call(file, operation).await {
+        Err(DeviceError::Unsupported) => Ok(()),
+        other => other,
+    }
+}
+
+/// The first pages of the range that are dirty, not being written, and follow each other: as many as the lock may be
+/// held for.
+fn dirty_pages(file: &FileInner, range: Range<u64>) -> Option<Range<u64>> {
+    let (_state, index, nodes) = (lock(&file.state), &file.pages.index, &file.cache.nodes);
+    let first = index.next_tagged(nodes, range.start, Tag::Dirty).filter(|page| range.contains(page))?;
+    let far = range.end.min(first + RANGE_PAGES);
+    let end = (first + 1..far).find(|page| !index.has_tag(nodes, *page, Tag::Dirty)).unwrap_or(far);
+    Some(first..end)
 }

@@ -26,6 +26,7 @@ mod readahead;
 mod reading;
 mod reading_ahead;
 mod reclaiming;
+mod space;
 mod stale_handles;
 mod stamps;
 mod sync_share;

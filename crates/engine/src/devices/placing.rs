@@ -1,0 +1,51 @@
+//! Whether what is dirty on a device has its place there, once space gets small.
+//!
+//! Owns: the stage, and those who wait for it to change. Does not own: the pass over the files, or when space is small
+//! (`writing`).
+//! Invariants: one pass runs at a time. Nobody waits once it has ended, whatever came of it.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use crate::wait::WaitQueue;
+
+/// There is plenty of space: nothing has its place, and nobody asks.
+const PLENTY: u8 = 0;
+/// A pass gives dirty pages their places.
+const RUNNING: u8 = 1;
+/// The pass has ended.
+const ENDED: u8 = 2;
+
+/// The stage of one device.
+#[derive(Default)]
+pub(crate) struct Placing {
+    stage: AtomicU8,
+    ended: WaitQueue,
+}
+
+impl Placing {
+    /// Whether a pass has begun since there was plenty of space.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.stage.load(Ordering::Acquire) != PLENTY
+    }
+
+    /// There is plenty of space again: the next time that it gets small needs a pass of its own.
+    pub(crate) fn forget(&self) {
+        let _ = self.stage.compare_exchange(ENDED, PLENTY, Ordering::AcqRel, Ordering::Relaxed);
+    }
+
+    /// Whether the caller is the one who runs the pass.
+    pub(crate) fn begins(&self) -> bool {
+        self.stage.compare_exchange(PLENTY, RUNNING, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// The pass has ended.
+    pub(crate) fn ends(&self) {
+        self.stage.store(ENDED, Ordering::Release);
+        self.ended.wake_all();
+    }
+
+    /// Waits while a pass runs.
+    pub(crate) async fn wait(&self) {
+        self.ended.until(|| (self.stage.load(Ordering::Acquire) != RUNNING).then_some(())).await;
+    }
+}
