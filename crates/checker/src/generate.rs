@@ -162,8 +162,8 @@ fn draw_rare(random: &mut Random) -> Vec<(String, u64)> {
         return Vec::new();
     }
     let mut rare = Vec::new();
-    // Whether gaps are bridged is drawn with the disks' users.
-    for path in Rare::ALL.iter().filter(|path| **path != Rare::Bridge) {
+    // Whether gaps are bridged is drawn with the disks' users, and short holds apart.
+    for path in Rare::ALL.iter().filter(|path| !matches!(path, Rare::Bridge | Rare::ShortHold)) {
         if random.chance(400) {
             rare.push((path.name().to_owned(), random.pick(&[5, 50, 300, 600])));
         }
@@ -218,6 +218,14 @@ fn draw_policy(random: &mut Random) -> Option<String> {
 fn draw_eviction(seed: u64) -> Option<EvictionKind> {
     let mut random = Random::new(seed).fork(0xe71c);
     random.chance(500).then(|| random.pick(&EvictionKind::ALL))
+}
+
+/// Whether work on many pages lets go of the lock after each page. Drawn apart, so that other draws stay the same.
+fn draw_short_holds(scenario: &mut Scenario) {
+    let mut random = Random::new(scenario.seed).fork(0x401d);
+    if random.chance(400) {
+        scenario.rare.push((Rare::ShortHold.name().to_owned(), random.pick(&[50, 600, 1000])));
+    }
 }
 
 /// Three tasks that meet at a cut, in some runs.
@@ -309,6 +317,7 @@ pub fn generate(seed: u64) -> Scenario {
         }
     }
     draw_users(random, &mut scenario);
+    draw_short_holds(&mut scenario);
     scenario
 }
 

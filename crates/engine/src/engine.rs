@@ -602,4 +602,10 @@ impl<P: Platform> Engine<P> {
     pub fn shared_looks(&self) -> u64 {
         self.base.devices.shared_looks()
     }
+
+    /// Most pages, or leaves of an index, that work on many pages visited so far without letting go of a file's lock; 0 in
+    /// a build without the feature `rare-paths`.
+    pub fn longest_hold(&self) -> u64 {
+        self.base.cache.longest_hold.steps()
+    }
 }

@@ -1,7 +1,7 @@
 //! Switches that make rare paths common, for runs in the simulator.
 //!
 //! Owns: the table of paths that can be forced, how often each is, the draws; the count of looks at what
-//! all devices share.
+//! all devices share, and the longest hold of a lock in steps.
 //! Does not own: what a path does; the code that takes it asks here first.
 //! Invariants: nothing that is forced breaks a promise: each path is one that an unlucky world takes
 //! by itself. Without the feature `rare-paths` every question is answered no at compile time. Hits
@@ -44,6 +44,7 @@ paths! {
     EvictNow "evict_now" "Clean pages are evicted though frames are free.";
     CopyUnderWay "copy_under_way" "A cut of a file finds somebody in the middle of a copy into its last page.";
     Bridge "bridge" "Clean pages between dirty ones are written with them, where the device's files may be.";
+    ShortHold "short_hold" "What goes over many pages lets go of the file's lock after each.";
     Yield "yield" "A task is switched out between finding out and acting.";
 }
 
@@ -67,6 +68,24 @@ mod on {
         }
 
         pub(crate) fn count(&self) -> u64 {
+            self.0.load(Ordering::Relaxed)
+        }
+    }
+
+    /// The most steps that something took at once.
+    #[derive(Default)]
+    pub(crate) struct Longest(AtomicU64);
+
+    impl Longest {
+        pub(crate) fn new() -> Self {
+            Self::default()
+        }
+
+        pub(crate) fn note(&self, steps: u64) {
+            self.0.fetch_max(steps, Ordering::Relaxed);
+        }
+
+        pub(crate) fn steps(&self) -> u64 {
             self.0.load(Ordering::Relaxed)
         }
     }
@@ -147,6 +166,23 @@ mod off {
         }
     }
 
+    /// Notes nothing.
+    #[derive(Default)]
+    pub(crate) struct Longest;
+
+    impl Longest {
+        pub(crate) const fn new() -> Self {
+            Self
+        }
+
+        #[inline(always)]
+        pub(crate) const fn note(&self, _: u64) {}
+
+        pub(crate) const fn steps(&self) -> u64 {
+            0
+        }
+    }
+
     /// Nothing is ever forced.
     pub(crate) struct Switches;
 
@@ -182,6 +218,6 @@ mod off {
 }
 
 #[cfg(not(feature = "rare-paths"))]
-pub(crate) use off::{Looks, Switches};
+pub(crate) use off::{Longest, Looks, Switches};
 #[cfg(feature = "rare-paths")]
-pub(crate) use on::{Looks, Switches};
+pub(crate) use on::{Longest, Looks, Switches};

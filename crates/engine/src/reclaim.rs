@@ -103,7 +103,11 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     if file.pages.index.frame(&cache.nodes, page) != Some(victim.frame) {
         return false;
     }
-    if !may_go(file, page) {
+    if !may_go(file, state, page) {
+        if state.redirtying {
+            // Written again by now, perhaps: then nobody else puts it back on a list.
+            cache.note_clean(victim.frame);
+        }
         return false;
     }
     // Linked again by a write that ended since the scan. Unlinked while it is still ours: once
@@ -121,9 +125,11 @@ fn take_out(file: &FileInner, state: &mut FileState, victim: &Victim) -> bool {
     goes
 }
 
-/// Whether the page could be read back: not yet, where the device shows what was written after a flush only.
-pub(crate) fn may_go(file: &FileInner, page: u64) -> bool {
-    file.device.limits().readable_before_flush || !file.pages.index.has_tag(&file.cache.nodes, page, Tag::Unflushed)
+/// Whether the page could be read back: not yet, where the device shows what was written after a flush only. Nor does a
+/// page go that a flush which failed covered, before it is dirty again.
+pub(crate) fn may_go(file: &FileInner, state: &FileState, page: u64) -> bool {
+    let readable = file.device.limits().readable_before_flush && !state.redirtying;
+    readable || !file.pages.index.has_tag(&file.cache.nodes, page, Tag::Unflushed)
 }
 
 /// What a search for pages to evict came to.

@@ -35,7 +35,7 @@ use crate::writing::Writing;
 const COPY_NS: u64 = 50_000;
 
 /// Most pages taken out without letting others have the file's lock.
-const DROP_PAGES: usize = 1024;
+const DROP_PAGES: u64 = 1024;
 
 enum Shape {
     Size(u64),
@@ -303,7 +303,8 @@ impl<P: Platform> Reshaping<P> {
 
     fn drop_some_pages(&self, file: &FileInner, state: &mut FileState, pages: &mut Range<u64>) {
         let cache = &self.base.cache;
-        for _ in 0..DROP_PAGES {
+        for done in 0..cache.piece(DROP_PAGES) {
+            cache.longest_hold.note(done + 1);
             let Some(page) =
                 file.pages.index.next_present(&cache.nodes, pages.start).filter(|page| pages.contains(page))
             else {
@@ -354,24 +355,38 @@ impl<P: Platform> Reshaping<P> {
         file.reshaping.take(1).await;
         let _turn = Turn(file);
         let _hold = self.writeback.hold(file).await;
-        let mut state = lock(&file.state);
-        let cache = &self.base.cache;
-        let mut from = 0;
-        while let Some(page) = file.pages.index.next_present(&cache.nodes, from) {
-            from = page + 1;
-            let Some(frame) = cache.frame_at(&file.pages, page) else {
-                continue;
-            };
+        let mut next = 0;
+        loop {
+            {
+                let mut state = lock(&file.state);
+                let Some(on) = self.forget_clean(file, &mut state, next) else {
+                    // The hold keeps reads away: pages that came meanwhile were written by callers.
+                    let current = state.host_changes == seen;
+                    if current {
+                        take_size(file, &mut state, size);
+                    }
+                    return current;
+                };
+                next = on;
+            }
+            self.base.pass().await;
+        }
+    }
+
+    /// Takes some clean pages out of the cache, from a page on. Where to go on, if there may be more.
+    fn forget_clean(&self, file: &FileInner, state: &mut FileState, from: u64) -> Option<u64> {
+        let (cache, mut next) = (&self.base.cache, from);
+        for done in 0..cache.piece(DROP_PAGES) {
+            cache.longest_hold.note(done + 1);
+            let page = file.pages.index.next_present(&cache.nodes, next)?;
+            next = page + 1;
+            let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
             if !cache.pages.word(frame).any(DIRTY) {
                 state.unflushed_evicted |= file.pages.index.has_tag(&cache.nodes, page, Tag::Unflushed);
                 cache.drop_page(&file.pages, page, frame);
             }
         }
-        let current = state.host_changes == seen;
-        if current {
-            take_size(file, &mut state, size);
-        }
-        current
+        Some(next)
     }
 }
 

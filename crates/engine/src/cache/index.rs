@@ -331,13 +331,21 @@ impl Index {
         }
     }
 
-    /// Clears a tag of every page.
-    pub(crate) fn clear_tag(&self, nodes: &Nodes, tag: Tag) {
-        if let Some((root, height)) = self.root() {
-            clear_below(nodes, root, height - 1, tag);
-        } else if let Some(alone) = self.alone(0) {
+    /// Clears a tag of the pages from `from` on, a multiple of a leaf's, in so many leaves. Where to go on, unless that
+    /// was all.
+    pub(crate) fn clear_tag(&self, nodes: &Nodes, from: u64, tag: Tag, leaves: u64) -> Option<u64> {
+        if let Some(alone) = self.alone(0) {
             self.set_alone(Some(alone.tagged(tag, false)));
+            return None;
         }
+        let mut from = from;
+        for _ in 0..leaves {
+            let page = self.next_tagged(nodes, from, tag)?;
+            self.leaf(nodes, page)?.set_tags(tag, 0);
+            self.set_above(nodes, page, tag, false);
+            from = (page | (FANOUT - 1)) + 1;
+        }
+        Some(from)
     }
 
     pub(crate) fn has_tag(&self, nodes: &Nodes, page: u64, tag: Tag) -> bool {
@@ -383,19 +391,6 @@ impl Index {
             return None;
         }
         descend(nodes, root, top, from, &marks)
-    }
-}
-
-fn clear_below(nodes: &Nodes, node: u32, level: u32, tag: Tag) {
-    let here = nodes.node(node);
-    let mut left = here.tags(tag);
-    while left != 0 {
-        let at = u64::from(left.trailing_zeros());
-        left &= left - 1;
-        here.set_tag(tag, at, false);
-        if let Some(child) = here.slot(at).filter(|_| level > 0) {
-            clear_below(nodes, child, level - 1, tag);
-        }
     }
 }
 

@@ -24,7 +24,7 @@ use frames::{FrameId, Frames, Order};
 use crate::eviction::{Admitted, Arrival, Eviction, EvictionKind};
 use crate::memory::Arena;
 use crate::page::{Identity, PageTable};
-use crate::rare::{Rare, Switches};
+use crate::rare::{Longest, Rare, Switches};
 use crate::sync::OwnLines;
 use crate::wait::WaitQueue;
 pub use census::Census;
@@ -49,6 +49,8 @@ pub(crate) struct Cache {
     pub(crate) memory_queue: OwnLines<WaitQueue>,
     files_numbered: AtomicU64,
     pub(crate) rare: Switches,
+    /// Most pages, or leaves of the index, that one hold of a file's lock went over.
+    pub(crate) longest_hold: Longest,
 }
 
 impl Cache {
@@ -67,6 +69,7 @@ impl Cache {
             memory_queue: OwnLines(WaitQueue::new()),
             files_numbered: AtomicU64::new(0),
             rare: Switches::new(),
+            longest_hold: Longest::new(),
         }
     }
 
@@ -91,6 +94,11 @@ impl Cache {
             self.page_queues.iter().for_each(WaitQueue::wake_all);
             self.memory_queue.wake_all();
         }
+    }
+
+    /// How many pages may be gone over before the file's lock is let go of, where that is `most` as a rule.
+    pub(crate) fn piece(&self, most: u64) -> u64 {
+        if self.rare.strikes(Rare::ShortHold) { 1 } else { most }
     }
 
     /// The frame in the index at this page, with the file's lock held by the caller.

@@ -82,7 +82,11 @@ impl Node {
     pub(crate) fn set_tag(&self, tag: Tag, at: u64, on: bool) {
         let bit = 1 << (at & (FANOUT - 1));
         let tags = self.tags(tag);
-        self.tags[tag as usize].store(if on { tags | bit } else { tags & !bit }, Ordering::Relaxed);
+        self.set_tags(tag, if on { tags | bit } else { tags & !bit });
+    }
+
+    pub(crate) fn set_tags(&self, tag: Tag, tags: u64) {
+        self.tags[tag as usize].store(tags, Ordering::Relaxed);
     }
 }
 

@@ -119,6 +119,8 @@ pub(crate) struct FileState {
     pub(crate) bridges_fail: bool,
     /// The last flush failed: what it covered may not be durable.
     pub(crate) flush_failed: bool,
+    /// Pages that it covered are being made dirty again: until then they stay.
+    pub(crate) redirtying: bool,
     /// Dirty bytes from this page on have no place on the device: its space is used up, or the owner's share is.
     pub(crate) unplaced_from: Option<u64>,
     /// The error of the last failed write or flush, until everything is durable.
@@ -184,6 +186,7 @@ impl FileInner {
             reading_pages: 0,
             bridges_fail: false,
             flush_failed: false,
+            redirtying: false,
             unplaced_from: None,
             error: None,
             failures: 0,

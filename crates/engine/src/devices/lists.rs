@@ -11,6 +11,9 @@ use super::file::FileInner;
 use super::ready::{Behind, Entry, Place, Ready};
 use crate::platform::Nanos;
 
+/// Most files that go back to their lists at one look.
+const BACK_TOGETHER: usize = 64;
+
 /// Why a file is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum FlushReason {
@@ -59,8 +62,10 @@ pub(super) struct Lists {
     pub(super) sync: VecDeque<Weak<FileInner>>,
     /// Files whose pause is over.
     pub(super) retry: VecDeque<Weak<FileInner>>,
-    /// Files to come back to later: the last write failed, or a copy was in progress.
-    pub(super) later: Vec<(Nanos, Later)>,
+    /// Files to come back to later: the last write failed, or a copy was in progress. By when.
+    later: BTreeMap<(Nanos, u64), Later>,
+    /// How often a file was put there. Files of one instant come back in this order.
+    put_off: u64,
     pub(super) unclean: BTreeMap<u32, Arc<FileInner>>,
     /// Files that a flush is owed, and since when.
     pub(super) unflushed: BTreeMap<u32, (Nanos, Arc<FileInner>)>,
@@ -106,15 +111,28 @@ impl Lists {
         self.ready.push(entry, behind)
     }
 
-    /// Files whose pause is over go back to their lists.
-    pub(super) fn bring_back(&mut self, now: Nanos) {
-        let due = |(at, _): &(Nanos, Later)| *at <= now;
-        for (_, later) in self.later.extract_if(.., |entry| due(entry)).collect::<Vec<_>>() {
-            match later {
+    /// The flusher comes back to a file at `at`.
+    pub(super) fn push_later(&mut self, at: Nanos, later: Later) {
+        self.later.insert((at, self.put_off), later);
+        self.put_off += 1;
+    }
+
+    /// When it comes back to the first.
+    pub(super) fn next_later(&self) -> Option<Nanos> {
+        self.later.first_key_value().map(|((at, _), _)| *at)
+    }
+
+    /// Files whose pause is over go back to their lists, some of them if there are many: the flusher asks again before
+    /// it sleeps. How many.
+    pub(super) fn bring_back(&mut self, now: Nanos) -> usize {
+        for brought in 0..BACK_TOGETHER {
+            let Some(first) = self.later.first_entry().filter(|first| first.key().0 <= now) else { return brought };
+            match first.remove() {
                 Later::Retry(file) => self.retry.push_back(file),
                 Later::Sync(file) => self.sync.push_back(file),
             }
         }
+        BACK_TOGETHER
     }
 }
 

@@ -2,13 +2,13 @@
 //!
 //! Owns: the stage, and those who wait for it to change. Does not own: the pass over the files, or when space is small
 //! (`writing`).
-//! Invariants: one pass runs at a time. Nobody waits once it has ended, whatever came of it.
+//! Invariants: one pass runs at a time. Its end wakes all waiters, also if it failed.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use crate::wait::WaitQueue;
 
-/// There is plenty of space: nothing has its place, and nobody asks.
+/// There is plenty of space: no writer asks for a place.
 const PLENTY: u8 = 0;
 /// A pass gives dirty pages their places.
 const RUNNING: u8 = 1;
@@ -28,7 +28,7 @@ impl Placing {
         self.stage.load(Ordering::Acquire) != PLENTY
     }
 
-    /// There is plenty of space again: the next time that it gets small needs a pass of its own.
+    /// There is plenty of space again. When it gets small the next time, a new pass runs.
     pub(crate) fn forget(&self) {
         let _ = self.stage.compare_exchange(ENDED, PLENTY, Ordering::AcqRel, Ordering::Relaxed);
     }

@@ -482,7 +482,7 @@ impl DeviceState {
 
     /// Has the flusher come back to a file at `at`, whatever else it is queued for.
     pub(crate) fn queue_later(&self, file: &Arc<FileInner>, at: Nanos) {
-        lock(&self.lists).later.push((at, Later::Retry(Arc::downgrade(file))));
+        lock(&self.lists).push_later(at, Later::Retry(Arc::downgrade(file)));
         self.flusher.raise();
     }
 
@@ -501,7 +501,7 @@ impl DeviceState {
 
     pub(crate) fn queue_sync_later(&self, file: &Arc<FileInner>, state: &mut FileState, at: Nanos) {
         if !std::mem::replace(&mut state.sync_queued, true) {
-            lock(&self.lists).later.push((at, Later::Sync(Arc::downgrade(file))));
+            lock(&self.lists).push_later(at, Later::Sync(Arc::downgrade(file)));
         }
     }
 
@@ -548,7 +548,7 @@ impl DeviceState {
             files_ready: !lists.ready.is_empty(),
             draining: self.drains.load(Ordering::Relaxed) > 0,
             memory_short: self.memory_short.load(Ordering::Relaxed) || self.admission.waiting() > 0,
-            next_retry: lists.later.iter().map(|(at, _)| *at).min(),
+            next_retry: lists.next_later(),
             interval_ns,
             listed: lists.listed,
         }

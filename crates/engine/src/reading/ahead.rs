@@ -238,7 +238,7 @@ impl<P: Platform> Reading<P> {
         for page in pages {
             let Some(frame) = cache.frame_at(&file.pages, page) else { continue };
             let busy = cache.pages.word(frame).any(DIRTY | WRITEBACK | READING | PRIOR);
-            if busy || cache.pages.uses(frame) > uses_max || !may_go(file, page) {
+            if busy || cache.pages.uses(frame) > uses_max || !may_go(file, state, page) {
                 continue;
             }
             // Unlinked while it is still ours, as by an eviction.

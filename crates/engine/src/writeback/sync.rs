@@ -30,6 +30,10 @@ use crate::wait::{Answer, lock};
 
 /// Most pages marked without letting others have the file's lock.
 const MARK_PAGES: u64 = 4096;
+/// Most pages that a flush is followed up for without letting others have the file's lock.
+const PIECE_PAGES: u64 = 1024;
+/// Most leaves of the index whose marks are cleared without letting others have it.
+const UNMARK_LEAVES: u64 = 1024;
 
 impl<P: Platform> Writeback<P> {
     /// Makes every byte of `range` that was written before the call durable, with the file's size.
@@ -164,21 +168,15 @@ impl<P: Platform> Writeback<P> {
         if file.device.note_write(result.map(|()| 0), false) {
             self.base.trace_device(Some(file.device.id), || Event::DeviceFailing { error: result.err() });
         }
+        match result {
+            Ok(()) => self.flushed(file).await,
+            Err(error) => self.flush_failed(file, error).await,
+        }
         let kept = {
             let mut state = lock(&file.state);
-            match result {
-                // Nothing of it is to be kept any more, and nobody to be told.
-                _ if state.discarded => return Ok(()),
-                Ok(()) => {
-                    state.flush_failed = false;
-                    if !state.unflushed {
-                        file.device.forget_unflushed(file);
-                        state.unflushed_evicted = false;
-                        self.let_go_again(file);
-                        file.pages.index.clear_tag(&file.cache.nodes, Tag::Unflushed);
-                    }
-                }
-                Err(error) => self.flush_failed(file, &mut state, error),
+            // Nothing of it is to be kept any more, and nobody to be told.
+            if state.discarded {
+                return Ok(());
             }
             file.settle(&mut state)
         };
@@ -186,70 +184,130 @@ impl<P: Platform> Writeback<P> {
         result.map_err(Error::Device)
     }
 
-    /// After a flush: where pages had to stay until it, those that were passed over may go again.
-    fn let_go_again(&self, file: &FileInner) {
-        if file.device.limits().readable_before_flush {
-            return;
+    /// A flush succeeded: the pages that it covered lose their marks. If a write ends meanwhile, its pages need a mark until
+    /// the next flush. Then all marks that are left stay until that flush.
+    async fn flushed(&self, file: &Arc<FileInner>) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            {
+                let mut state = lock(&file.state);
+                if from == 0 && !state.discarded {
+                    state.flush_failed = false;
+                }
+                if state.discarded || state.unflushed {
+                    return;
+                }
+                if from == 0 {
+                    file.device.forget_unflushed(file);
+                }
+                next = self.unmark_flushed(file, &state, from);
+                // A page that went before its mark did was durable.
+                state.unflushed_evicted = false;
+            }
+            if next.is_some() {
+                self.base.pass().await;
+            }
         }
-        let (cache, mut from) = (&file.cache, 0);
-        while let Some(page) = file.pages.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
-            from = page + 1;
+    }
+
+    /// Takes away the marks of some pages that a flush covered, from a page on. Where pages had to stay until it, they
+    /// may go again. Where to go on, if there may be more.
+    fn unmark_flushed(&self, file: &FileInner, _: &FileState, from: u64) -> Option<u64> {
+        let (cache, index) = (&file.cache, &file.pages.index);
+        if file.device.limits().readable_before_flush {
+            let leaves = cache.piece(UNMARK_LEAVES);
+            cache.longest_hold.note(leaves);
+            return index.clear_tag(&cache.nodes, from, Tag::Unflushed, leaves);
+        }
+        let mut next = from;
+        for done in 0..cache.piece(PIECE_PAGES) {
+            cache.longest_hold.note(done + 1);
+            let Some(page) = index.next_tagged(&cache.nodes, next, Tag::Unflushed) else {
+                cache.memory_queue.wake_all();
+                return None;
+            };
+            index.set_tag(&cache.nodes, page, Tag::Unflushed, false);
             cache.frame_at(&file.pages, page).into_iter().for_each(|frame| cache.note_clean(frame));
+            next = page + 1;
         }
         cache.memory_queue.wake_all();
+        Some(next)
     }
 
     /// What was written since the last flush may not be durable: what is still here becomes dirty
-    /// again, and if some of it is not, unsynced data may have been lost.
-    fn flush_failed(&self, file: &Arc<FileInner>, state: &mut FileState, error: DeviceError) {
-        self.base.local().count(Counter::WriteErrors, 1);
-        if state.error.replace(error).is_none() {
-            file.device.file_fails();
+    /// again, and if some of it is not, unsynced data may have been lost. A page that the flush covered stays in the
+    /// cache until it is dirty again (`redirtying`).
+    async fn flush_failed(&self, file: &Arc<FileInner>, error: DeviceError) {
+        let mut next = Some(0);
+        while let Some(from) = next {
+            {
+                let mut state = lock(&file.state);
+                if state.discarded {
+                    return;
+                }
+                if from == 0 {
+                    self.base.local().count(Counter::WriteErrors, 1);
+                    if state.error.replace(error).is_none() {
+                        file.device.file_fails();
+                    }
+                    state.failures += 1;
+                    (state.flush_failed, state.redirtying) = (true, true);
+                    file.owe_flush(&mut state, self.base.now());
+                }
+                next = self.redirty(file, &mut state, from);
+                if next.is_none() {
+                    state.redirtying = false;
+                    if std::mem::take(&mut state.unflushed_evicted) {
+                        self.base.devices.note_lost();
+                    }
+                    file.requeue(&mut state, self.base.now());
+                }
+            }
+            if next.is_some() {
+                self.base.pass().await;
+            }
         }
-        state.failures += 1;
-        state.flush_failed = true;
-        file.owe_flush(state, self.base.now());
-        self.redirty(file, state);
-        if std::mem::take(&mut state.unflushed_evicted) {
-            self.base.devices.note_lost();
-        }
-        file.requeue(state, self.base.now());
     }
 
-    /// Makes the pages that the failed flush covered dirty again.
-    fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState) {
-        let cache = &file.cache;
-        let mut from = 0;
-        while let Some(page) = file.pages.index.next_tagged(&cache.nodes, from, Tag::Unflushed) {
-            from = page + 1;
-            file.pages.index.set_tag(&cache.nodes, page, Tag::Unflushed, false);
-            let Some(frame) = cache.frame_at(&file.pages, page) else {
-                continue;
-            };
-            let in_file = file.size().saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
-            let doubtful = cache.pages.valid(frame).intersection(Sectors::touched(0..in_file));
-            if doubtful.is_empty() {
-                continue;
-            }
-            let word = cache.pages.word(frame);
-            if word.any(DIRTY | WRITEBACK) {
-                cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
-                if !word.has(DIRTY) {
-                    // The request in flight may leave some of them: the next sync has to mark the page.
-                    file.tag_dirty(state, page, true);
-                    state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
-                }
-                continue;
-            }
-            cache.pages.set_dirty(frame, doubtful);
-            cache.pages.change(frame, 0, DIRTY | FAILED);
-            file.tag_dirty(state, page, true);
-            state.failed_pages += 1;
-            cache.eviction.dirtied(&cache.pages, frame);
-            self.base.local().count(Counter::PagesDirtied, 1);
-            file.note_dirtied(state, || self.base.now());
-            force_charge(&file.device, 1);
+    /// Makes some pages that the failed flush covered dirty again, from a page on. Where to go on, if there may be more.
+    fn redirty(&self, file: &Arc<FileInner>, state: &mut FileState, from: u64) -> Option<u64> {
+        let (nodes, mut next) = (&file.cache.nodes, from);
+        for done in 0..file.cache.piece(PIECE_PAGES) {
+            file.cache.longest_hold.note(done + 1);
+            let page = file.pages.index.next_tagged(nodes, next, Tag::Unflushed)?;
+            file.pages.index.set_tag(nodes, page, Tag::Unflushed, false);
+            self.redirty_page(file, state, page);
+            next = page + 1;
         }
+        Some(next)
+    }
+
+    fn redirty_page(&self, file: &Arc<FileInner>, state: &mut FileState, page: u64) {
+        let cache = &file.cache;
+        let Some(frame) = cache.frame_at(&file.pages, page) else { return };
+        let in_file = file.size().saturating_sub(page * PAGE_BYTES).min(PAGE_BYTES) as usize;
+        let doubtful = cache.pages.valid(frame).intersection(Sectors::touched(0..in_file));
+        if doubtful.is_empty() {
+            return;
+        }
+        let word = cache.pages.word(frame);
+        if word.any(DIRTY | WRITEBACK) {
+            cache.pages.set_dirty(frame, cache.pages.dirty(frame).union(doubtful));
+            if !word.has(DIRTY) {
+                // The request in flight may leave some of them: the next sync has to mark the page.
+                file.tag_dirty(state, page, true);
+                state.failed_pages += u64::from(!cache.pages.change(frame, 0, FAILED).has(FAILED));
+            }
+            return;
+        }
+        cache.pages.set_dirty(frame, doubtful);
+        cache.pages.change(frame, 0, DIRTY | FAILED);
+        file.tag_dirty(state, page, true);
+        state.failed_pages += 1;
+        cache.eviction.dirtied(&cache.pages, frame);
+        self.base.local().count(Counter::PagesDirtied, 1);
+        file.note_dirtied(state, || self.base.now());
+        force_charge(&file.device, 1);
     }
 }
 
@@ -290,7 +348,8 @@ impl<P: Platform> Drop for NotedSync<'_, P> {
 /// whether there were any.
 fn mark(file: &FileInner, pages: &mut Range<u64>) -> bool {
     let nodes = &file.cache.nodes;
-    for marked in 0..MARK_PAGES {
+    for marked in 0..file.cache.piece(MARK_PAGES) {
+        file.cache.longest_hold.note(marked + 1);
         let Some(page) =
             file.pages.index.next_tagged(nodes, pages.start, Tag::Dirty).filter(|page| pages.contains(page))
         else {

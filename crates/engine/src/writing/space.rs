@@ -6,9 +6,9 @@
 //! not the flusher. Plenty is twice the margin, so that the border is not crossed at every write.
 //!
 //! Owns: when to reserve, and for which ranges; the pass over the dirty files, one for all writers of the device.
-//! Does not own: what is free (the device says so), the pass's stage (`devices::placing`).
+//! Does not own: the count of free bytes (the device's), the stage of the pass (`devices::placing`).
 //! Invariants: near the border nothing is accepted before the pass has asked for a place for all that is dirty. A
-//! file whose dirty pages got none refuses its own writers, until they get one, and nobody else's. A device that
+//! file whose dirty pages got no place refuses its own writers until they get one. Other files' writers go on. A device that
 //! cannot reserve is not asked to mean it.
 
 use std::ops::Range;
@@ -30,7 +30,7 @@ use crate::writeback::Writeback;
 /// Most files that a pass asks for at the same time: a request that is refused may take its time.
 const TOGETHER: usize = 8;
 
-/// Most pages that one request reserves for what is dirty: the file's lock is held while they are looked for.
+/// Most dirty pages that one request reserves space for: the file's lock is held while they are looked for.
 const RANGE_PAGES: u64 = 4096;
 
 impl<P: Platform> Writing<P> {
@@ -91,7 +91,7 @@ impl<P: Platform> Pass<P> {
         }
     }
 
-    /// Asks for a place for what is dirty of the file. An error is kept for the file's own writers.
+    /// Asks for a place for the file's dirty pages. An error is kept for the file's own writers.
     async fn place(&self, file: &Arc<FileInner>) {
         let known_to_lack = {
             let state = &mut *lock(&file.state);
@@ -113,7 +113,7 @@ impl<P: Platform> Drop for Pass<P> {
     }
 }
 
-/// Reserves space for what is dirty of a file from a page on. If that fails the file keeps the page where it did.
+/// Reserves space for the file's dirty pages, from a page on. If that fails the file keeps the page where it did.
 async fn place<P: Platform>(
     writeback: &Arc<Writeback<P>>,
     file: &Arc<FileInner>,
@@ -155,7 +155,8 @@ async fn reserve<P: Platform>(
 fn dirty_pages(file: &FileInner, range: Range<u64>) -> Option<Range<u64>> {
     let (_state, index, nodes) = (lock(&file.state), &file.pages.index, &file.cache.nodes);
     let first = index.next_tagged(nodes, range.start, Tag::Dirty).filter(|page| range.contains(page))?;
-    let far = range.end.min(first + RANGE_PAGES);
+    let far = range.end.min(first + file.cache.piece(RANGE_PAGES));
     let end = (first + 1..far).find(|page| !index.has_tag(nodes, *page, Tag::Dirty)).unwrap_or(far);
+    file.cache.longest_hold.note(end - first);
     Some(first..end)
 }

@@ -6,6 +6,7 @@ mod ages;
 mod background_time;
 mod bad_devices;
 mod beside_readers;
+mod bounded_steps;
 mod bridging;
 mod budget;
 mod clients;

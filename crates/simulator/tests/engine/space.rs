@@ -47,7 +47,7 @@ fn a_file_over_its_quota_refuses_its_own_writers_alone() {
         .map(|writer| {
             let (here, to, refused) = (Arc::clone(&lab.here), placed.clone(), Arc::clone(&refused));
             lab.beside(async move {
-                // What has its blocks, and what needs new ones.
+                // A page that has its block, and one that needs a new block.
                 for at in [writer, PLACED as u64 + writer] {
                     let result = here.write(&to, at * PAGE as u64, PAGE, 3).await;
                     refused.fetch_add(usize::from(result.is_err()), Ordering::Relaxed);
@@ -85,7 +85,7 @@ fn on_a_full_disk_writers_that_need_no_blocks_go_on_and_others_are_refused() {
             lab.here.write(&placed, at * PAGE as u64, PAGE, 3).await.expect("it has its blocks");
         }
         let no_space = Err(Error::Device(DeviceError::NoSpace));
-        // Ten blocks are wanted by what was accepted, and four are left.
+        // The accepted pages need ten blocks, and four are left.
         assert_eq!(lab.here.write(&waiting, 10 * PAGE as u64, PAGE, 2).await, no_space);
         for at in 0..10 {
             let result = lab.here.write(&new, at * PAGE as u64, PAGE, 4).await;

@@ -16,6 +16,14 @@ impl Numbers {
 
 const TAGS: [Tag; 3] = [Tag::Dirty, Tag::ToWrite, Tag::Unflushed];
 
+/// Clears a tag in pieces of so many leaves.
+fn clear(index: &Index, nodes: &Nodes, tag: Tag, leaves: u64) {
+    let mut from = Some(0);
+    while let Some(next) = from {
+        from = index.clear_tag(nodes, next, tag, leaves);
+    }
+}
+
 #[derive(Default)]
 struct Model {
     pages: BTreeMap<u64, u32>,
@@ -54,7 +62,7 @@ fn random_changes_agree_with_a_map() {
                     }
                 }
                 4 if numbers.next(50) == 0 => {
-                    index.clear_tag(&nodes, Tag::Unflushed);
+                    clear(&index, &nodes, Tag::Unflushed, 1 + numbers.next(3));
                     model.tags[Tag::Unflushed as usize].clear();
                 }
                 _ => {
@@ -188,6 +196,6 @@ fn a_page_that_is_alone_needs_no_node_and_takes_its_tags_along() {
     assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::ToWrite, true), 1);
     assert_eq!(index.set_tag_in_run(&nodes, 0, Tag::ToWrite, false), -1);
     index.set_tag(&nodes, 0, Tag::Unflushed, true);
-    index.clear_tag(&nodes, Tag::Unflushed);
+    clear(&index, &nodes, Tag::Unflushed, 1);
     assert!(!index.any_tagged(&nodes, Tag::Unflushed));
 }
