@@ -171,6 +171,7 @@ impl<P: Platform> Reclaim<P> {
                 dropped.looks += std::mem::take(&mut fruitless);
             }
         }
+        self.base.cache.nodes.give_back_unused();
         dropped
     }
 

@@ -270,7 +270,7 @@ impl<P: Platform> Reshaping<P> {
         cache.pages.set_dirty(new, cache.pages.dirty(old));
         let flags = cache.pages.word(old).flags() & (PRESENT | UPTODATE | DIRTY | FAILED);
         cache.pages.occupy(new, file.pages.identity(page), flags);
-        file.pages.index.insert(&cache.nodes, page, new);
+        file.pages.index.replace(&cache.nodes, page, new);
         cache.eviction.replaced(&cache.pages, old, new);
         cache.let_go(old);
         cache.unguard(old);

@@ -17,6 +17,8 @@ pub struct Census {
     pub free: u64,
     /// In a file's index.
     pub cached: u64,
+    /// Holding parts of the files' indexes.
+    pub index: u64,
     /// Taken out of an index, and waiting for whoever reads or writes them.
     pub leaving: u64,
     /// Of `cached`: dirty, and not being written.
@@ -28,9 +30,9 @@ pub struct Census {
 }
 
 impl Census {
-    /// Frames that are neither free nor hold a page: in the hands of a reader or a writer.
+    /// Frames that are neither free nor hold a page or a part of an index: in the hands of a reader or a writer.
     pub fn in_hand(&self) -> i64 {
-        self.frames as i64 - (self.free + self.cached + self.leaving) as i64
+        self.frames as i64 - (self.free + self.cached + self.index + self.leaving) as i64
     }
 }
 
@@ -39,6 +41,7 @@ impl Cache {
     pub(crate) fn census(&self) -> Census {
         let mut census =
             Census { frames: self.frames.total().into(), free: self.frames.free_count().into(), ..Census::default() };
+        census.index = self.nodes.frames();
         for frame in (0..self.frames.total()).map(FrameId::new) {
             let word = self.pages.word(frame);
             census.cached += u64::from(word.has(PRESENT));

@@ -9,11 +9,8 @@
 
 use frames::FrameId;
 
-use super::nodes::{FANOUT, LEVEL_BITS, Node, Nodes, Tag};
+use super::nodes::{FANOUT, LEVEL_BITS, LEVELS_MAX, Node, Nodes, Tag, Taken};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-/// Levels that 52 bits of page offset need.
-const LEVELS_MAX: usize = 52_u32.div_ceil(LEVEL_BITS) as usize;
 
 /// Set in the root word while page 0 is the only page. The low half of the word is then the page's frame; its tags are
 /// the bits above that.
@@ -100,7 +97,7 @@ impl Index {
             return None;
         }
         loop {
-            let value = nodes.get(node)?.slot(page >> shift)?;
+            let value = nodes.glimpse(node, page >> shift)?;
             if shift == 0 {
                 return Some(FrameId::new(value));
             }
@@ -126,18 +123,18 @@ impl Index {
 
     /// The leaf that the page is in, if there is one.
     #[inline]
-    fn leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<&'a Node> {
+    fn leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
         self.remembered(nodes, page).or_else(|| self.find_leaf(nodes, page))
     }
 
     /// The leaf that the page is in, if it is the one used last.
     #[inline]
-    fn remembered<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<&'a Node> {
+    fn remembered<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
         let hit = self.last_pages.load(Ordering::Relaxed) == (page >> LEVEL_BITS) + 1;
         hit.then(|| nodes.node(self.last_leaf.load(Ordering::Relaxed)))
     }
 
-    fn find_leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<&'a Node> {
+    fn find_leaf<'a>(&self, nodes: &'a Nodes, page: u64) -> Option<Node<'a>> {
         let leaf = self.path(nodes, page)?.nodes[0];
         self.remember(page, leaf);
         Some(nodes.node(leaf))
@@ -157,19 +154,61 @@ impl Index {
         leaf.slot(page).map(FrameId::new)
     }
 
-    /// Puts a frame at a page, in place of the one that was there, if any.
-    pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId) {
+    /// Takes the nodes that a page needs which is not there; `more` gives frames for them. Nothing if there are too few.
+    pub(crate) fn room_for<'a>(
+        &self,
+        nodes: &'a Nodes,
+        page: u64,
+        more: impl FnMut() -> Option<FrameId>,
+    ) -> Option<Taken<'a>> {
+        nodes.take(self.lacking(nodes, page), more)
+    }
+
+    /// How many nodes the page needs that are not there.
+    fn lacking(&self, nodes: &Nodes, page: u64) -> usize {
+        if self.leaf(nodes, page).is_some() {
+            return 0;
+        }
+        let levels = levels_of(page);
+        let Some((mut node, height)) = self.root() else {
+            return match Alone::of(self.root.load(Ordering::Relaxed)) {
+                _ if page == 0 => 0,
+                // A leaf for the page that is alone, the levels above it, and the other page's way down from there.
+                Some(_) => 2 * levels - 1,
+                None => levels,
+            };
+        };
+        if levels > height as usize {
+            return levels - height as usize + levels - 1;
+        }
+        for level in (1..height).rev() {
+            match nodes.node(node).slot(page >> (level * LEVEL_BITS)) {
+                Some(child) => node = child,
+                None => return level as usize,
+            }
+        }
+        0
+    }
+
+    /// Puts a frame at a page, in place of the one that was there, if any. `room` has the nodes that the page lacks.
+    pub(crate) fn insert(&self, nodes: &Nodes, page: u64, frame: FrameId, mut room: Taken<'_>) {
+        if let Some(leaf) = self.leaf(nodes, page) {
+            return leaf.set_slot(page, Some(frame.raw()));
+        }
+        match Alone::of(self.root.load(Ordering::Relaxed)) {
+            Some(alone) if page == 0 => return self.set_alone(Some(alone.in_frame(frame))),
+            Some(alone) => self.plant(nodes, alone, &mut room),
+            None if page == 0 && self.root().is_none() => return self.set_alone(Some(Alone::new(frame))),
+            None => {}
+        }
+        self.insert_leaf(nodes, page, frame, &mut room);
+    }
+
+    /// Puts another frame at a page that is there.
+    pub(crate) fn replace(&self, nodes: &Nodes, page: u64, frame: FrameId) {
         match self.leaf(nodes, page) {
             Some(leaf) => leaf.set_slot(page, Some(frame.raw())),
-            None => match Alone::of(self.root.load(Ordering::Relaxed)) {
-                Some(alone) if page == 0 => self.set_alone(Some(alone.in_frame(frame))),
-                Some(alone) => {
-                    self.plant(nodes, alone);
-                    self.insert(nodes, page, frame);
-                }
-                None if page == 0 && self.root().is_none() => self.set_alone(Some(Alone::new(frame))),
-                None => self.insert_leaf(nodes, page, frame),
-            },
+            None => self.set_alone(self.alone(page).map(|alone| alone.in_frame(frame))),
         }
     }
 
@@ -184,8 +223,8 @@ impl Index {
     }
 
     /// Makes a tree with a leaf for the page that was alone.
-    fn plant(&self, nodes: &Nodes, alone: Alone) {
-        let number = nodes.allocate();
+    fn plant(&self, nodes: &Nodes, alone: Alone, room: &mut Taken<'_>) {
+        let number = room.next();
         let leaf = nodes.node(number);
         leaf.set_slot(0, Some(alone.frame().raw()));
         for tag in Tag::ALL {
@@ -194,13 +233,13 @@ impl Index {
         self.set_root(Some((number, 1)));
     }
 
-    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId) {
-        let (mut node, height) = self.grow(nodes, page);
+    fn insert_leaf(&self, nodes: &Nodes, page: u64, frame: FrameId, room: &mut Taken<'_>) {
+        let (mut node, height) = self.grow(nodes, page, room);
         for level in (1..height).rev() {
             let at = page >> (level * LEVEL_BITS);
             let here = nodes.node(node);
             node = here.slot(at).unwrap_or_else(|| {
-                let child = nodes.allocate();
+                let child = room.next();
                 here.set_slot(at, Some(child));
                 child
             });
@@ -210,18 +249,15 @@ impl Index {
     }
 
     /// Adds levels until the page fits.
-    fn grow(&self, nodes: &Nodes, page: u64) -> (u32, u32) {
-        let (mut node, mut height) = self.root().unwrap_or_else(|| (nodes.allocate(), 1));
-        while page >> ((height - 1) * LEVEL_BITS) >= FANOUT {
-            let above = nodes.allocate();
+    fn grow(&self, nodes: &Nodes, page: u64, room: &mut Taken<'_>) -> (u32, u32) {
+        let levels = levels_of(page) as u32;
+        let (mut node, mut height) = self.root().unwrap_or_else(|| (room.next(), levels));
+        while height < levels {
+            let above = room.next();
             let parent = nodes.node(above);
-            if nodes.node(node).occupied() == 0 {
-                nodes.free(node);
-            } else {
-                parent.set_slot(0, Some(node));
-                for tag in Tag::ALL {
-                    parent.set_tag(tag, 0, nodes.node(node).tags(tag) != 0);
-                }
+            parent.set_slot(0, Some(node));
+            for tag in Tag::ALL {
+                parent.set_tag(tag, 0, nodes.node(node).tags(tag) != 0);
             }
             node = above;
             height += 1;
@@ -307,7 +343,7 @@ impl Index {
         self.path(nodes, page).is_some_and(|path| nodes.node(path.nodes[0]).has_tag(tag, page))
     }
 
-    fn set_tag_of(&self, leaf: &Node, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
+    fn set_tag_of(&self, leaf: Node<'_>, nodes: &Nodes, page: u64, tag: Tag, on: bool) {
         // Above, only whether any bit is set matters.
         let was = leaf.tags(tag) != 0;
         leaf.set_tag(tag, page, on);
@@ -376,10 +412,10 @@ impl Index {
         if self.alone(from).is_some() {
             return Some(0);
         }
-        self.next(nodes, from, Node::occupied)
+        self.next(nodes, from, |node| node.occupied())
     }
 
-    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(&Node) -> u64) -> Option<u64> {
+    fn next(&self, nodes: &Nodes, from: u64, marks: impl Fn(Node<'_>) -> u64) -> Option<u64> {
         let after = u64::MAX << (from & (FANOUT - 1));
         let near = self.remembered(nodes, from).map_or(0, |leaf| marks(leaf) & after);
         if near != 0 {
@@ -394,8 +430,13 @@ impl Index {
     }
 }
 
+/// How many levels a tree needs that has the page.
+fn levels_of(page: u64) -> usize {
+    (u64::BITS - page.leading_zeros()).div_ceil(LEVEL_BITS).max(1) as usize
+}
+
 /// The first marked page at or after `from`, whose bits above this node's level are the node's.
-fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(&Node) -> u64) -> Option<u64> {
+fn descend(nodes: &Nodes, node: u32, shift: u32, from: u64, marks: &impl Fn(Node<'_>) -> u64) -> Option<u64> {
     let start = (from >> shift) & (FANOUT - 1);
     let here = nodes.node(node);
     let mut left = marks(here) & (u64::MAX << start);

@@ -60,9 +60,9 @@ impl Cache {
         let frames = Arc::new(frames);
         Self {
             arena: Arc::new(Arena(Arc::clone(&frames))),
+            nodes: Nodes::new(Arc::clone(&frames)),
             frames,
             pages,
-            nodes: Nodes::new(),
             eviction,
             eviction_kind,
             page_queues: (0..PAGE_QUEUES).map(|_| WaitQueue::new()).collect(),

@@ -290,6 +290,8 @@ impl<P: Platform> Reading<P> {
             if cache.frame_at(&file.pages, page).is_some() {
                 if pieces.is_empty() { continue } else { break }
             }
+            let index = &file.pages.index;
+            let Some(room) = index.room_for(&cache.nodes, page, || spare.take_for_index()) else { break };
             let Some(frame) = spare.take() else { break };
             let identity = file.pages.identity(page);
             cache.pages.set_dirty(frame, Sectors::NONE);
@@ -298,14 +300,14 @@ impl<P: Platform> Reading<P> {
                 cache.pages.set_valid(frame, Sectors::ALL);
                 cache.pages.occupy(frame, identity, PRESENT | UPTODATE);
                 let why = self.note_why(page, demanded_end, frame);
-                file.pages.index.insert(&cache.nodes, page, frame);
+                index.insert(&cache.nodes, page, frame, room);
                 cache.admit(&file.pages, page, frame, why);
                 if pieces.is_empty() { continue } else { break }
             }
             cache.pages.set_valid(frame, Sectors::NONE);
             cache.pages.occupy(frame, identity, PRESENT | READING);
             self.note_why(page, demanded_end, frame);
-            file.pages.index.insert(&cache.nodes, page, frame);
+            index.insert(&cache.nodes, page, frame, room);
             if pieces.is_empty() {
                 first = page;
             }

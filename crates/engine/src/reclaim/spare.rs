@@ -38,6 +38,14 @@ impl<'a> Spare<'a> {
         self.more.pop().or_else(|| self.only.take())
     }
 
+    /// A frame for nodes of an index. It is a free one, so that the frames taken for pages stay for pages; if there is
+    /// none, it is one of those.
+    pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
+        let free = || self.cache.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal);
+        let found = if self.cache.rare.fails_allocation(Rare::NoFrame) { None } else { free() };
+        found.or_else(|| self.take())
+    }
+
     /// The next, if there is one, will be filled by a copy soon: its memory is asked for while something else is done.
     pub(crate) fn expect_copy(&self) {
         if let Some(frame) = self.more.last().copied().or(self.only) {

@@ -134,14 +134,19 @@ impl<P: Platform> Writing<P> {
         if !write.settled.contains(write.touched) {
             return Err(Stop::Page(write.at.page));
         }
-        let frame = means.frame()?;
         let cache = &self.base.cache;
+        let index = &write.file.pages.index;
+        let room = index.room_for(&cache.nodes, write.at.page, || means.spare.take_for_index()).ok_or(Stop::Frames)?;
+        let frame = means.frame()?;
         let range = write.at.range();
         cache.zero(frame, 0..range.start);
         cache.zero(frame, range.end..FRAME_BYTES);
         cache.fill_bytes(frame, range.start, write.bytes);
         cache.pages.set_dirty(frame, write.touched);
-        let runs = self.occupy_dirty(state, write, frame, (write.settled.union(write.touched), 0));
+        let valid = write.settled.union(write.touched);
+        self.occupy(write, frame, (valid, 0));
+        index.insert(&cache.nodes, write.at.page, frame, room);
+        let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.admit(&write.file.pages, write.at.page, frame, Admitted::Written);
         means.charge.spend(runs);
         self.note_dirtied(write.file, state, false);
@@ -210,7 +215,9 @@ impl<P: Platform> Writing<P> {
         // Sectors in flight stay dirty in the new version: their write may fail.
         cache.pages.set_dirty(new, cache.pages.dirty(old).union(write.touched));
         let prior = if word.any(WRITEBACK | PRIOR) { PRIOR } else { 0 };
-        let runs = self.occupy_dirty(state, write, new, (valid.union(write.settled).union(write.touched), prior));
+        self.occupy(write, new, (valid.union(write.settled).union(write.touched), prior));
+        write.file.pages.index.replace(&cache.nodes, write.at.page, new);
+        let runs = write.file.tag_dirty(state, write.at.page, true);
         cache.eviction.replaced(&cache.pages, old, new);
         state.failed_pages -= u64::from(word.has(FAILED));
         if word.any(DIRTY) {
@@ -226,21 +233,12 @@ impl<P: Platform> Writing<P> {
         Ok(())
     }
 
-    /// Puts a filled frame, whose dirty sectors are set, in the page's place. How many runs of dirty pages more there
-    /// are.
-    fn occupy_dirty(
-        &self,
-        state: &mut FileState,
-        write: &PageWrite<'_>,
-        frame: FrameId,
-        (valid, flags): (Sectors, u64),
-    ) -> i64 {
-        let (cache, page) = (&self.base.cache, write.at.page);
-        cache.pages.set_valid(frame, valid);
+    /// Makes a filled frame the page. Its dirty sectors are set.
+    fn occupy(&self, write: &PageWrite<'_>, frame: FrameId, (valid, flags): (Sectors, u64)) {
+        let pages = &self.base.cache.pages;
+        pages.set_valid(frame, valid);
         let uptodate = if valid == Sectors::ALL { UPTODATE } else { 0 };
-        cache.pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
-        write.file.pages.index.insert(&cache.nodes, page, frame);
-        write.file.tag_dirty(state, page, true)
+        pages.occupy(frame, write.identity(), PRESENT | DIRTY | uptodate | flags);
     }
 
     /// Whether the page was written, and no flush has followed.

@@ -19,6 +19,7 @@ mod flushing;
 mod hang;
 mod idle;
 mod in_force;
+mod index_memory;
 mod lab;
 mod laws;
 mod policy_knobs;

@@ -85,7 +85,8 @@ fn frames_are_freed_before_a_reader_needs_them_except_in_a_small_cache() {
     assert_eq!(stalls, 0, "it never found too few");
     assert!((16..=24 + 32).contains(&free), "{free} are free, and the marks are 16 and 24");
     let (stalls, free) = stream_through(1020);
-    assert!(stalls > 0 && free < 32, "{stalls} stalls, {free} free");
+    // The frames that were recycled last, and those of their nodes.
+    assert!(stalls > 0 && free < 32 + 3, "{stalls} stalls, {free} free");
 }
 
 #[test]
@@ -266,7 +267,9 @@ fn every_clean_page_goes_if_all_are_asked_to() {
         });
         let guard = lab.run(lab.here.engine.read_pinned(&used.file, 0, PAGE)).unwrap();
         let gone = lab.here.engine.drop_clean_pages();
-        assert_eq!(lab.here.engine.status().free_bytes, (1024 - 101) * PAGE as u64, "{}: {gone:?}", kind.name());
+        let census = lab.here.engine.census();
+        assert_eq!(census.free + census.index, 1024 - 101, "{}: {gone:?}", kind.name());
+        assert!(census.index <= 2, "{}: {census:?}", kind.name());
         assert!(gone.pages >= 599 && gone.looks <= 5 * 1024, "{}: {gone:?}", kind.name());
         drop(guard);
         assert_eq!(lab.here.engine.drop_clean_pages().pages, 1, "{}", kind.name());

@@ -19,14 +19,16 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        Self { pages: PageTable::new(4), nodes: Nodes::new(), files: [Index::new(), Index::new()] }
+        Self { pages: PageTable::new(4), nodes: Nodes::on_heap(8), files: [Index::new(), Index::new()] }
     }
 
     /// Puts a page in a fresh frame and that in its file's index.
     fn insert(&self, file: u32, page: u64, frame: u32) {
         let frame = FrameId::new(frame);
         self.pages.occupy(frame, Identity { file, index: page }, PRESENT | UPTODATE);
-        self.files[file as usize].insert(&self.nodes, page, frame);
+        let index = &self.files[file as usize];
+        let room = index.room_for(&self.nodes, page, || None).unwrap();
+        index.insert(&self.nodes, page, frame, room);
     }
 
     fn remove(&self, file: u32, page: u64, frame: u32) {
@@ -66,6 +68,28 @@ fn loom_a_lookup_through_a_reused_node_is_recognised() {
         world.insert(1, 2, 0);
         reader.join().unwrap();
         assert_eq!((world.find(0, 4), world.find(1, 2)), (None, Some(0)));
+    });
+}
+
+#[test]
+fn loom_a_lookup_through_a_frame_that_went_back_is_recognised() {
+    sync::model(|| {
+        let world = Arc::new(World::new());
+        world.insert(0, 4, 3);
+        let reader = Arc::clone(&world);
+        let reader = thread::spawn(move || {
+            let found = reader.find(0, 4);
+            assert!(found.is_none_or(|frame| frame == 3), "{found:?}");
+        });
+        world.remove(0, 4, 3);
+        // The nodes' frame went back to the arena with them. It holds a page's bytes: numbers of frames, of nodes, and of
+        // neither. One of the frames holds the same page of another file.
+        world.insert(1, 4, 1);
+        for node in [1, 2] {
+            world.nodes.scribble(node, |at| [2, 1 << 20][at]);
+        }
+        reader.join().unwrap();
+        assert_eq!(world.find(0, 4), None);
     });
 }
 
