@@ -25,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) disk_file: DiskFileId,
     pub(crate) model: Arc<Mutex<FileModel>>,
     pub(crate) discarded: AtomicBool,
+    /// Of the failed requests of its file on the disk, how many explain no error any more (`excuses`).
+    pub(crate) failures_settled: AtomicU64,
 }
 
 #[derive(Default)]
@@ -143,6 +145,7 @@ impl Bench {
             disk_file,
             model: Arc::new(Mutex::new(FileModel::new(size, version))),
             discarded: AtomicBool::new(false),
+            failures_settled: AtomicU64::new(0),
         }
     }
 

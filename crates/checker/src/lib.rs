@@ -2,7 +2,7 @@
 //!
 //! Owns: what a scenario says (`text`), where one comes from (a seed: `generate`, `places`, `habits`; every
 //! small one: `scopes`; one with each request failing in turn: `sweep`), the machine of it (`machine`),
-//! running it (`run`, `bench`, `ops`, `rest`), making a failing one smaller (`shrink`). The command that runs
+//! running it (`run`, `bench`, `ops`, `excuses`, `rest`), making a failing one smaller (`shrink`). The command that runs
 //! many is `src/bin/soak.rs`.
 //! Does not own: the world and its disks (the crate `simulator`), the models (`reference`); which scenarios
 //! are run, and when.
@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod excuses;
 mod generate;
 mod habits;
 mod locking;

@@ -16,6 +16,7 @@ use reference::{Ending, Mismatch, Stamp, pattern};
 use simulator::{Disk, Fault, FaultTarget};
 
 use crate::bench::{Bench, Shared};
+use crate::excuses::{Before, Told, note_settled};
 use crate::locking::lock;
 use crate::rest::rest;
 use crate::text::{Op, fault_what};
@@ -25,8 +26,8 @@ struct Use<'a> {
     bench: &'a Bench,
     slot: usize,
     shared: Arc<Shared>,
-    /// Failed requests of the file, and of its whole device, when the operation began.
-    file_failures: u64,
+    /// Failed requests when the operation began.
+    before: Before,
 }
 
 /// The least that `hang_error_ms` may be.
@@ -53,8 +54,8 @@ impl<'a> Use<'a> {
         }
         lock(&bench.slot_use[slot]).users += 1;
         let shared = Arc::clone(&lock(&bench.slots[slot]));
-        let file_failures = bench.disks[shared.device].failures(shared.disk_file);
-        Self { bench, slot, shared, file_failures }
+        let before = Before::now(bench, &shared);
+        Self { bench, slot, shared, before }
     }
 
     fn look(&self) -> Stamp {
@@ -73,28 +74,18 @@ impl<'a> Use<'a> {
     }
 
     /// Whether an error can be explained by what happened to the file and its device.
-    fn excuse(&self, what: &str, error: Error) {
+    fn excuse(&self, told: Told, what: &str, error: Error) {
         let bench = self.bench;
         let disk = &bench.disks[self.shared.device];
         let excused = match error {
             Error::Discarded => self.discarded(),
             Error::Device(DeviceError::Hung) => hung_for_long(disk),
-            Error::Device(_) => self.discarded() || disk.failures_of_all() > 0,
+            Error::Device(_) => self.discarded() || self.before.causes(bench, &self.shared).explain(told),
             _ => false,
         };
         if !excused {
             bench.fail(format!("{what} of file {} failed without a cause: {error} ({error:?})", self.slot));
         }
-    }
-
-    /// A read's error must come from a request that failed meanwhile.
-    fn excuse_read(&self, what: &str, error: Error) {
-        let disk = &self.bench.disks[self.shared.device];
-        let failed = disk.failures(self.shared.disk_file) > self.file_failures;
-        if matches!(error, Error::Device(_)) && !failed && !self.discarded() {
-            self.bench.fail(format!("{what} of file {} failed, but no request of it did: {error:?}", self.slot));
-        }
-        self.excuse(what, error);
     }
 
     fn check_read(&self, what: &str, since: Stamp, offset: u64, len: u64, got: &[u8]) {
@@ -155,7 +146,7 @@ async fn read(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     let since = own.look();
     match cut_short(bench, after_us.min(1 << 40), bench.engine.read(&own.shared.file, offset, &mut bytes)).await {
         Some(Ok(count)) => own.check_read("read", since, offset, len, &bytes[..count]),
-        Some(Err(error)) => own.excuse_read("read", error),
+        Some(Err(error)) => own.excuse(Told::Own, "read", error),
         None => {}
     }
 }
@@ -196,7 +187,7 @@ async fn read_pinned(bench: &Bench, file: u64, offset: u64, len: u64, hold_us: u
     let read = bench.engine.read_pinned(&own.shared.file, offset, len as usize);
     match cut_short(bench, after_us.min(1 << 40), read).await {
         Some(Ok(Some(pages))) => hold(&own, since, offset, len, hold_us, pages).await,
-        Some(Err(error)) => own.excuse_read("pinned read", error),
+        Some(Err(error)) => own.excuse(Told::Own, "pinned read", error),
         Some(Ok(None)) | None => {}
     }
 }
@@ -219,7 +210,7 @@ async fn write(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     let ending = if let Some(Ok(())) = result { Ending::Done } else { Ending::Failed };
     lock(&own.shared.model).end(change, ending);
     if let Some(Err(error)) = result {
-        own.excuse("write", error);
+        own.excuse(Told::Write, "write", error);
     }
 }
 
@@ -236,7 +227,7 @@ async fn try_write(bench: &Bench, file: u64, offset: u64, len: u64) {
     }
     lock(&own.shared.model).end(change, ending(&Some(result)));
     if let Err(error) = result {
-        own.excuse("write", error);
+        own.excuse(Told::Write, "write", error);
     }
 }
 
@@ -254,7 +245,7 @@ async fn set_size(bench: &Bench, file: u64, size: u64, after_us: u64) {
     let result = cut_short(bench, after_us.min(1 << 40), bench.engine.set_size(&own.shared.file, size)).await;
     lock(&own.shared.model).end(change, ending(&result));
     if let Some(Err(error)) = result {
-        own.excuse("set_size", error);
+        own.excuse(Told::Own, "set_size", error);
     }
 }
 
@@ -264,7 +255,7 @@ async fn punch(bench: &Bench, file: u64, offset: u64, len: u64) {
     let result = bench.engine.punch(&own.shared.file, offset..offset + len).await;
     lock(&own.shared.model).end(change, ending(&Some(result)));
     if let Err(error) = result {
-        own.excuse("punch", error);
+        own.excuse(Told::Write, "punch", error);
     }
 }
 
@@ -274,8 +265,13 @@ async fn sync(bench: &Bench, file: u64, offset: u64, len: u64, after_us: u64) {
     let since = own.look();
     let result = cut_short(bench, after_us.min(1 << 40), bench.engine.sync(&own.shared.file, range.clone())).await;
     match result {
-        Some(Ok(())) if !own.discarded() => check_durable(&own, since, range),
-        Some(Err(error)) => own.excuse("sync", error),
+        Some(Ok(())) if !own.discarded() => {
+            if range == (0..u64::MAX) {
+                note_settled(&own.shared, own.before.failures);
+            }
+            check_durable(&own, since, range);
+        }
+        Some(Err(error)) => own.excuse(Told::Sync, "sync", error),
         _ => {}
     }
 }
@@ -299,13 +295,21 @@ fn check_durable(own: &Use<'_>, since: Stamp, range: std::ops::Range<u64>) {
 
 async fn drain(bench: &Bench, device: u64) {
     let at = device as usize % bench.devices.len();
-    let errors = bench.engine.drain(bench.devices[at]).await;
-    if bench.disks[at].failures_of_all() == 0 {
-        let hung = Error::Device(DeviceError::Hung);
-        let excused = |error: Error| error == Error::Discarded || error == hung && hung_for_long(&bench.disks[at]);
-        let errors: Vec<Error> = errors.into_iter().map(|(_, error)| error).filter(|error| !excused(*error)).collect();
-        if !errors.is_empty() {
-            bench.fail(format!("drain of device {at} failed without a cause: {errors:?}"));
+    let files = bench.slots.iter().map(|slot| Arc::clone(&lock(slot)));
+    let before: Vec<_> = files.map(|shared| (Before::now(bench, &shared), shared)).collect();
+    for (file, error) in bench.engine.drain(bench.devices[at]).await {
+        // A file that is in no slot any more was discarded, or was clean when another took its place.
+        let Some((before, shared)) = before.iter().find(|(_, shared)| shared.file.same(&file)) else { continue };
+        let excused = match error {
+            Error::Discarded => true,
+            Error::Device(DeviceError::Hung) => hung_for_long(&bench.disks[at]),
+            Error::Device(_) => {
+                shared.discarded.load(Ordering::Relaxed) || before.causes(bench, shared).explain(Told::Sync)
+            }
+            _ => false,
+        };
+        if !excused {
+            bench.fail(format!("drain of device {at} failed without a cause: {error:?}"));
         }
     }
 }
@@ -400,6 +404,7 @@ async fn reopen(bench: &Bench, file: u64) {
             disk_file: shared.disk_file,
             model: Arc::clone(&shared.model),
             discarded: false.into(),
+            failures_settled: 0.into(),
         };
         *lock(&bench.slots[slot]) = Arc::new(fresh);
     }

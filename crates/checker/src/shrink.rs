@@ -52,6 +52,7 @@ pub fn shrink(scenario: &Scenario, failure: &str) -> Shrunk {
         plain_world(&mut best);
         drop_tasks(&mut best);
         drop_operations(&mut best);
+        drop_faults(&mut best);
         simplify_world(&mut best);
         simplify_numbers(&mut best);
         if best.scenario == before || best.is_enough() {
@@ -109,6 +110,21 @@ fn drop_operations(best: &mut Shrunk) {
             }
             chunk /= 2;
         }
+    }
+}
+
+/// Faults that are there from the start. Those that operations make go with these.
+fn drop_faults(best: &mut Shrunk) {
+    for at in (0..best.scenario.fail_requests.len()).rev() {
+        let mut candidate = best.scenario.clone();
+        candidate.fail_requests.remove(at);
+        accept(best, &candidate);
+    }
+    let changes: [fn(&mut Scenario); 2] = [|scenario| scenario.fail_allocation = 0, |scenario| scenario.crash_step = 0];
+    for change in changes {
+        let mut candidate = best.scenario.clone();
+        change(&mut candidate);
+        accept(best, &candidate);
     }
 }
 
@@ -174,3 +190,6 @@ fn simplify_numbers(best: &mut Shrunk) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

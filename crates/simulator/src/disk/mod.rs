@@ -40,6 +40,7 @@ use image::{IMAGE_BLOCK_BYTES, WHOLE_PAGES};
 pub use layout::Allocation;
 pub(crate) use layout::Layout;
 use service::Service;
+pub use state::WriteFailures;
 use state::{Ended, Outcome, Pending, Phase, Silence, State, is_data};
 pub use statistics::{DiskFigures, OffsetSample};
 use timing::{AnyOrder, Event, Timing};
@@ -177,6 +178,7 @@ impl Disk {
             faults: Faults::default(),
             capacity_bytes: options.capacity_bytes,
             failures: 0,
+            write_failures: WriteFailures::default(),
             random: shared.fork_random(),
             data_in_flight: 0,
             data_in_flight_max: 0,
@@ -332,6 +334,11 @@ impl Disk {
     /// Requests of any file that did not succeed, since the beginning.
     pub fn failures_of_all(&self) -> u64 {
         self.lock().failures
+    }
+
+    /// Writes and syncs of any file that did not succeed.
+    pub fn write_failures(&self) -> WriteFailures {
+        self.lock().write_failures
     }
 
     /// Whether it is between [`Disk::hang`] and [`Disk::release`], or holds a request that a fault
@@ -544,6 +551,9 @@ impl Disk {
         let ended = state.end(pending, &self.options);
         if extent(state) != before {
             state.service.owe_journal();
+        }
+        if matches!(operation, Operation::Write { .. } | Operation::Sync) {
+            state.write_failures.note(ended.outcome == Outcome::Done, now_ns);
         }
         state.silence.ended(now_ns);
         let in_flight = state.pending.len() as u64;

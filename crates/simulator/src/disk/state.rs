@@ -122,6 +122,8 @@ pub(super) struct State {
     pub(super) capacity_bytes: u64,
     /// Requests that did not succeed.
     pub(super) failures: u64,
+    /// Writes and syncs.
+    pub(super) write_failures: WriteFailures,
     pub(super) random: Random,
     /// Data requests in flight now, and the most there ever were.
     pub(super) data_in_flight: u32,
@@ -183,6 +185,27 @@ impl Pending {
         let mut pieces: Vec<usize> = (0..self.fetched_pieces.len()).collect();
         random.shuffle(&mut pieces);
         pieces.into_iter().for_each(|piece| self.fetch(piece));
+    }
+}
+
+/// Writes and syncs of a disk that did not succeed.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct WriteFailures {
+    /// Since the beginning.
+    pub all: u64,
+    /// Since the last that succeeded.
+    pub in_row: u64,
+    /// When the last one failed.
+    pub last_ns: Option<u64>,
+}
+
+impl WriteFailures {
+    pub(super) fn note(&mut self, done: bool, now_ns: u64) {
+        if done {
+            self.in_row = 0;
+        } else {
+            *self = Self { all: self.all + 1, in_row: self.in_row + 1, last_ns: Some(now_ns) };
+        }
     }
 }
 
