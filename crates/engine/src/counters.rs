@@ -43,8 +43,9 @@ macro_rules! counters {
 }
 
 counters! {
-    ReadHitPages "read_hit_pages" "pages" "Pages that reads found in the cache.";
-    ReadMissPages "read_miss_pages" "pages" "Pages that reads had to wait for.";
+    ReadHitPages "read_hit_pages" "pages" "Pages of reads that were in the cache when the call came. Hits and misses together are all pages of all reads that succeeded.";
+    ReadMissPages "read_miss_pages" "pages" "Pages of reads that were not in the cache, or not whole, when the call came.";
+    ReadJoinedPages "read_joined_pages" "pages" "Of these, pages that were being read already, for another call or ahead of this one.";
     WriteHitPages "write_hit_pages" "pages" "Pages overwritten while already dirty, without a lock.";
     PagesDirtied "nr_dirtied" "pages" "Pages that went from clean, absent or under writeback to dirty.";
     PagesWritten "nr_written" "pages" "Pages that a device has written.";
@@ -66,7 +67,7 @@ counters! {
     DemandAllocFail "demand_alloc_fail" "events" "Of these, those that found no clean page to recycle either, and waited.";
     AllocFail "nr_alloc_fail" "events" "Readahead allocations that failed, cheaply.";
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
-    ReadaheadWaste "readahead_waste" "pages" "Of these, pages that left the cache before anybody asked for them.";
+    ReadaheadWaste "readahead_waste" "pages" "Of these, pages that nobody asked for until they left the cache, or until 30 to 60 s after they were read. A page counts once, also if it is asked for later.";
     ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
     BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";
