@@ -51,7 +51,6 @@ counters! {
     PagesWritten "nr_written" "pages" "Pages that a device has written.";
     PagesRedirtied "nr_redirtied" "pages" "Of the pages that became dirty, those that were being written, or had been and were not flushed: to write them was wasted.";
     IdlePages "nr_idle_written" "pages" "Pages handed to devices that would have idled, since their files had been left alone.";
-    PagesBridged "nr_bridged" "pages" "Clean pages between dirty ones that were written with them, to have one request instead of two.";
     PagesTruncated "nr_dirty_truncated" "pages" "Dirty pages dropped because their bytes were cut off, punched out or removed.";
     PagesCopiedStable "nr_stable_copies" "pages" "Writes that went to a new frame because the old one was being written or shown.";
     PageIn "pgpgin" "bytes" "Bytes asked of devices by reads and readahead.";

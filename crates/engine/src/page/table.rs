@@ -7,8 +7,7 @@ use frames::FrameId;
 
 use super::unread::{Parity, Unread};
 use super::{
-    BRIDGE, DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word,
-    legal,
+    DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
 };
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::wait::Changed;
@@ -223,7 +222,7 @@ impl PageTable {
     /// Takes the page out of its state: from now on it is only waiting for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
         self.leave_unread(frame);
-        self.change(frame, !(HOLDERS | REUSES | WRITEBACK | BRIDGE | READING), DETACHED)
+        self.change(frame, !(HOLDERS | REUSES | WRITEBACK | READING), DETACHED)
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.

@@ -68,8 +68,6 @@ pub struct DiskOptions {
     pub capacity_bytes: u64,
     /// Of 1,000 requests, how many are carried out before `submit` returns.
     pub inline_per_mille: u64,
-    /// Whether nobody but the engine changes its files, as far as the engine is told.
-    pub sole_writer: bool,
     /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
     pub longer_alone: bool,
     /// Whether a file is as long as was accepted as soon as a write that makes it longer comes, before anything
@@ -91,7 +89,6 @@ impl Default for DiskOptions {
             bytes_per_second: 100_000_000,
             capacity_bytes: 1 << 40,
             inline_per_mille: 0,
-            sole_writer: true,
             longer_alone: false,
             longer_ahead: false,
         }
@@ -157,7 +154,6 @@ impl Disk {
             depth: options.depth,
             file_bytes_max: options.file_bytes_max,
             volatile_cache: options.volatile_cache,
-            sole_writer: options.sole_writer,
             ..Limits::default()
         };
         let shared = Arc::clone(world.shared());

@@ -6,7 +6,6 @@ mod ages;
 mod background_time;
 mod bad_devices;
 mod beside_readers;
-mod bridging;
 mod budget;
 mod clients;
 mod delays;
