@@ -482,6 +482,9 @@ pub(crate) struct Simulate {
     /// What everything random is drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Run it so often and give ranges: in each run but the first, jobs and clients begin up to 1 s later, as drawn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) runs: u64,
     /// Set a knob (--help lists them); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     pub(crate) knobs: Vec<String>,

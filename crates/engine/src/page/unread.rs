@@ -72,7 +72,8 @@ impl Unread {
         self.wasted.fetch_add(u64::from(was_old.is_err()), Ordering::Relaxed);
     }
 
-    /// Time has passed. Whoever reads ahead says so first, so that a page never has the parity of a spell that is over.
+    /// Ends the spell if its time is over. Readahead asks for this first, so that no page gets the parity of a spell that is
+    /// over.
     pub(crate) fn age(&self, now: Nanos) {
         let began = self.began_ns.load(Ordering::Relaxed);
         let passed_ns = now.0.saturating_sub(began);

@@ -82,7 +82,7 @@ impl<P: Platform> Readings<P> {
     }
 }
 
-/// What a call found of its pages when it came. It is counted when the call has succeeded.
+/// The pages of a call as they were when it came. They are counted when the call has succeeded.
 struct Found {
     hits: u64,
     misses: u64,
@@ -229,7 +229,7 @@ impl<P: Platform> Reading<P> {
         Ok(None)
     }
 
-    /// What is there of these pages, without a lock; so many before them are.
+    /// Looks which of these pages are in the cache, without a lock. `before` pages of the call in front of them are.
     #[cold]
     fn look_for(&self, file: &FileInner, before: u64, pages: Range<u64>) -> Found {
         let cache = &self.base.cache;
@@ -254,7 +254,7 @@ impl<P: Platform> Reading<P> {
         })
     }
 
-    /// A read has succeeded, whose pages are counted unless all were copied at once.
+    /// Counts the pages of a read that has succeeded, unless it has copied all of them at once and counted them.
     fn end_read(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize, found: Option<Found>) {
         if let Some(Found { hits, misses, joined }) = found {
             let local = self.base.local();

@@ -22,6 +22,7 @@ mod layout;
 mod service;
 mod state;
 mod statistics;
+mod timeline;
 pub(crate) mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -42,6 +43,8 @@ pub(crate) use layout::Layout;
 use service::Service;
 use state::{Ended, Outcome, Pending, Phase, Silence, State, is_data};
 pub use statistics::{DiskFigures, OffsetSample};
+pub use timeline::DiskWait;
+use timeline::Timeline;
 use timing::{AnyOrder, Event, Timing};
 
 /// What a disk is made from.
@@ -177,6 +180,7 @@ impl Disk {
             data_in_flight: 0,
             data_in_flight_max: 0,
             silence: Silence::default(),
+            timeline: Timeline::default(),
         };
         let disk = Arc::new_cyclic(|own: &Weak<Self>| Self {
             shared,
@@ -303,6 +307,12 @@ impl Disk {
     /// Where on the medium it worked: at most 20,000 requests, evenly thinned.
     pub fn offsets(&self) -> Vec<OffsetSample> {
         self.lock().service.offsets().to_vec()
+    }
+
+    /// The wait of a call on a file that began and ended at these instants, for reads of the file or for its other requests.
+    /// Only the last requests are known.
+    pub fn waited(&self, file: DiskFileId, reads: bool, began_and_ended_ns: (u64, u64)) -> DiskWait {
+        self.lock().timeline.waited(file.0, reads, began_and_ended_ns)
     }
 
     /// Adds a fault; those added before come first.
@@ -509,6 +519,8 @@ impl Disk {
                     Event::Started(id) => {
                         let Some(pending) = state.pending.get_mut(&id) else { continue };
                         pending.phase = Phase::Transfer;
+                        pending.started_ns = Some(now_ns);
+                        state.timeline.started(id, now_ns);
                         pending.fetch_some(&mut state.random);
                     }
                     Event::Ended(id) => {
@@ -517,7 +529,7 @@ impl Disk {
                         if !pending.direct {
                             state.changing.ended(file, pending.operation, self.options.block_bytes.into());
                         }
-                        ended.push((id, self.end(state, pending, now_ns)));
+                        ended.push((id, self.end(state, id, pending, now_ns)));
                         state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id, false));
                     }
                 }
@@ -533,7 +545,9 @@ impl Disk {
     }
 
     /// A request's effect happens and is counted. It is not among those in flight any more.
-    fn end(&self, state: &mut State, pending: Box<Pending>, now_ns: u64) -> Ended {
+    fn end(&self, state: &mut State, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
+        let instants = (pending.submitted_ns, pending.started_ns, now_ns);
+        state.timeline.ended(id, (pending.file.0, pending.operation), instants);
         let (file, operation, position) = (pending.file, pending.operation, pending.position);
         let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
         let before = extent(state);
@@ -658,7 +672,7 @@ impl Disk {
             state.silence.begins(now_ns);
         }
         if inline && !state.service.is_hung() && pending.phase != Phase::Held {
-            let ended = self.end(&mut state, pending, now_ns);
+            let ended = self.end(&mut state, id, pending, now_ns);
             drop(state);
             return self.answer(id, ended);
         }

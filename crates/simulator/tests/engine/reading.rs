@@ -265,7 +265,7 @@ fn a_page_is_found_if_it_was_there_when_the_call_came() {
         assert_eq!(found(&lab), (3, 9));
         assert!(engine.try_read_pinned(&file.file, 13 * PAGE as u64 + 100, PAGE).is_some());
         assert_eq!(found(&lab), (5, 9));
-        // What finds too little and waits for nothing is no read.
+        // A call that finds too little and does not wait is no read.
         assert!(engine.try_read(&file.file, 14 * PAGE as u64, &mut [0; 2 * PAGE]).is_none());
         assert_eq!(found(&lab), (5, 9));
         // A write that needs the rest of a page is no read either.
