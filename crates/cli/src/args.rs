@@ -498,7 +498,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) costs: Option<String>,
     /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine,
-    /// unwritten and loss
+    /// unwritten, loss, and shifted (the other runs of --runs)
     #[arg(long)]
     pub(crate) json: bool,
     /// How the report looks: normal, or json, one object a policy with fio's names where they mean the same
