@@ -162,8 +162,8 @@ fn draw_rare(random: &mut Random) -> Vec<(String, u64)> {
         return Vec::new();
     }
     let mut rare = Vec::new();
-    // Whether gaps are bridged is drawn with the disks' users, and short holds apart.
-    for path in Rare::ALL.iter().filter(|path| !matches!(path, Rare::Bridge | Rare::ShortHold)) {
+    // Short holds are drawn apart.
+    for path in Rare::ALL.iter().filter(|path| !matches!(path, Rare::ShortHold)) {
         if random.chance(400) {
             rare.push((path.name().to_owned(), random.pick(&[5, 50, 300, 600])));
         }
@@ -182,7 +182,6 @@ fn draw_device(random: &mut Random, tame: bool) -> DeviceSpec {
         rate: random.pick(&[1_000_000, 20_000_000, 1_000_000_000]),
         capacity: if !tame && random.chance(100) { random.between(8, 400) * PAGE } else { 1 << 50 },
         inline_per_mille: random.pick(&[0, 0, 0, 100, 1000]),
-        shared: 0,
     };
     if random.chance(500) {
         return spec;
@@ -239,16 +238,6 @@ fn draw_cut(random: &mut Random, places: &Places, scenario: &mut Scenario) {
         let under_way = Rare::CopyUnderWay.name();
         scenario.rare.retain(|(name, _)| name != under_way);
         scenario.rare.push((under_way.to_owned(), random.pick(&[300, 900])));
-    }
-}
-
-/// Who writes to the disks, and whether gaps between dirty pages are bridged, which is for one user only.
-fn draw_users(random: &mut Random, scenario: &mut Scenario) {
-    for device in &mut scenario.devices {
-        device.shared = u64::from(random.chance(300));
-    }
-    if random.chance(300) {
-        scenario.rare.push((Rare::Bridge.name().to_owned(), random.pick(&[50, 300, 900])));
     }
 }
 
@@ -316,7 +305,6 @@ pub fn generate(seed: u64) -> Scenario {
             scenario.fail_requests.push(FailRequest { device, nth: random.between(1, nth_max), what });
         }
     }
-    draw_users(random, &mut scenario);
     draw_short_holds(&mut scenario);
     scenario
 }

@@ -90,7 +90,6 @@ fn disk(world: &World, number: u64, spec: &DeviceSpec, longer_ahead: bool) -> Re
     let options = DiskOptions {
         capacity_bytes: spec.capacity,
         inline_per_mille: spec.inline_per_mille,
-        sole_writer: spec.shared == 0,
         // The worst that can be: nothing is durable before its sync.
         volatile_bytes_max: u64::MAX,
         longer_ahead,
@@ -109,7 +108,6 @@ fn plain_options(spec: &DeviceSpec) -> DiskOptions {
         bytes_per_second: spec.rate,
         capacity_bytes: spec.capacity,
         inline_per_mille: spec.inline_per_mille,
-        sole_writer: spec.shared == 0,
         volatile_bytes_max: u64::MAX,
         ..DiskOptions::default()
     }

@@ -55,7 +55,6 @@ pub fn scenario(operations: u32, number: u64) -> Scenario {
         rate: 1_000_000_000,
         capacity: 1 << 50,
         inline_per_mille: 0,
-        shared: 0,
     };
     Scenario {
         seed: number,

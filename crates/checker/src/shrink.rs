@@ -156,10 +156,9 @@ fn simplify_world(best: &mut Shrunk) {
         candidate.knobs.remove(at);
         accept(best, &candidate);
     }
-    let changes: [fn(&mut Scenario); 6] = [
+    let changes: [fn(&mut Scenario); 5] = [
         |scenario| scenario.crash_us = 0,
         |scenario| scenario.devices.iter_mut().for_each(|device| device.inline_per_mille = 0),
-        |scenario| scenario.devices.iter_mut().for_each(|device| device.shared = 0),
         |scenario| scenario.devices.iter_mut().for_each(|device| device.capacity = 1 << 50),
         |scenario| scenario.files.iter_mut().for_each(|file| file.size = 0),
         |scenario| scenario.files.iter_mut().for_each(|file| file.device = 0),

@@ -136,8 +136,6 @@ pub struct DeviceSpec {
     pub capacity: u64,
     /// Of 1,000 requests, how many end inside `submit`.
     pub inline_per_mille: u64,
-    /// Others than the engine may write to its files, as far as the engine is told: 0 or 1.
-    pub shared: u64,
 }
 
 impl Default for DeviceSpec {
@@ -153,15 +151,13 @@ impl Default for DeviceSpec {
             rate: 20_000_000,
             capacity: 1 << 50,
             inline_per_mille: 0,
-            shared: 0,
         }
     }
 }
 
 impl DeviceSpec {
     fn to_text(&self) -> String {
-        let Self { model, block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille, shared } =
-            self;
+        let Self { model, block, request_max, depth, volatile, latency_ns, rate, capacity, inline_per_mille } = self;
         let mut text = "device".to_owned();
         if let Some(name) = model {
             let _ = write!(text, " {name}");
@@ -171,7 +167,7 @@ impl DeviceSpec {
             let _ = write!(text, " volatile={volatile} latency_ns={latency_ns} rate={rate}");
         }
         let _ = write!(text, " capacity={capacity} inline_per_mille={inline_per_mille}");
-        text.push_str(if *shared > 0 { " shared=1\n" } else { "\n" });
+        text.push('\n');
         text
     }
 
@@ -192,7 +188,6 @@ impl DeviceSpec {
             rate: timing("rate", plain.rate)?,
             capacity: number("capacity")?,
             inline_per_mille: number("inline_per_mille")?,
-            shared: fields.optional("shared")?,
         })
     }
 }

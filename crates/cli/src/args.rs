@@ -482,6 +482,9 @@ pub(crate) struct Simulate {
     /// What everything random is drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Run it so often and give ranges: in each run but the first, jobs and clients begin up to 1 s later, as drawn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) runs: u64,
     /// Set a knob (--help lists them); may be given several times
     #[arg(long = "set", value_name = "KNOB=VALUE")]
     pub(crate) knobs: Vec<String>,
@@ -495,7 +498,7 @@ pub(crate) struct Simulate {
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) costs: Option<String>,
     /// One JSON object a policy, one a line: policy, seed, trace_hash, virtual_s, cut, real_s, jobs, engine,
-    /// unwritten and loss
+    /// unwritten, loss, and shifted (the other runs of --runs)
     #[arg(long)]
     pub(crate) json: bool,
     /// How the report looks: normal, or json, one object a policy with fio's names where they mean the same

@@ -26,6 +26,7 @@ mod progress;
 mod tests;
 mod text;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -60,11 +61,23 @@ struct Run {
     figures: Figures,
     /// How long it took here.
     real: Duration,
+    /// The same with shifted starts.
+    shifted: Vec<Figures>,
+}
+
+impl Run {
+    /// All figures of the policy, those with shifted starts last.
+    fn all(&self) -> impl Iterator<Item = &Figures> {
+        std::iter::once(&self.figures).chain(&self.shifted)
+    }
 }
 
 pub(crate) fn run(args: &args::Simulate) -> Outcome {
     if args.trace.is_some() && args.policies.len() > 1 {
         return Err(Failure::wrong_use("--trace: the events are of one run; give one --policy"));
+    }
+    if args.trace.is_some() && args.runs > 1 {
+        return Err(Failure::wrong_use("--trace: the events are of one run; leave --runs out"));
     }
     let destinations = Destinations::of(args)?;
     let described = description::read(args)?;
@@ -78,10 +91,10 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
     let fio_names = args.output_format == "json";
     let mut runs: Vec<Run> = Vec::new();
     for simulation in &described.simulations {
-        if runs.last().is_some_and(|run| run.figures.cut) {
+        if runs.last().is_some_and(|run| run.all().any(|figures| figures.cut)) {
             break;
         }
-        let run = carry_out(&described.jobs, simulation, &interruption)?;
+        let run = carry_out(&described.jobs, simulation, args.runs, &interruption)?;
         if args.json {
             output::say(json::object(&run));
         }
@@ -107,20 +120,38 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
     verdict(&runs, &left_out.collect::<Vec<_>>())
 }
 
-fn carry_out(jobs: &str, simulation: &Simulation, interruption: &Interruption) -> Outcome<Run> {
-    let mut display = RunDisplay::new();
+fn carry_out(jobs: &str, simulation: &Simulation, runs: u64, interruption: &Interruption) -> Outcome<Run> {
     let start = Instant::now();
+    let figures = run_once(simulation, interruption)?;
+    let mut run = Run {
+        jobs: jobs.to_owned(),
+        policy: simulation.policy.clone(),
+        figures,
+        real: start.elapsed(),
+        shifted: Vec::new(),
+    };
+    for shift in 1..runs {
+        if run.all().any(|figures| figures.cut) {
+            break;
+        }
+        run.shifted.push(run_once(&Simulation { shift, ..simulation.clone() }, interruption)?);
+        run.real = start.elapsed();
+    }
+    Ok(run)
+}
+
+fn run_once(simulation: &Simulation, interruption: &Interruption) -> Outcome<Figures> {
+    let mut display = RunDisplay::new();
     let outcome = simulation.run_while(&mut |progress| {
         display.show(progress);
         if interruption.is_asked_for() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     display.finish();
-    let policy = simulation.policy.clone();
     match outcome {
-        Ok(figures) => Ok(Run { jobs: jobs.to_owned(), policy, figures, real: start.elapsed() }),
+        Ok(figures) => Ok(figures),
         Err(SimulationError::Knob(error)) => Err(Failure::wrong_use(format!("--set: {error}"))),
         Err(SimulationError::Description(what)) => Err(Failure::wrong_use(what)),
-        Err(error) => Err(Failure::failed(format!("under {policy}: {error}"))),
+        Err(error) => Err(Failure::failed(format!("under {}: {error}", simulation.policy))),
     }
 }
 
@@ -130,16 +161,21 @@ fn verdict(runs: &[Run], left_out: &[&str]) -> Outcome {
     let mut wrong = Vec::new();
     for run in runs {
         let under = if run.policy == OWN_POLICY { String::new() } else { format!(" under {}", run.policy) };
-        let errors = run.figures.jobs.iter().flat_map(|job| job.errors.iter().map(move |(what, _)| (job, what)));
-        wrong.extend(errors.map(|(job, what)| format!("{} failed{under}: {what}", job.name)));
-        let unwritten = run.figures.unwritten.iter();
-        wrong.extend(unwritten.map(|left| format!("never written{under}: {}: {}", left.what, left.why)));
-        if run.figures.cut {
-            let at = units::time(Duration::from_nanos(run.figures.virtual_ns));
-            let missing =
-                if left_out.is_empty() { String::new() } else { format!("; not run: {}", left_out.join(", ")) };
-            wrong.push(format!("cut at {at} of virtual time{under}{missing}"));
+        for figures in run.all() {
+            let errors = figures.jobs.iter().flat_map(|job| job.errors.iter().map(move |(what, _)| (job, what)));
+            wrong.extend(errors.map(|(job, what)| format!("{} failed{under}: {what}", job.name)));
+            let unwritten = figures.unwritten.iter();
+            wrong.extend(unwritten.map(|left| format!("never written{under}: {}: {}", left.what, left.why)));
+            if figures.cut {
+                let at = units::time(Duration::from_nanos(figures.virtual_ns));
+                let missing =
+                    if left_out.is_empty() { String::new() } else { format!("; not run: {}", left_out.join(", ")) };
+                wrong.push(format!("cut at {at} of virtual time{under}{missing}"));
+            }
         }
     }
+    // Runs with shifted starts mostly fail alike.
+    let mut told = BTreeSet::new();
+    wrong.retain(|what| told.insert(what.clone()));
     if wrong.is_empty() { Ok(()) } else { Err(Failure::failed(wrong.join("\nerror: "))) }
 }

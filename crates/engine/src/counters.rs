@@ -43,14 +43,14 @@ macro_rules! counters {
 }
 
 counters! {
-    ReadHitPages "read_hit_pages" "pages" "Pages that reads found in the cache.";
-    ReadMissPages "read_miss_pages" "pages" "Pages that reads had to wait for.";
+    ReadHitPages "read_hit_pages" "pages" "Pages of reads that were in the cache when the call came. Hits and misses together are all pages of all reads that succeeded.";
+    ReadMissPages "read_miss_pages" "pages" "Pages of reads that were not in the cache, or not whole, when the call came.";
+    ReadJoinedPages "read_joined_pages" "pages" "Of these, pages that were being read already, for another call or ahead of this one.";
     WriteHitPages "write_hit_pages" "pages" "Pages overwritten while already dirty, without a lock.";
     PagesDirtied "nr_dirtied" "pages" "Pages that went from clean, absent or under writeback to dirty.";
     PagesWritten "nr_written" "pages" "Pages that a device has written.";
     PagesRedirtied "nr_redirtied" "pages" "Of the pages that became dirty, those that were being written, or had been and were not flushed: to write them was wasted.";
     IdlePages "nr_idle_written" "pages" "Pages handed to devices that would have idled, since their files had been left alone.";
-    PagesBridged "nr_bridged" "pages" "Clean pages between dirty ones that were written with them, to have one request instead of two.";
     PagesTruncated "nr_dirty_truncated" "pages" "Dirty pages dropped because their bytes were cut off, punched out or removed.";
     PagesCopiedStable "nr_stable_copies" "pages" "Writes that went to a new frame because the old one was being written or shown.";
     PageIn "pgpgin" "bytes" "Bytes asked of devices by reads and readahead.";
@@ -66,7 +66,7 @@ counters! {
     DemandAllocFail "demand_alloc_fail" "events" "Of these, those that found no clean page to recycle either, and waited.";
     AllocFail "nr_alloc_fail" "events" "Readahead allocations that failed, cheaply.";
     ReadaheadPages "readahead_pages" "pages" "Pages read before anybody asked for them.";
-    ReadaheadWaste "readahead_waste" "pages" "Of these, pages that left the cache before anybody asked for them.";
+    ReadaheadWaste "readahead_waste" "pages" "Of these, pages that nobody asked for until they left the cache, or until 30 to 60 s after they were read. A page counts once, also if it is asked for later.";
     ThrottlePauses "throttle_pauses" "events" "Times a writer waited for its device's dirty limit.";
     ThrottleNs "throttle_ns" "ns" "Time that writers waited for their devices' dirty limits.";
     BalanceCalls "balance_calls" "events" "Calls that the policy in force answered: the allowance of a writer was used up.";

@@ -12,6 +12,7 @@ use frames::Frames;
 use crate::base::Base;
 use crate::cache::{Cache, Census, PinnedPages};
 use crate::client::Client;
+use crate::counters::Counter;
 use crate::devices::Devices;
 use crate::devices::file::FileInner;
 use crate::devices::state::{DeviceId, DeviceState, DeviceStatus, ListedFiles};
@@ -505,6 +506,8 @@ impl<P: Platform> Engine<P> {
     pub fn status(&self) -> EngineStatus {
         let Base { cache, devices, .. } = &self.base;
         let now = self.base.now();
+        cache.pages.unread.age(now);
+        self.base.local().count(Counter::ReadaheadWaste, cache.pages.unread.take_wasted());
         let status = |device: &Arc<DeviceState>| {
             let (limits, figures) = self
                 .base

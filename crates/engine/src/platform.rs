@@ -112,9 +112,6 @@ pub struct Limits {
     /// What was written can be read back at once. Where it can only after an [`Operation::Sync`](crate::Operation),
     /// as where a file's bytes become an object then, the engine keeps the pages until one has followed.
     pub readable_before_flush: bool,
-    /// Nobody but the engine changes its files: what was read of them, or written, is what they have. Where others may,
-    /// a write carries no byte that was not written to, so that it undoes nothing.
-    pub sole_writer: bool,
     /// Bytes of a request that suit it best, if it has a preference: a multiple of 4096, at most
     /// `request_bytes_max`. For policies to go by.
     pub request_bytes_preferred: Option<u32>,
@@ -130,7 +127,6 @@ impl Default for Limits {
             file_bytes_max: FILE_BYTES_MAX,
             volatile_cache: true,
             readable_before_flush: true,
-            sole_writer: false,
             request_bytes_preferred: None,
         }
     }

@@ -43,7 +43,6 @@ paths! {
     SpuriousWake "spurious_wake" "Everybody who waits for pages or memory wakes for nothing.";
     EvictNow "evict_now" "Clean pages are evicted though frames are free.";
     CopyUnderWay "copy_under_way" "A cut of a file finds somebody in the middle of a copy into its last page.";
-    Bridge "bridge" "Clean pages between dirty ones are written with them, where the device's files may be.";
     ShortHold "short_hold" "What goes over many pages lets go of the file's lock after each.";
     Yield "yield" "A task is switched out between finding out and acting.";
 }

@@ -93,25 +93,6 @@ impl HostDevice {
     /// The file system of `directory` (a descriptor of any kind, O_PATH too). Asks it what it takes,
     /// which may block; makes a file without a name in it to try, where it may.
     pub fn new(platform: &LinuxPlatform, directory: OwnedFd, caching: Caching) -> std::io::Result<Arc<Self>> {
-        Self::with(platform, directory, caching, false)
-    }
-
-    /// As [`HostDevice::new`], where nobody but the engine changes the files: then clean bytes between dirty ones may
-    /// be written with them ([`Limits::sole_writer`]). What somebody else wrote there meanwhile would be lost.
-    pub fn of_sole_writer(
-        platform: &LinuxPlatform,
-        directory: OwnedFd,
-        caching: Caching,
-    ) -> std::io::Result<Arc<Self>> {
-        Self::with(platform, directory, caching, true)
-    }
-
-    fn with(
-        platform: &LinuxPlatform,
-        directory: OwnedFd,
-        caching: Caching,
-        sole_writer: bool,
-    ) -> std::io::Result<Arc<Self>> {
         let free_bytes = free_bytes(directory.as_fd())?;
         let access = match caching {
             Caching::Auto => probe::access(directory.as_fd()),
@@ -124,7 +105,7 @@ impl HostDevice {
             takes_uncached: probe::takes_uncached(directory.as_fd()),
             directory: Some(directory),
         };
-        Ok(Self::over(platform, place, access, sole_writer))
+        Ok(Self::over(platform, place, access))
     }
 
     /// A block device, which is one file of `bytes` bytes. Asks it what it takes.
@@ -138,10 +119,10 @@ impl HostDevice {
             grows_files: false,
             takes_uncached: false,
         };
-        Self::over(platform, place, access, true)
+        Self::over(platform, place, access)
     }
 
-    fn over(platform: &LinuxPlatform, place: Place, access: Access, sole_writer: bool) -> Arc<Self> {
+    fn over(platform: &LinuxPlatform, place: Place, access: Access) -> Arc<Self> {
         let (block_bytes, memory_align) = match access {
             Access::Direct { block_bytes, memory_align } => (block_bytes, memory_align),
             Access::Buffered { .. } => (512, 1),
@@ -152,7 +133,6 @@ impl HostDevice {
             depth: DEPTH,
             file_bytes_max: place.file_bytes_max,
             volatile_cache: true,
-            sole_writer,
             ..Limits::default()
         };
         let core = Core {

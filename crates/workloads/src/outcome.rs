@@ -8,7 +8,7 @@
 use engine::DelayTimes;
 
 use crate::job::Logs;
-use simulator::OffsetSample;
+use simulator::{DiskWait, OffsetSample};
 
 /// One run.
 #[derive(Clone, Debug, Default)]
@@ -116,6 +116,8 @@ pub struct JobOutcome {
     pub clones: u64,
     /// From its first operation to its last, closing syncs included.
     pub elapsed_ns: u64,
+    /// When its last operation ended.
+    pub ended_ns: u64,
     /// Its reads.
     pub read: OperationOutcome,
     /// Its writes.
@@ -141,6 +143,89 @@ pub struct OperationOutcome {
     pub elapsed_ns: u64,
     /// How long they took.
     pub latency: LatencyOutcome,
+    /// The call that took longest, if the causes of its wait are known.
+    pub slowest: Option<SlowestCall>,
+}
+
+/// A call that took longer than all others of its kind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct SlowestCall {
+    /// When it began.
+    pub at_ns: u64,
+    /// How long it took.
+    pub took_ns: u64,
+    /// The causes of its wait.
+    pub waits: CallWaits,
+}
+
+/// The causes of a call's wait, in nanoseconds. For the rest of its time the disk had nothing of the call: a sync waits until
+/// the cache hands its data to the disk.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct CallWaits {
+    /// The dirty limit: the policy paused the writer.
+    pub pause_ns: u64,
+    /// The disk's elevator, which let later requests go first.
+    pub elevator_ns: u64,
+    /// Earlier requests in the disk's queue.
+    pub queue_ns: u64,
+    /// The disk's work on the call's own requests.
+    pub disk_ns: u64,
+}
+
+impl CallWaits {
+    /// A wait at the disk alone.
+    pub(crate) fn at_disk(waited: DiskWait) -> Self {
+        let DiskWait { elevator_ns, queue_ns, disk_ns } = waited;
+        Self { pause_ns: 0, elevator_ns, queue_ns, disk_ns }
+    }
+}
+
+/// A cause of a call's wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitCause {
+    /// The dirty limit.
+    Pause,
+    /// Later requests that the elevator let go first.
+    Elevator,
+    /// Earlier requests in the disk's queue.
+    Queue,
+    /// The disk's own work.
+    Disk,
+    /// The cache, which had not handed the call's data to the disk.
+    Backlog,
+}
+
+impl WaitCause {
+    /// In a word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pause => "pause",
+            Self::Elevator => "elevator",
+            Self::Queue => "queue",
+            Self::Disk => "disk",
+            Self::Backlog => "backlog",
+        }
+    }
+}
+
+impl SlowestCall {
+    /// Each cause and how long the call waited for it; together what it took.
+    pub fn causes(&self) -> [(WaitCause, u64); 5] {
+        let CallWaits { pause_ns, elevator_ns, queue_ns, disk_ns } = self.waits;
+        let backlog_ns = self.took_ns.saturating_sub(pause_ns + elevator_ns + queue_ns + disk_ns);
+        [
+            (WaitCause::Pause, pause_ns),
+            (WaitCause::Elevator, elevator_ns),
+            (WaitCause::Queue, queue_ns),
+            (WaitCause::Disk, disk_ns),
+            (WaitCause::Backlog, backlog_ns),
+        ]
+    }
+
+    /// The cause that it waited for longest, and how long.
+    pub fn cause(&self) -> (WaitCause, u64) {
+        self.causes().into_iter().max_by_key(|(_, ns)| *ns).unwrap_or((WaitCause::Backlog, 0))
+    }
 }
 
 /// How long operations took.

@@ -8,7 +8,7 @@
 use hdrhistogram::Histogram;
 
 use crate::job::Logs;
-use crate::outcome::{JobOutcome, LatencyOutcome, LoggedCall, OperationOutcome};
+use crate::outcome::{CallWaits, JobOutcome, LatencyOutcome, LoggedCall, OperationOutcome, SlowestCall};
 use crate::places::WAYS;
 use crate::sequence::{Block, Direction};
 
@@ -29,13 +29,15 @@ pub(crate) struct Operations {
     max_ns: u64,
     first_ns: u64,
     last_ns: u64,
+    slowest: Option<SlowestCall>,
 }
 
 impl Operations {
-    /// An operation of `bytes` began and ended at these instants.
+    /// An operation of `bytes` began and ended at these instants. Whether none has taken longer.
     #[inline]
-    pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64, bytes: u64) {
+    pub(crate) fn record(&mut self, began_ns: u64, ended_ns: u64, bytes: u64) -> bool {
         let took_ns = ended_ns - began_ns;
+        let is_slowest = self.ops == 0 || took_ns > self.max_ns;
         if self.ops == 0 {
             (self.first_ns, self.min_ns) = (began_ns, took_ns);
             self.histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).ok();
@@ -50,6 +52,12 @@ impl Operations {
         self.max_ns = self.max_ns.max(took_ns);
         self.first_ns = self.first_ns.min(began_ns);
         self.last_ns = self.last_ns.max(ended_ns);
+        is_slowest
+    }
+
+    /// Notes the causes of the slowest operation's wait.
+    pub(crate) fn explain(&mut self, began_ns: u64, ended_ns: u64, waits: CallWaits) {
+        self.slowest = Some(SlowestCall { at_ns: began_ns, took_ns: ended_ns - began_ns, waits });
     }
 
     fn outcome(&self, percentiles: &[f64]) -> OperationOutcome {
@@ -68,6 +76,7 @@ impl Operations {
                 max_ns: self.max_ns,
                 percentiles_ns,
             },
+            slowest: self.slowest,
         }
     }
 }
@@ -113,6 +122,7 @@ impl Recorder {
             device: self.device.clone(),
             clones: self.clones,
             elapsed_ns: last - first,
+            ended_ns: last,
             read: reads.outcome(&self.percentiles),
             write: writes.outcome(&self.percentiles),
             trim: trims.outcome(&self.percentiles),

@@ -25,11 +25,12 @@ use futures_util::stream::FuturesUnordered;
 use crate::group::{Everybody, FlowShare, Gate};
 use crate::job::{Engine, Job};
 use crate::locking::lock;
+use crate::outcome::CallWaits;
 use crate::pace::Pace;
 use crate::recorder::{CallLog, Recorder};
 use crate::sequence::{Block, Direction, Sequence};
 use crate::simulated::WorkFile;
-use crate::site::Site;
+use crate::site::{Site, WaitsFor};
 use crate::verifying::Written;
 use simulator::Random;
 
@@ -627,10 +628,23 @@ impl<S: Site> Running<S> {
         if began_ns < self.counted_ns {
             return;
         }
-        lock(&self.clone.recorder).moves[direction as usize].record(began_ns, ended_ns, block.len);
+        if lock(&self.clone.recorder).moves[direction as usize].record(began_ns, ended_ns, block.len) {
+            let job = &self.clone.job;
+            let writes = direction != Direction::Read && (job.is_direct() || job.more.sync_writes);
+            let waits_for = if writes { WaitsFor::Writes } else { WaitsFor::Reads };
+            if let Some(waits) = self.waits(block.file, waits_for, (began_ns, ended_ns)) {
+                lock(&self.clone.recorder).moves[direction as usize].explain(began_ns, ended_ns, waits);
+            }
+        }
         if let Some(log) = &self.clone.log {
             lock(log).add(ended_ns - self.start_ns, ended_ns - began_ns, direction, block);
         }
+    }
+
+    #[cold]
+    fn waits(&self, file: usize, waits_for: WaitsFor, began_and_ended: (u64, u64)) -> Option<CallWaits> {
+        let file = self.clone.files.get(file)?;
+        self.site.waits(&self.clone.task, file, waits_for, began_and_ended)
     }
 
     /// Reads back what was written.
@@ -661,19 +675,22 @@ impl<S: Site> Running<S> {
         let began_ns = self.site.now_ns();
         self.clone.doing.begin(4, number, (0, 0), began_ns);
         let result = self.site.sync(&self.clone.task, &file).await;
-        let mut recorder = lock(&self.clone.recorder);
-        match result {
-            Ok(()) if began_ns < self.counted_ns => Ok(()),
-            Ok(()) => {
-                let syncs = if closing { &mut recorder.closing_syncs } else { &mut recorder.syncs };
-                syncs.record(began_ns, self.site.now_ns(), 0);
-                Ok(())
-            }
-            Err(error) => {
-                recorder.error(format!("sync: {error}"));
-                Err(())
-            }
+        if let Err(error) = result {
+            lock(&self.clone.recorder).error(format!("sync: {error}"));
+            return Err(());
         }
+        if began_ns < self.counted_ns {
+            return Ok(());
+        }
+        let ended_ns = self.site.now_ns();
+        let mut recorder = lock(&self.clone.recorder);
+        let syncs = if closing { &mut recorder.closing_syncs } else { &mut recorder.syncs };
+        if syncs.record(began_ns, ended_ns, 0)
+            && let Some(waits) = self.waits(number, WaitsFor::Writes, (began_ns, ended_ns))
+        {
+            syncs.explain(began_ns, ended_ns, waits);
+        }
+        Ok(())
     }
 
     /// `end_fsync`: one file after the other.

@@ -6,10 +6,12 @@
 //! Invariants: a path is one file. The first mismatch or misuse is kept and ends the run.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
+use engine::counters::Counter;
 use engine::{Backing, Client, Device, DeviceId, Engine, Error, File, PastCache, Platform};
 
 use reference::{Ending, Mismatch};
@@ -18,8 +20,9 @@ use simulator::{Disk, DiskFileId, Machine, SimPlatform};
 use crate::caller::Copies;
 use crate::contents::{Contents, Exact, FileContents, Stamped};
 use crate::locking::lock;
+use crate::outcome::CallWaits;
 use crate::sequence::Direction;
-use crate::site::Site;
+use crate::site::{Site, WaitsFor};
 
 /// Versions between two files' contents, so that each file's are its own.
 const VERSIONS_EACH: u64 = 1 << 14;
@@ -85,6 +88,8 @@ pub(crate) struct SimulatedSite {
     pub(crate) stop_ns: AtomicU64,
     failed: AtomicBool,
     failure: Mutex<Option<String>>,
+    /// Of each task the last write that was paused: when it ended, and how long it was paused.
+    paused: Mutex<BTreeMap<Client, (u64, u64)>>,
 }
 
 /// Whether a path is in a directory, or deeper.
@@ -141,6 +146,7 @@ impl SimulatedSite {
             stop_ns: AtomicU64::new(stop_ns),
             failed: AtomicBool::new(false),
             failure: Mutex::default(),
+            paused: Mutex::default(),
         }
     }
 
@@ -237,13 +243,30 @@ impl SimulatedSite {
     ) -> Result<(), Error> {
         self.after_others(to).await;
         let mark = to.contents.as_ref().map(|contents| lock(contents).begin_write(offset, buffer));
-        let result = self.engine.write_for(Some(task), &to.file, offset, buffer).await;
+        let result = self.noting_pauses(task, self.engine.write_for(Some(task), &to.file, offset, buffer)).await;
         if let (Some(contents), Some(mark)) = (&to.contents, mark) {
             lock(contents).end_write(mark, if result.is_ok() { Ending::Done } else { Ending::Failed });
         }
         if result.is_ok() {
             self.charge_copy(to, offset, buffer.len() as u64, true);
             self.accepted(to.volume, buffer.len() as u64);
+        }
+        result
+    }
+
+    /// Carries out a write, and notes how long it was paused. While the write is polled nobody else ends a pause.
+    async fn noting_pauses<T>(&self, task: &Client, write: impl Future<Output = T>) -> T {
+        let (mut write, mut ns) = (pin!(write), 0);
+        let counted = || self.platform.local().counted(Counter::ThrottleNs);
+        let result = poll_fn(|cx| {
+            let before_ns = counted();
+            let polled = write.as_mut().poll(cx);
+            ns += counted() - before_ns;
+            polled
+        })
+        .await;
+        if ns > 0 {
+            lock(&self.paused).insert(task.clone(), (self.now_ns(), ns));
         }
         result
     }
@@ -470,6 +493,15 @@ impl Site for SimulatedSite {
 
     fn sync(&self, task: &Client, file: &WorkFile) -> impl Future<Output = Result<(), Error>> + Send {
         Self::sync(self, task, file)
+    }
+
+    fn waits(&self, task: &Client, file: &WorkFile, waits_for: WaitsFor, within_ns: (u64, u64)) -> Option<CallWaits> {
+        let waited = self.volumes[file.volume].disk.waited(file.disk_file, waits_for == WaitsFor::Reads, within_ns);
+        let paused = lock(&self.paused)
+            .get(task)
+            .filter(|(ended_ns, _)| (within_ns.0..=within_ns.1).contains(ended_ns))
+            .copied();
+        Some(CallWaits { pause_ns: paused.map_or(0, |(_, ns)| ns), ..CallWaits::at_disk(waited) })
     }
 }
 

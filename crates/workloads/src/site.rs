@@ -11,7 +11,15 @@ use std::sync::Arc;
 
 use engine::{Client, Error, Platform};
 
+use super::outcome::CallWaits;
 use super::sequence::Direction;
+
+/// Which requests of its file a call waits for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    Reads,
+    Writes,
+}
 
 /// Where jobs run.
 pub(crate) trait Site: Send + Sync + 'static {
@@ -104,6 +112,12 @@ pub(crate) trait Site: Send + Sync + 'static {
 
     /// Nobody needs the file any more: what of it was not written never will be.
     fn remove(&self, file: &Self::File);
+
+    /// The causes of the wait of a task's call that began and ended at these instants, if this world can tell. The call waited
+    /// for writes of the file, or for reads.
+    fn waits(&self, _: &Client, _: &Self::File, _: WaitsFor, _: (u64, u64)) -> Option<CallWaits> {
+        None
+    }
 
     /// Makes the file durable for a task.
     fn sync(&self, task: &Client, file: &Self::File) -> impl Future<Output = Result<(), Error>> + Send;

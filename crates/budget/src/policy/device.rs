@@ -20,9 +20,6 @@ use crate::{
 /// A request of so much carries a long run.
 const WHOLE_BYTES: u64 = 8 * MIB;
 
-/// Runs that have to be written before what they cost is certain.
-const SURE_RUNS: u64 = 256;
-
 /// What is remembered of a device.
 #[derive(Debug, Default)]
 pub struct DeviceMemory {
@@ -35,8 +32,6 @@ pub struct DeviceMemory {
     pub(super) beside: Beside,
     /// What has completed since room was last asked for.
     pub(super) done: Work,
-    /// Runs that were written.
-    runs_done: u64,
 }
 
 /// What its completions taught.
@@ -108,11 +103,6 @@ impl DeviceMemory {
         self.learned(view).estimator.known_run_ns()
     }
 
-    /// What a run costs for certain, so that others may be written for it: nothing before many were.
-    pub(super) fn sure_run_ns(&mut self, view: &View) -> u64 {
-        if self.runs_done < SURE_RUNS { 0 } else { self.learned(view).estimator.learned(Side::Write).run_ns }
-    }
-
     /// Whether too little is known of it.
     pub(super) fn is_cold(&mut self, view: &View) -> bool {
         self.learned(view).estimator.is_cold()
@@ -136,7 +126,6 @@ impl DeviceMemory {
     /// A request has ended.
     pub(super) fn completed(&mut self, view: &View, rates: &Rates, done: &Completed) {
         if done.direction == Direction::Write {
-            self.runs_done += done.runs;
             let (cost_ns, in_flight_ns) = (rates.alone.cost_ns(done.runs, done.bytes), rates.in_flight_ns);
             self.done.add(Work { runs: done.runs, bytes: done.bytes });
             self.beside.completed(&view.device().busy, cost_ns);

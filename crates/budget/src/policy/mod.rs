@@ -54,9 +54,6 @@ const SLICE_ALIGN_BYTES: u64 = 8 * MIB;
 const QUEUED_BYTES_MAX: u64 = 256 << 10;
 /// Pages of a portion after which its payer is looked at.
 const PORTION_PIECE_PAGES: u64 = 256;
-/// Of the price of a run, the part that bytes written for nothing may cost instead: a short way is cheaper than the
-/// ways of which the price is a mean, and each byte wears the device.
-const BRIDGE_PART: Cost = 2;
 /// So many runs' time is worth staying on a file for.
 const SLICE_RUNS: Cost = 4;
 
@@ -249,7 +246,6 @@ impl DevicePolicy for Budget {
             run_tail_bytes: request_bytes,
             slice_align_bytes: SLICE_ALIGN_BYTES,
             sync_lead: Amount(rates.knobs.budget_ns / SYNC_PART),
-            bridge_bytes: rates.bytes_in(device.sure_run_ns(view) / BRIDGE_PART).min(request_bytes / 2),
             idle: Some(idle::terms(&rates, request_bytes)),
         }
     }

@@ -67,6 +67,7 @@ async fn round(rig: &Rig, repeats: u64) -> Result<Vec<Measured>, Error> {
     Ok(vec![
         Measured { of: CostOf::Step, ns: step, how: "a task of a reactor that yields" },
         of(Counter::ReadHitPages, hit, "4 KiB reads at scattered offsets of 8 MiB"),
+        of(Counter::ReadMissPages, hit, "the same copy; the request and its bytes are counted apart"),
         of(Counter::WriteHitPages, overwrite, "4 KiB overwrites at scattered offsets of 8 MiB, dirty"),
         of(Counter::PagesDirtied, dirty, "4 KiB overwrites of clean pages"),
         of(Counter::PageIn, page / PAGE as f64, "reads of 1 MiB and of 4 KiB, absent, without the copies"),

@@ -11,7 +11,8 @@ mod tests;
 use engine::{Delay, DelayTimes, WaitTimes};
 use serde_json::{Map, Value, json};
 use workloads::simulation::{
-    DeviceOutcome, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Unwritten,
+    DeviceOutcome, EngineOutcome, JobOutcome, LatencyOutcome, Loss, LossCause, OperationOutcome, Outcome, SlowestCall,
+    Unwritten,
 };
 
 use super::Run;
@@ -35,6 +36,17 @@ pub(super) fn object(run: &Run) -> Value {
         "engine": engine,
         "unwritten": figures.unwritten.iter().map(unwritten).collect::<Vec<_>>(),
         "loss": figures.loss.as_ref().map(loss),
+        "shifted": run.shifted.iter().map(shifted).collect::<Vec<_>>(),
+    })
+}
+
+/// A run with shifted starts.
+fn shifted(figures: &Outcome) -> Value {
+    json!({
+        "trace_hash": format!("{:016x}", figures.trace_hash),
+        "virtual_s": seconds(figures.virtual_ns),
+        "settle_s": seconds(figures.settle_ns),
+        "jobs": figures.jobs.iter().map(job).collect::<Vec<_>>(),
     })
 }
 
@@ -65,10 +77,12 @@ fn job(job: &JobOutcome) -> Value {
         "device": job.device,
         "clones": job.clones,
         "elapsed_s": seconds(job.elapsed_ns),
+        "ended_s": seconds(job.ended_ns),
         "read": operation(&job.read),
         "write": operation(&job.write),
         "trim": operation(&job.trim),
         "sync": operation(&job.sync),
+        "closing_sync": operation(&job.closing_sync),
         "errors": errors,
     })
 }
@@ -84,7 +98,16 @@ fn operation(operation: &OperationOutcome) -> Value {
         "mb_per_s": each(operation.bytes) / 1e6,
         "iops": each(operation.ops),
         "latency_us": latency(&operation.latency),
+        "slowest": operation.slowest.as_ref().map(slowest),
     })
+}
+
+/// The slowest call: its largest cause, and each cause with its time.
+fn slowest(call: &SlowestCall) -> Value {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let waits: Map<String, Value> =
+        call.causes().into_iter().map(|(cause, ns)| (cause.name().to_owned(), us(ns).into())).collect();
+    json!({"at_s": seconds(call.at_ns), "us": us(call.took_ns), "cause": call.cause().0.name(), "waits_us": waits})
 }
 
 /// `min`, `mean`, `max`, and a name such as `p99_9` for each percentile.

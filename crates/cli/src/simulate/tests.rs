@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use simulator::OffsetSample;
 use workloads::simulation::{
-    DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OperationOutcome, Outcome,
+    CallWaits, DeviceOutcome, DeviceSample, EngineOutcome, JobOutcome, LatencyOutcome, OWN_POLICY, OperationOutcome,
+    Outcome, SlowestCall,
 };
 
 use super::Run;
@@ -14,18 +15,21 @@ const SECOND: u64 = 1_000_000_000;
 fn operation(bytes: u64, ops: u64, elapsed_ns: u64, ns: u64) -> OperationOutcome {
     let percentiles_ns = vec![(50.0, ns), (90.0, ns * 2), (99.0, ns * 5), (99.9, ns * 20), (99.99, ns * 100)];
     let latency = LatencyOutcome { min_ns: ns / 2, mean_ns: ns * 3 / 2, max_ns: ns * 120, percentiles_ns };
-    OperationOutcome { bytes, ops, elapsed_ns, latency }
+    OperationOutcome { bytes, ops, elapsed_ns, latency, slowest: None }
 }
 
 /// One job that writes and syncs, one group of readers that failed once, on a disk of 25 MB/s.
 pub(super) fn run() -> Run {
+    let waits = CallWaits { pause_ns: 0, elevator_ns: 900_000_000, queue_ns: 300_000_000, disk_ns: 40_000_000 };
+    let slowest = Some(SlowestCall { at_ns: 9 * SECOND, took_ns: 1_440_000_000, waits });
     let backup = JobOutcome {
         name: "backup".to_owned(),
         device: "disk".to_owned(),
         clones: 1,
         elapsed_ns: 40 * SECOND,
+        ended_ns: 40 * SECOND,
         write: operation(1_000_000_000, 15_259, 40 * SECOND, 41_000),
-        sync: operation(0, 12, 40 * SECOND, 12_000_000),
+        sync: OperationOutcome { slowest, ..operation(0, 12, 40 * SECOND, 12_000_000) },
         ..JobOutcome::default()
     };
     let desktop = JobOutcome {
@@ -61,6 +65,7 @@ pub(super) fn run() -> Run {
             ..Outcome::default()
         },
         real: Duration::from_millis(120),
+        shifted: Vec::new(),
     }
 }
 

@@ -205,6 +205,35 @@ fn a_governor_gives_figures_of_its_disks() {
 }
 
 #[test]
+fn hits_are_the_pages_that_were_cached_when_their_call_came() {
+    const FILE_BYTES: u64 = 256 << 20;
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    File::create(data.join("large")).unwrap().set_len(FILE_BYTES).unwrap();
+    let server = Server::start(scratch.path(), &[&data], &["--cache", "32MiB", "--metrics", "127.0.0.1:0"]);
+    let mut client = Client::mount(&server);
+    let root = client.root();
+    let file = client.lookup(&root, "large");
+    let (block, calls, mut random) = (32 << 10, 4_000, 1_u64);
+    for _ in 0..calls {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let number = (random >> 33) % (FILE_BYTES / block);
+        assert_eq!(client.read_at(&file, number * block, block as usize).len() as u64, block);
+    }
+    let counters = &server.stat()["counters"];
+    let [hits, misses] = ["read_hit_pages", "read_miss_pages"].map(|name| counters[name].as_u64().unwrap());
+    assert_eq!(hits + misses, calls * block / 4096, "each page of each call is counted once");
+    let per_mille = hits * 1000 / (hits + misses);
+    // An eighth of the file is in the cache.
+    assert!((60..=160).contains(&per_mille), "{per_mille} of 1,000 pages were there");
+    let answer = get(server.ready["metrics"].as_str().unwrap(), "/metrics");
+    let shown = samples(answer.split_once("\r\n\r\n").unwrap().1);
+    assert_eq!(shown["afflux_read_hit_pages_total"], hits as f64);
+    assert_eq!(shown["afflux_read_miss_pages_total"], misses as f64);
+    server.stop();
+}
+
+#[test]
 fn an_address_that_cannot_be_listened_on_is_told_before_anything_is_served() {
     let scratch = Scratch::new();
     let data = scratch.directory("data");

@@ -86,6 +86,35 @@ fn a_run_says_what_each_job_did_and_is_the_same_again() {
 }
 
 #[test]
+fn several_runs_with_shifted_starts_give_ranges_and_are_the_same_again() {
+    let scratch = Scratch::new();
+    let arguments = ["--device", "usb2-disk", "--memory", "64MiB", "--runs", "3"];
+    let said = text(&simulate(&scratch, &arguments));
+    for part in [" in the median and ", " of that ", " (over 3 runs with shifted starts "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let told = || object(&simulate(&scratch, &[&arguments[..], &["--json"]].concat()));
+    let once = told();
+    let shifted = once["shifted"].as_array().unwrap();
+    assert_eq!(shifted.len(), 2);
+    let mut hashes: Vec<&Value> = shifted.iter().chain([&once]).map(|run| &run["trace_hash"]).collect();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 3, "{hashes:?}");
+    for run in shifted.iter().chain([&once]) {
+        let sync = &run["jobs"][0]["sync"];
+        let slowest = &sync["slowest"];
+        assert_eq!(slowest["us"], sync["latency_us"]["max"]);
+        let waits = slowest["waits_us"].as_object().unwrap();
+        let longest = waits.iter().max_by(|one, other| one.1.as_f64().unwrap().total_cmp(&other.1.as_f64().unwrap()));
+        assert_eq!(slowest["cause"], longest.unwrap().0.as_str());
+        assert!(run["jobs"][0]["ended_s"].as_f64().unwrap() > 1.0, "{run}");
+    }
+    assert_eq!(told()["shifted"], once["shifted"]);
+    let alone = object(&simulate(&scratch, &["--device", "usb2-disk", "--memory", "64MiB", "--json"]));
+    assert_eq!(alone["trace_hash"], once["trace_hash"], "the first run begins as described");
+}
+
+#[test]
 fn text_is_quiet_when_piped_and_says_that_it_is_simulated() {
     let scratch = Scratch::new();
     let page = scratch.path().join("run.html");
@@ -114,6 +143,8 @@ fn what_makes_no_sense_is_wrong_use_and_is_named() {
         (vec!["--device", "disk", "--device", "sd-card"], 2, "'sd-card' is a second disk for everything"),
         (with_disk(&["--memory", "lots"]), 2, "--memory: 'lots' is not a size"),
         (with_disk(&["--cpus", "0"]), 2, "0 is not in 1..=1024"),
+        (with_disk(&["--runs", "0"]), 2, "0 is not in 1..=100"),
+        (with_disk(&["--runs", "2", "--trace", "-"]), 2, "--trace: the events are of one run"),
         (with_disk(&["--until", "soon"]), 2, "--until: 'soon' is not a time"),
         (with_disk(&["--set", "speed=1"]), 2, "--set: there is no knob 'speed'"),
         (with_disk(&["--set", "dirty_ratio=91"]), 2, "1 to 90 percent"),

@@ -6,7 +6,7 @@
 use frames::FrameId;
 
 use super::Cache;
-use crate::page::{BRIDGE, DETACHED, DIRTY, PRESENT, WRITEBACK};
+use crate::page::{DETACHED, DIRTY, PRESENT, WRITEBACK};
 
 /// How many frames are in which state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Cache {
             census.cached += u64::from(word.has(PRESENT));
             census.leaving += u64::from(word.has(DETACHED));
             census.dirty += u64::from(word.has(DIRTY));
-            census.writeback += u64::from(word.has(WRITEBACK) && !word.has(BRIDGE));
+            census.writeback += u64::from(word.has(WRITEBACK));
         }
         census
     }

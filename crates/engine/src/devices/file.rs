@@ -115,8 +115,6 @@ pub(crate) struct FileState {
     pub(crate) reads_in_flight: u32,
     /// Pages of these.
     pub(crate) reading_pages: u64,
-    /// A request with clean pages between dirty ones failed: there are no more such.
-    pub(crate) bridges_fail: bool,
     /// The last flush failed: what it covered may not be durable.
     pub(crate) flush_failed: bool,
     /// Pages that it covered are being made dirty again: until then they stay.
@@ -184,7 +182,6 @@ impl FileInner {
             writes_in_flight: BTreeSet::new(),
             reads_in_flight: 0,
             reading_pages: 0,
-            bridges_fail: false,
             flush_failed: false,
             redirtying: false,
             unplaced_from: None,

@@ -29,7 +29,7 @@ use crate::readahead::law::SharedLaw;
 use crate::request::Request;
 use crate::settings::{DeviceSettings, Knob, Settings, WhichKnob};
 use crate::sync::OwnLines;
-use crate::units::{PAGE_BYTES, Pages};
+use crate::units::Pages;
 use crate::wait::{Permits, Signal, WaitQueue, lock};
 
 /// A device of an engine, by number from 0.
@@ -187,11 +187,6 @@ impl DeviceState {
 
     pub(crate) fn knob(&self, engine: &Settings, knob: impl WhichKnob) -> u64 {
         self.settings.get(engine, knob)
-    }
-
-    /// Most clean pages between two dirty ones that are written with them.
-    pub(crate) fn bridge_pages(&self) -> u64 {
-        if self.limits().sole_writer { self.in_flight.allowed().bridge_bytes / PAGE_BYTES } else { 0 }
     }
 
     /// What policies see of the knobs.

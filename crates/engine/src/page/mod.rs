@@ -47,8 +47,6 @@ pub(crate) const DETACHED: u64 = 1 << 49;
 pub(crate) const PRIOR: u64 = 1 << 50;
 /// The last attempt to write the page failed.
 pub(crate) const FAILED: u64 = 1 << 51;
-/// Under writeback as a bridge between dirty pages: it was clean, and is charged to nobody.
-pub(crate) const BRIDGE: u64 = 1 << 52;
 
 /// The low bits of how often the frame was freed after it had held a page; the high ones are in the record. A reader that
 /// holds nothing sees by it that the frame was not used anew while it copied.
@@ -110,7 +108,7 @@ impl Word {
 /// | --- | --- |
 /// | free | reading, dirty, clean (zeros past the device's end) |
 /// | reading | clean, free (the read failed), detached |
-/// | clean | dirty, reading (the missing sectors), writeback (a bridge between dirty pages), detached |
+/// | clean | dirty, reading (the missing sectors), detached |
 /// | dirty | writeback, reading (likewise), clean (cut off), detached |
 /// | writeback | clean, dirty (sectors left, or failed), detached |
 /// | detached | free |
@@ -120,7 +118,7 @@ pub(crate) fn legal(from: u64, to: u64) -> bool {
     if to & DIRTY != 0 && to & WRITEBACK != 0 {
         return false;
     }
-    if to & PRESENT != 0 && to & DETACHED != 0 {
+    if to & PRESENT != 0 && to & DETACHED != 0 || to & WRITEBACK != 0 && from & (DIRTY | WRITEBACK) == 0 {
         return false;
     }
     match (from & PRESENT != 0, to & PRESENT != 0) {

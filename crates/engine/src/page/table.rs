@@ -5,10 +5,9 @@
 
 use frames::FrameId;
 
-use super::unread::Unread;
+use super::unread::{Parity, Unread};
 use super::{
-    BRIDGE, DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word,
-    legal,
+    DETACHED, GUARD, GUARDS, HOLDERS, PIN, PRESENT, READING, REUSE, REUSES, Sectors, WRITEBACK, WRITER, Word, legal,
 };
 use crate::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::wait::Changed;
@@ -21,10 +20,18 @@ const HITS: u8 = 3;
 const COUNTED: u8 = USED | HITS;
 /// In `uses`: the page came before anybody asked for it, and nobody has used it yet.
 const UNREAD: u8 = 1 << 3;
+/// In `uses`: the parity of the spell in which an unread page was read ahead.
+const ODD: u8 = 1 << 4;
 /// In `uses`: a flusher has looked at the page, which was dirty.
 const LOOKED_AT: u8 = 1 << 6;
 /// In `uses`: the page was overwritten while it was dirty.
 const OVERWRITTEN: u8 = 1 << 7;
+
+/// The parity in such a byte.
+#[inline]
+fn parity(uses: u8) -> Parity {
+    usize::from(uses & ODD != 0)
+}
 
 /// In a record's `index`: the page's number, which a file's length in bytes of 63 bits keeps below this. Above it are the
 /// high bits of how often the frame was used anew.
@@ -215,7 +222,7 @@ impl PageTable {
     /// Takes the page out of its state: from now on it is only waiting for its holders.
     pub(crate) fn detach(&self, frame: FrameId) -> Word {
         self.leave_unread(frame);
-        self.change(frame, !(HOLDERS | REUSES | WRITEBACK | BRIDGE | READING), DETACHED)
+        self.change(frame, !(HOLDERS | REUSES | WRITEBACK | READING), DETACHED)
     }
 
     /// As [`PageTable::detach`], but only while clean and held by nobody.
@@ -232,18 +239,20 @@ impl PageTable {
             })
             .is_ok();
         match (unread, idle) {
-            (true, true) => self.unread.waste(frame),
+            (Some(parity), true) => self.unread.waste(frame, parity),
             // One that is held after all is in use.
-            (true, false) => self.unread.take(frame),
-            (false, _) => {}
+            (Some(parity), false) => self.unread.take(frame, parity),
+            (None, _) => {}
         }
         idle
     }
 
     /// The page comes before anybody asked for it. Told before anybody can use it.
     pub(crate) fn note_unread(&self, frame: FrameId) {
-        if self.record(frame).uses.fetch_or(UNREAD, Ordering::Relaxed) & UNREAD == 0 {
-            self.unread.add(frame);
+        let parity = self.unread.parity();
+        let mark = if parity == 0 { UNREAD } else { UNREAD | ODD };
+        if self.record(frame).uses.fetch_or(mark, Ordering::Relaxed) & UNREAD == 0 {
+            self.unread.add(frame, parity);
         }
     }
 
@@ -252,15 +261,19 @@ impl PageTable {
         self.record(frame).uses.load(Ordering::Relaxed) & UNREAD != 0
     }
 
-    /// It is not unread any more; whether it was.
-    fn end_unread(&self, frame: FrameId) -> bool {
-        self.is_unread(frame) && self.record(frame).uses.fetch_and(!UNREAD, Ordering::Relaxed) & UNREAD != 0
+    /// The page is not unread any more. If it was: in which spell it was read ahead.
+    fn end_unread(&self, frame: FrameId) -> Option<Parity> {
+        if !self.is_unread(frame) {
+            return None;
+        }
+        let seen = self.record(frame).uses.fetch_and(!UNREAD, Ordering::Relaxed);
+        (seen & UNREAD != 0).then_some(parity(seen))
     }
 
     /// It leaves the cache.
     fn leave_unread(&self, frame: FrameId) {
-        if self.end_unread(frame) {
-            self.unread.waste(frame);
+        if let Some(parity) = self.end_unread(frame) {
+            self.unread.waste(frame, parity);
         }
     }
 
@@ -313,7 +326,7 @@ impl PageTable {
             .is_ok()
             && seen & UNREAD != 0
         {
-            self.unread.take(frame);
+            self.unread.take(frame, parity(seen));
         }
     }
 
@@ -322,13 +335,13 @@ impl PageTable {
     pub(crate) fn look(&self, frame: FrameId) -> bool {
         let uses = &self.record(frame).uses;
         let seen = uses.load(Ordering::Relaxed);
-        uses.store(seen & (COUNTED | UNREAD) | LOOKED_AT, Ordering::Relaxed);
+        uses.store(seen & (COUNTED | UNREAD | ODD) | LOOKED_AT, Ordering::Relaxed);
         seen & (LOOKED_AT | OVERWRITTEN) == LOOKED_AT | OVERWRITTEN
     }
 
     /// How often the page was used since this was last asked, two being many; forgets it.
     pub(crate) fn take_uses(&self, frame: FrameId) -> u8 {
-        let seen = self.record(frame).uses.fetch_and(UNREAD, Ordering::Relaxed);
+        let seen = self.record(frame).uses.fetch_and(UNREAD | ODD, Ordering::Relaxed);
         u8::from(seen & USED != 0) + (seen & HITS)
     }
 

@@ -28,6 +28,7 @@ fn every_row_of_the_table_of_transitions() {
         (clean, clean | DIRTY | WRITEBACK),
         (0, PRESENT | WRITEBACK),
         (clean, 0),
+        (clean, clean | WRITEBACK),
         (PRESENT | DIRTY, 0),
         (PRESENT | WRITEBACK, PRESENT | WRITEBACK | READING),
         (DETACHED, PRESENT),

@@ -275,9 +275,6 @@ pub struct Flight {
     /// What syncs may use of the device more than the rest before the two have their turns by cost. A sync pays
     /// twice for a run: there and back again. [`Cost::MAX`]: syncs always go first.
     pub sync_lead: Cost,
-    /// So many bytes of a file that are clean and in the cache, between two runs of dirty pages, are written with them as
-    /// one request, on a device of which the engine is the sole writer ([`Limits::sole_writer`](crate::Limits)).
-    pub bridge_bytes: u64,
     /// How files are written behind in idle time; `None`: they never are ([`Next::Idle`]).
     pub idle: Option<Idle>,
 }
@@ -301,7 +298,6 @@ impl Flight {
         run_tail_bytes: 0,
         slice_align_bytes: 0,
         sync_lead: Cost::MAX,
-        bridge_bytes: 0,
         idle: None,
     };
 }

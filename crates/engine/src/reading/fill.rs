@@ -246,6 +246,10 @@ impl<P: Platform> Reading<P> {
         pages: Range<u64>,
         demanded_end: u64,
     ) -> Option<Sending> {
+        let now = self.base.now();
+        if pages.end > demanded_end {
+            self.base.cache.pages.unread.age(now);
+        }
         let (pieces, first) = self.occupy_absent(state, file, (pages, demanded_end), &mut hand.spare);
         if pieces.is_empty() {
             return None;
@@ -256,7 +260,7 @@ impl<P: Platform> Reading<P> {
         let room = ReadRoom::of(file, std::mem::take(&mut hand.room), pieces.len() as u64);
         let end = first + pieces.len() as u64;
         self.base.local().count(Counter::ReadaheadPages, end.saturating_sub(first.max(demanded_end)));
-        let sent = Sent::now(file, first, pieces.len(), self.base.now());
+        let sent = Sent::now(file, first, pieces.len(), now);
         let answer = (demanded_end > 0).then(Answer::new);
         let ends = FillEnds { reading: Arc::clone(self), room, answer: answer.clone(), demanded_end, sent };
         Some(Sending { first, pieces, ends: Box::new(ends), at: sent.at, answer })

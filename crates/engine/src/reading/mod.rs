@@ -82,20 +82,30 @@ impl<P: Platform> Readings<P> {
     }
 }
 
-/// Copies up to the first page that is not there; returns how many bytes.
+/// The pages of a call as they were when it came. They are counted when the call has succeeded.
+struct Found {
+    hits: u64,
+    misses: u64,
+    /// Of the misses, pages that were being read already.
+    joined: u64,
+}
+
+/// Copies up to the first page that is not there; returns how many bytes. Counts the pages as found if that is all.
 #[inline]
 pub(crate) fn copy_hits<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
     let at = InPage::first(offset, into.len());
     if at.len < into.len() || into.is_empty() {
-        return copy_pages(base, file, offset, into);
+        let (done, pages) = copy_pages(base, file, offset, into);
+        base.local().count(Counter::ReadHitPages, if done == into.len() { pages } else { 0 });
+        return done;
     }
     let hit = base.cache.read_hit::<P>(&file.pages, at, into);
     base.local().count(Counter::ReadHitPages, u64::from(hit));
     if hit { at.len } else { 0 }
 }
 
-/// [`copy_hits`] of any number of pages, one by one.
-fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> usize {
+/// [`copy_hits`] of any number of pages, one by one, which are not counted; how many bytes and pages.
+fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: &mut [u8]) -> (usize, u64) {
     let (mut done, mut pages) = (0, 0);
     while done < into.len() {
         let at = InPage::first(offset + done as u64, into.len() - done);
@@ -105,14 +115,19 @@ fn copy_pages<P: Platform>(base: &Base<P>, file: &FileInner, offset: u64, into: 
         done += at.len;
         pages += 1;
     }
-    base.local().count(Counter::ReadHitPages, pages);
-    done
+    (done, pages)
 }
 
 /// How many of `len` bytes from `offset` on are in the file.
 #[inline]
 pub(crate) fn available(file: &FileInner, offset: u64, len: usize) -> usize {
     file.size().saturating_sub(offset).min(len as u64) as usize
+}
+
+/// How many pages such a range touches.
+#[inline]
+fn page_count(offset: u64, len: usize) -> u64 {
+    if len == 0 { 0 } else { (offset % PAGE_BYTES + len as u64).div_ceil(PAGE_BYTES) }
 }
 
 /// Whether a read up to `end` has used up what was read ahead.
@@ -138,17 +153,23 @@ impl<P: Platform> Reading<P> {
     ) -> Result<usize, Error> {
         check_range(offset, into.len())?;
         let call = Call::new(file, client);
-        let mut done = 0;
+        let (mut done, mut found) = (0, None);
         loop {
             let want = available(file, offset, into.len());
             if done >= want {
-                self.end_hit(file, offset, want);
+                self.end_read(file, offset, want, found);
                 return Ok(want);
             }
-            done += copy_hits(&self.base, file, offset + done as u64, &mut into[done..want]);
+            let (at, left) = (offset + done as u64, &mut into[done..want]);
+            done += if found.is_none() {
+                copy_hits(&self.base, file, at, left)
+            } else {
+                copy_pages(&self.base, file, at, left).0
+            };
             if done < want {
                 let first = (offset + done as u64) / PAGE_BYTES;
                 let end = (offset + want as u64).div_ceil(PAGE_BYTES);
+                found.get_or_insert_with(|| self.look_for(file, first - offset / PAGE_BYTES, first..end));
                 call.waits(&self.base, Delay::Read, self.bring(&call, first..end)).await?;
             }
         }
@@ -164,7 +185,7 @@ impl<P: Platform> Reading<P> {
     ) -> Option<PinnedPages> {
         let want = available(file, offset, len);
         let pages = self.pin(file, offset, want)?;
-        self.base.local().count(Counter::ReadHitPages, want.div_ceil(FRAME_BYTES) as u64);
+        self.base.local().count(Counter::ReadHitPages, page_count(offset, want));
         self.end_hit(file, offset, want);
         Some(pages)
     }
@@ -189,13 +210,16 @@ impl<P: Platform> Reading<P> {
         check_range(offset, len)?;
         let call = Call::new(file, client);
         let tries = 16 + 2 * len / FRAME_BYTES;
+        let mut found = None;
         for _ in 0..tries {
             let want = available(file, offset, len);
-            if let Some(pages) = self.pin(file, offset, want) {
-                self.end_hit(file, offset, want);
-                return Ok(Some(pages));
-            }
             let pages = FileInner::pages_of(&(offset..offset + want as u64));
+            if let Some(pinned) = self.pin(file, offset, want) {
+                let found = found.unwrap_or(Found { hits: page_count(offset, want), misses: 0, joined: 0 });
+                self.end_read(file, offset, want, Some(found));
+                return Ok(Some(pinned));
+            }
+            found.get_or_insert_with(|| self.look_for(file, 0, pages.clone()));
             let missing = pages.clone().find(|page| !self.is_there(file, *page));
             match missing {
                 Some(page) => call.waits(&self.base, Delay::Read, self.bring(&call, page..pages.end)).await?,
@@ -205,11 +229,40 @@ impl<P: Platform> Reading<P> {
         Ok(None)
     }
 
+    /// Looks which of these pages are in the cache, without a lock. `before` pages of the call in front of them are.
+    #[cold]
+    fn look_for(&self, file: &FileInner, before: u64, pages: Range<u64>) -> Found {
+        let cache = &self.base.cache;
+        let mut found = Found { hits: before, misses: 0, joined: 0 };
+        for page in pages {
+            let frame = file.pages.index.lookup(&cache.nodes, page).filter(|frame| cache.pages.contains(*frame));
+            let word = frame.map(|frame| cache.pages.word(frame));
+            if word.is_some_and(|word| word.has(PRESENT | UPTODATE)) {
+                found.hits += 1;
+            } else {
+                found.misses += 1;
+                found.joined += u64::from(word.is_some_and(|word| word.has(PRESENT | READING)));
+            }
+        }
+        found
+    }
+
     fn is_there(&self, file: &FileInner, page: u64) -> bool {
         let frame = file.pages.index.lookup(&self.base.cache.nodes, page);
         frame.is_some_and(|frame| {
             self.base.cache.pages.contains(frame) && self.base.cache.pages.word(frame).has(PRESENT | UPTODATE)
         })
+    }
+
+    /// Counts the pages of a read that has succeeded, unless it has copied all of them at once and counted them.
+    fn end_read(self: &Arc<Self>, file: &Arc<FileInner>, offset: u64, len: usize, found: Option<Found>) {
+        if let Some(Found { hits, misses, joined }) = found {
+            let local = self.base.local();
+            local.count(Counter::ReadHitPages, hits);
+            local.count(Counter::ReadMissPages, misses);
+            local.count(Counter::ReadJoinedPages, joined);
+        }
+        self.end_hit(file, offset, len);
     }
 
     /// After a read: reads more ahead if it is time to.
@@ -222,7 +275,6 @@ impl<P: Platform> Reading<P> {
     /// Does what the first page lacks, and waits for it. The caller looks again afterwards.
     pub(crate) async fn bring(self: &Arc<Self>, call: &Call<'_>, pages: Range<u64>) -> Result<(), Error> {
         let file = call.file;
-        self.base.local().count(Counter::ReadMissPages, 1);
         let mut hand = Hand::empty(&self.base.cache, &file.device);
         let found = {
             let mut state = lock(&file.state);

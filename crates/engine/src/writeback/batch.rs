@@ -1,11 +1,11 @@
-//! Which bytes the next write request carries: one run of a file's dirty pages, or several with clean pages in between.
+//! Which bytes the next write request carries: one run of a file's dirty pages.
 //!
-//! Owns: finding the run, moving its pages from dirty to writeback, and the clean ones that bridge its gaps.
+//! Owns: finding the run, moving its pages from dirty to writeback.
 //! Does not own: which file (`schedule`), submitting, what the outcome means (`complete`).
 //! Invariants: a run is contiguous in the file and every byte of it is valid. Pages that are being
 //! written to, filled, or whose older version is still in flight are left for later. The run ends at
-//! the file's end, not after it. Where others than the engine write to the device's files, a run has no byte but those
-//! that were written to: what is clean here may have been changed there.
+//! the file's end, not after it. A run has no byte but those that were written to, up to whole blocks of the device:
+//! others may have changed on the host what is clean here.
 
 use std::sync::Arc;
 
@@ -15,12 +15,9 @@ use crate::cache::Cache;
 use crate::cache::nodes::Tag;
 use crate::devices::file::{FileInner, FileState};
 use crate::memory::{FrameMemory, Piece, Pieces};
-use crate::page::{BRIDGE, DIRTY, PRESENT, PRIOR, READING, SECTOR_BYTES, Sectors, UPTODATE, WRITEBACK};
+use crate::page::{DIRTY, PRIOR, READING, SECTOR_BYTES, Sectors, WRITEBACK};
 use crate::rare::Rare;
 use crate::units::PAGE_BYTES;
-
-/// Most clean pages that are written with others where that is forced.
-const FORCED_PAGES: u64 = 8;
 
 /// A run whose pages are now under writeback.
 pub(super) struct Run {
@@ -29,8 +26,6 @@ pub(super) struct Run {
     pub(super) memory: FrameMemory,
     pub(super) sequence: u64,
     pub(super) pages: u64,
-    /// Of these, clean ones between others.
-    pub(super) bridged: u64,
     /// It begins where the last request ended, and that is in flight: the device has no way to it.
     pub(super) continues: bool,
 }
@@ -44,18 +39,14 @@ pub(super) enum Claim {
     Busy,
 }
 
-/// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long, with gaps of at most
-/// `bridge_pages` clean ones.
-pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32, bridge_pages: u64) -> Claim {
+/// Claims the next run with the tag from the file's cursor on, at most `bytes_max` long.
+pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max: u32) -> Claim {
     if state.holds > 0 {
         return Claim::Nothing;
     }
     let cursor = state.cursor;
-    let sole_writer = file.device.limits().sole_writer;
-    let forced = if sole_writer && file.cache.rare.strikes(Rare::Bridge) { FORCED_PAGES } else { 0 };
-    let bridge_pages = if state.bridges_fail { 0 } else { bridge_pages.max(forced) };
     let (size, pieces) = (file.size(), Pieces::default());
-    let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false, sole_writer, bridged: 0 };
+    let mut claimer = Claimer { cache: &file.cache, file, size, state, pieces, busy: false };
     let first = claimer.first(cursor, u64::MAX, tag).or_else(|| claimer.first(0, cursor, tag));
     let Some((first_page, span)) = first else {
         return if claimer.busy { Claim::Busy } else { Claim::Nothing };
@@ -64,15 +55,10 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     let mut end = span.1;
     let mut next = first_page + 1;
     while end == FRAME_BYTES && next - first_page < pages_max && !file.cache.rare.strikes(Rare::ShortRun) {
-        if let Some(more) = claimer.follow(next) {
-            (end, next) = (more, next + 1);
-            continue;
-        }
-        let far_max = (next + bridge_pages).min(first_page + pages_max - 1);
-        let Some((far, more)) = claimer.bridge(next, far_max) else { break };
-        (end, next) = (more, far + 1);
+        let Some(more) = claimer.follow(next) else { break };
+        (end, next) = (more, next + 1);
     }
-    let Claimer { state, pieces, bridged, .. } = claimer;
+    let Claimer { state, pieces, .. } = claimer;
     let continues = first_page == state.write_end && !state.writes_in_flight.is_empty();
     (state.cursor, state.write_end) = (next, next);
     let offset = first_page * PAGE_BYTES + span.0 as u64;
@@ -81,7 +67,7 @@ pub(super) fn claim(file: &FileInner, state: &mut FileState, tag: Tag, bytes_max
     state.next_sequence += 1;
     state.writes_in_flight.insert(sequence);
     let memory = FrameMemory::new(Arc::clone(&file.cache.arena), pieces);
-    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, bridged, continues })
+    Claim::Run(Run { offset, len, memory, sequence, pages: next - first_page, continues })
 }
 
 struct Claimer<'a> {
@@ -91,8 +77,6 @@ struct Claimer<'a> {
     state: &'a mut FileState,
     pieces: Pieces,
     busy: bool,
-    sole_writer: bool,
-    bridged: u64,
 }
 
 impl Claimer<'_> {
@@ -115,12 +99,6 @@ impl Claimer<'_> {
     /// Claims the page after a run that reached its predecessor's end, if it is dirty and valid from
     /// its first byte; returns where its bytes end.
     fn follow(&mut self, page: u64) -> Option<usize> {
-        let (frame, last) = self.claim_from_start(page)?;
-        self.push(frame, 0, last);
-        Some(last)
-    }
-
-    fn claim_from_start(&mut self, page: u64) -> Option<(FrameId, usize)> {
         if !self.file.pages.index.has_tag(&self.cache.nodes, page, Tag::Dirty) {
             return None;
         }
@@ -129,47 +107,21 @@ impl Claimer<'_> {
             return None;
         }
         let (_, last) = self.span(page, frame);
-        self.claim(page, frame, (0, last)).then_some((frame, last))
+        if !self.claim(page, frame, (0, last)) {
+            return None;
+        }
+        self.push(frame, 0, last);
+        Some(last)
     }
 
     /// The sectors of a page that a request may carry.
     fn may_carry(&self, frame: FrameId) -> Sectors {
         let (dirty, valid) = (self.cache.pages.dirty(frame), self.cache.pages.valid(frame));
-        if self.sole_writer || self.writes_whole_pages() { valid } else { valid.intersection(dirty) }
+        if self.writes_whole_pages() { valid } else { valid.intersection(dirty) }
     }
 
     fn writes_whole_pages(&self) -> bool {
         self.file.device.limits().block_bytes as usize > SECTOR_BYTES
-    }
-
-    /// Claims the clean pages from `page` on up to the next dirty one, and that, if it is `far_max` at most and
-    /// nothing is in the way; returns it, and where its bytes end.
-    fn bridge(&mut self, page: u64, far_max: u64) -> Option<(u64, usize)> {
-        let index = &self.file.pages.index;
-        let far = if page < far_max { index.next_tagged(&self.cache.nodes, page, Tag::Dirty)? } else { return None };
-        // What lies past the device's end is zeros here, and nothing there.
-        if far == page || far > far_max || far * PAGE_BYTES > self.state.host_size {
-            return None;
-        }
-        let gap: Vec<FrameId> = (page..far).map_while(|page| self.claim_clean(page)).collect();
-        let whole = gap.len() as u64 == far - page;
-        let Some((frame, last)) = whole.then(|| self.claim_from_start(far)).flatten() else {
-            gap.iter().for_each(|frame| _ = self.cache.pages.change(*frame, WRITEBACK | BRIDGE, 0));
-            return None;
-        };
-        gap.iter().for_each(|clean| self.push(*clean, 0, FRAME_BYTES));
-        self.push(frame, 0, last);
-        self.bridged += far - page;
-        Some((far, last))
-    }
-
-    /// Claims a page that has nothing to write and all of whose bytes are there.
-    fn claim_clean(&self, page: u64) -> Option<FrameId> {
-        let (frame, pages) = (self.cache.frame_at(&self.file.pages, page)?, &self.cache.pages);
-        let whole = pages.word(frame).has(PRESENT | UPTODATE) && pages.dirty(frame).is_empty();
-        let claimed =
-            whole && pages.change_unless(frame, DIRTY | PRIOR | READING | WRITEBACK, 0, WRITEBACK | BRIDGE).is_ok();
-        claimed.then_some(frame)
     }
 
     /// The bytes of the page to write: from its first dirty sector to its last, or to where what may be carried

@@ -17,10 +17,10 @@ use crate::counters::Counter;
 use crate::devices::Kind;
 use crate::devices::file::{FAILING_TRIES, FileInner, FileState};
 use crate::devices::in_flight::Ticket;
-use crate::dirty::{failing, force_charge, room_was_made};
+use crate::dirty::{failing, room_was_made};
 use crate::error::DeviceError;
 use crate::memory::{FrameMemory, Piece};
-use crate::page::{BRIDGE, DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
+use crate::page::{DIRTY, FAILED, PRESENT, PRIOR, Sectors, WRITEBACK};
 use crate::platform::{Nanos, Platform};
 use crate::policy::{Completed, Direction};
 use crate::request::{Completion, Operation};
@@ -35,8 +35,6 @@ pub(super) struct WriteEnds<P: Platform> {
     pub(super) sequence: u64,
     /// Whether it counts as a run of its own.
     pub(super) runs: i64,
-    /// Clean pages were written with others.
-    pub(super) bridged: bool,
     pub(super) submitted: Nanos,
     /// Writes in flight then, itself included.
     pub(super) in_flight: u64,
@@ -71,9 +69,7 @@ impl<P: Platform> WriteEnds<P> {
         let ns = now.since(self.submitted);
         base.trace_file(now, &self.file, None, || Event::Completed { operation, ns, error: result.err() });
         self.count(&ended, result);
-        if !self.is_tried_apart(result) {
-            self.note_failures(&ended, result.map(|()| bytes), now);
-        }
+        self.note_failures(&ended, result.map(|()| bytes), now);
         ended.released.iter().for_each(|frame| self.file.cache.release(*frame));
         self.settle_accounts(&ended, bytes, result, now);
         self.tell_policy(&ended, if result.is_ok() { bytes } else { 0 }, now);
@@ -91,10 +87,6 @@ impl<P: Platform> WriteEnds<P> {
 #[derive(Default)]
 struct Ended {
     uncharged: u64,
-    /// Pages that were clean when they were written with others, and are dirty.
-    charged: u64,
-    /// Pages that were clean all along.
-    bridged: u64,
     written: u64,
     truncated: u64,
     released: Vec<FrameId>,
@@ -121,14 +113,8 @@ impl<P: Platform> WriteEnds<P> {
             state.host_size = state.host_size.max(offset + u64::from(len));
             file.owe_flush(&mut state, now);
         }
-        let apart = self.is_tried_apart(result);
-        state.bridges_fail |= apart;
         for piece in pieces {
-            if cache.pages.word(piece.frame).has(BRIDGE) {
-                end_bridge(file, &mut state, piece.frame, result.is_ok(), &mut ended, now);
-            } else {
-                end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), apart, &mut ended);
-            }
+            end_page(file, &mut state, piece.frame, result.map(|()| sectors_of(piece)), &mut ended);
         }
         cache.eviction.cleaned(&cache.pages, &mut pieces.iter().map(|piece| piece.frame));
         let changed = Changed::now();
@@ -136,23 +122,15 @@ impl<P: Platform> WriteEnds<P> {
             cache.page_queue(piece.frame).wake_for(&changed);
         }
         ended.tries.0 = state.failures_in_row;
-        if !apart {
-            self.note_result(&mut state, result, now);
-        }
+        self.note_result(&mut state, result, now);
         ended.tries.1 = state.failures_in_row;
         file.note_failed(&mut state);
-        let pages = pieces.len() as u64 - ended.bridged;
+        let pages = pieces.len() as u64;
         state.writing_pages -= pages;
         file.device.writeback_ends(pages);
         file.requeue(&mut state, now);
         let kept = file.settle(&mut state);
         (ended, kept)
-    }
-
-    /// Whether it may have failed because of what was clean: then the rest is written without that, at once, and
-    /// nobody is told.
-    fn is_tried_apart(&self, result: Result<(), DeviceError>) -> bool {
-        self.bridged && result.is_err()
     }
 
     /// The file's error, and when it is tried again.
@@ -187,7 +165,6 @@ impl<P: Platform> WriteEnds<P> {
             Err(_) => local.count(Counter::WriteErrors, 1),
         }
         local.count(Counter::PagesTruncated, ended.truncated);
-        local.count(Counter::PagesDirtied, ended.charged);
     }
 
     /// What the failures of the file, or their end, mean for those who wait for the device's room.
@@ -214,9 +191,6 @@ impl<P: Platform> WriteEnds<P> {
         device.transfer_ends(Kind::Write, bytes, result.is_ok(), (self.submitted, now));
         device.admission.add_runs(-self.runs);
         device.in_flight.end(self.ticket);
-        if ended.charged > 0 {
-            force_charge(device, ended.charged);
-        }
         device.give_pages_back_unserved(ended.uncharged);
     }
 
@@ -246,14 +220,13 @@ impl<P: Platform> WriteEnds<P> {
     }
 }
 
-/// `result`: the sectors that are now the device's; if it failed and was `apart`, it is tried again at once. Who waits
-/// for the page is woken after the last one, and clean pages are linked then.
+/// `result`: the sectors that are now the device's. After the last page the callers that wait for pages are woken, and clean
+/// pages are linked.
 fn end_page(
     file: &FileInner,
     state: &mut FileState,
     frame: FrameId,
     result: Result<Sectors, DeviceError>,
-    apart: bool,
     ended: &mut Ended,
 ) {
     let (cache, ok) = (&file.cache, result.is_ok());
@@ -289,43 +262,11 @@ fn end_page(
         state.dirty_pages -= 1;
         return;
     }
-    let failed = !ok && !apart;
-    let before = pages.change(frame, WRITEBACK, if failed { DIRTY | FAILED } else { DIRTY });
-    state.failed_pages += u64::from(failed && !before.has(FAILED));
+    let before = pages.change(frame, WRITEBACK, if ok { DIRTY } else { DIRTY | FAILED });
+    state.failed_pages += u64::from(!ok && !before.has(FAILED));
     file.tag_dirty(state, page, true);
     if !ok {
-        // A sync that waits for it gets the error, or waits for the next try.
-        file.pages.index.set_tag(&cache.nodes, page, Tag::ToWrite, apart);
-    }
-}
-
-/// Of a page that was clean and written with others: it is clean again, also if that failed, since the device has had
-/// these bytes before. But if a flush failed meanwhile, it has to be written, and was perhaps.
-fn end_bridge(file: &Arc<FileInner>, state: &mut FileState, frame: FrameId, ok: bool, ended: &mut Ended, now: Nanos) {
-    let (cache, pages) = (&file.cache, &file.cache.pages);
-    let (page, word) = (pages.identity(frame).index, pages.word(frame));
-    ended.bridged += 1;
-    if !word.has(PRESENT) {
-        pages.change(frame, WRITEBACK | BRIDGE, 0);
-        ended.released.push(frame);
-        if let Some(newer) = cache.frame_at(&file.pages, page) {
-            pages.change(newer, PRIOR, 0);
-        }
-        return;
-    }
-    if !word.has(FAILED) {
-        pages.change(frame, WRITEBACK | BRIDGE, 0);
-    } else if ok {
-        pages.change(frame, WRITEBACK | BRIDGE | FAILED, 0);
-        pages.set_dirty(frame, Sectors::NONE);
-        state.failed_pages -= 1;
-        file.untag(state, page);
-        file.pages.index.set_tag(&cache.nodes, page, Tag::Unflushed, true);
-    } else {
-        pages.change(frame, WRITEBACK | BRIDGE, DIRTY);
+        // A sync that waits for it gets the error.
         file.pages.index.set_tag(&cache.nodes, page, Tag::ToWrite, false);
-        cache.eviction.dirtied(pages, frame);
-        file.note_dirtied(state, || now);
-        ended.charged += 1;
     }
 }

@@ -76,9 +76,9 @@ impl<P: Platform> Writeback<P> {
     }
 
     pub(super) fn submit_write(self: &Arc<Self>, file: &Arc<FileInner>, run: Run, for_sync: bool) {
-        let Run { offset, len, memory, sequence, pages, bridged, continues } = run;
+        let Run { offset, len, memory, sequence, pages, continues } = run;
         let (device, now) = (&file.device, self.base.now());
-        device.writeback_begins(pages - bridged);
+        device.writeback_begins(pages);
         device.request_begins(Kind::Write, u64::from(len), now);
         let runs = i64::from(!continues);
         device.admission.add_runs(runs);
@@ -88,16 +88,7 @@ impl<P: Platform> Writeback<P> {
         local.count(Counter::WriteRequests, 1);
         local.count(Counter::PageOut, u64::from(len));
         let (writeback, submitted) = (Arc::clone(self), now);
-        let ends = WriteEnds {
-            writeback,
-            file: Arc::clone(file),
-            sequence,
-            runs,
-            bridged: bridged > 0,
-            submitted,
-            in_flight,
-            ticket,
-        };
+        let ends = WriteEnds { writeback, file: Arc::clone(file), sequence, runs, submitted, in_flight, ticket };
         let operation = Operation::Write { offset, len };
         self.base.trace_file(now, file, None, || Event::Submitted { operation });
         let sink = self.spare.writes.put(ends);

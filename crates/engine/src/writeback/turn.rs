@@ -128,10 +128,10 @@ impl Taken {
             let is_old = matches!(self.reason, FlushReason::Oldest { .. });
             state.cursor = state.pass.go_on(now, file.size().div_ceil(PAGE_BYTES), is_old);
         }
-        let claimed = claim(file, state, self.tag(), bytes_max, self.device.bridge_pages());
+        let claimed = claim(file, state, self.tag(), bytes_max);
         let ended = match &claimed {
             Claim::Run(run) => {
-                state.writing_pages += run.pages - run.bridged;
+                state.writing_pages += run.pages;
                 if by_passes { state.pass.went(run.offset / PAGE_BYTES, state.cursor) } else { None }
             }
             Claim::Nothing if by_passes => state.pass.found_nothing(),
@@ -288,7 +288,6 @@ impl<P: Platform> Writeback<P> {
                 let (pages, bytes) = (run.pages, u64::from(run.len));
                 taken.left = Left::More;
                 taken.pages += pages;
-                self.base.local().count(Counter::PagesBridged, run.bridged);
                 self.submit_write(&file, run, for_sync);
                 self.base.platform.between_requests().await;
                 return Step::Wrote { pages, bytes };

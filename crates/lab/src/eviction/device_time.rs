@@ -199,7 +199,7 @@ impl Shared {
             device_us: each((now.busy_ns - warm.busy_ns) as f64),
             client_us: each((ended_ns - warm.at_ns) as f64 * CLIENTS as f64),
             held_back_us: each(moved(2)),
-            hit_ratio: 1.0 - misses / hits.max(1.0),
+            hit_ratio: hits / (hits + misses).max(1.0),
             rewritten: if dirtied > 0.0 { (now.written_bytes - warm.written_bytes) as f64 / dirtied } else { 0.0 },
             stalls: moved(4) / requests,
         })

@@ -186,14 +186,6 @@ fn says_how_it_works() {
 }
 
 #[test]
-fn others_may_write_to_its_files_unless_it_is_said_that_nobody_does() {
-    let rig = Rig::new(IoChoice::Auto, Caching::Auto, From::BlockOn, Scratch::new());
-    assert!(!rig.device.limits().sole_writer);
-    let own = HostDevice::of_sole_writer(&rig.platform, rig.directory.descriptor(), Caching::Auto).unwrap();
-    assert!(own.limits().sole_writer);
-}
-
-#[test]
 fn random_operations_match_a_model() {
     for rig in Rig::all() {
         println!("{}", rig.name());

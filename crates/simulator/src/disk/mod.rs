@@ -22,6 +22,7 @@ mod layout;
 mod service;
 mod state;
 mod statistics;
+mod timeline;
 pub(crate) mod timing;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -43,6 +44,8 @@ use service::Service;
 pub use state::WriteFailures;
 use state::{Ended, Outcome, Pending, Phase, Silence, State, is_data};
 pub use statistics::{DiskFigures, OffsetSample};
+pub use timeline::DiskWait;
+use timeline::Timeline;
 use timing::{AnyOrder, Event, Timing};
 
 /// What a disk is made from.
@@ -69,8 +72,6 @@ pub struct DiskOptions {
     pub capacity_bytes: u64,
     /// Of 1,000 requests, how many are carried out before `submit` returns.
     pub inline_per_mille: u64,
-    /// Whether nobody but the engine changes its files, as far as the engine is told.
-    pub sole_writer: bool,
     /// Whether a write that makes its file longer holds up those behind it, as ext4 has it.
     pub longer_alone: bool,
     /// Whether a file is as long as was accepted as soon as a write that makes it longer comes, before anything
@@ -92,7 +93,6 @@ impl Default for DiskOptions {
             bytes_per_second: 100_000_000,
             capacity_bytes: 1 << 40,
             inline_per_mille: 0,
-            sole_writer: true,
             longer_alone: false,
             longer_ahead: false,
         }
@@ -158,7 +158,6 @@ impl Disk {
             depth: options.depth,
             file_bytes_max: options.file_bytes_max,
             volatile_cache: options.volatile_cache,
-            sole_writer: options.sole_writer,
             ..Limits::default()
         };
         let shared = Arc::clone(world.shared());
@@ -183,6 +182,7 @@ impl Disk {
             data_in_flight: 0,
             data_in_flight_max: 0,
             silence: Silence::default(),
+            timeline: Timeline::default(),
         };
         let disk = Arc::new_cyclic(|own: &Weak<Self>| Self {
             shared,
@@ -309,6 +309,12 @@ impl Disk {
     /// Where on the medium it worked: at most 20,000 requests, evenly thinned.
     pub fn offsets(&self) -> Vec<OffsetSample> {
         self.lock().service.offsets().to_vec()
+    }
+
+    /// The wait of a call on a file that began and ended at these instants, for reads of the file or for its other requests.
+    /// Only the last requests are known.
+    pub fn waited(&self, file: DiskFileId, reads: bool, began_and_ended_ns: (u64, u64)) -> DiskWait {
+        self.lock().timeline.waited(file.0, reads, began_and_ended_ns)
     }
 
     /// Adds a fault; those added before come first.
@@ -520,6 +526,8 @@ impl Disk {
                     Event::Started(id) => {
                         let Some(pending) = state.pending.get_mut(&id) else { continue };
                         pending.phase = Phase::Transfer;
+                        pending.started_ns = Some(now_ns);
+                        state.timeline.started(id, now_ns);
                         pending.fetch_some(&mut state.random);
                     }
                     Event::Ended(id) => {
@@ -528,7 +536,7 @@ impl Disk {
                         if !pending.direct {
                             state.changing.ended(file, pending.operation, self.options.block_bytes.into());
                         }
-                        ended.push((id, self.end(state, pending, now_ns)));
+                        ended.push((id, self.end(state, id, pending, now_ns)));
                         state.gates.left(file.0, id).into_iter().for_each(|id| self.hand_over(state, id, false));
                     }
                 }
@@ -544,7 +552,9 @@ impl Disk {
     }
 
     /// A request's effect happens and is counted. It is not among those in flight any more.
-    fn end(&self, state: &mut State, pending: Box<Pending>, now_ns: u64) -> Ended {
+    fn end(&self, state: &mut State, id: u64, pending: Box<Pending>, now_ns: u64) -> Ended {
+        let instants = (pending.submitted_ns, pending.started_ns, now_ns);
+        state.timeline.ended(id, (pending.file.0, pending.operation), instants);
         let (file, operation, position) = (pending.file, pending.operation, pending.position);
         let extent = |state: &State| state.files.get(&file.0).map(|file| (file.live.blocks(), file.live.size()));
         let before = extent(state);
@@ -672,7 +682,7 @@ impl Disk {
             state.silence.begins(now_ns);
         }
         if inline && !state.service.is_hung() && pending.phase != Phase::Held {
-            let ended = self.end(&mut state, pending, now_ns);
+            let ended = self.end(&mut state, id, pending, now_ns);
             drop(state);
             return self.answer(id, ended);
         }

@@ -14,6 +14,7 @@ use super::file::{Change, DiskFile, torn};
 use super::gate::Gates;
 use super::image::{IMAGE_BLOCK_BYTES, STAMPS, WHOLE_PAGES, kept_before, kept_len};
 use super::service::Service;
+use super::timeline::Timeline;
 use super::{Disk, DiskFileId, DiskOptions};
 use crate::random::Random;
 
@@ -76,6 +77,9 @@ pub(super) struct Pending {
     pub(super) direct: bool,
     pub(super) phase: Phase,
     pub(super) outcome: Outcome,
+    pub(super) submitted_ns: u64,
+    /// When the timing began with it.
+    pub(super) started_ns: Option<u64>,
     /// The end of the file's log when the request was submitted: what a sync covers.
     pub(super) log_end: u64,
     /// How many bytes of each page the disk keeps.
@@ -129,6 +133,7 @@ pub(super) struct State {
     pub(super) data_in_flight: u32,
     pub(super) data_in_flight_max: u32,
     pub(super) silence: Silence,
+    pub(super) timeline: Timeline,
 }
 
 /// What request memory is fetched in.
@@ -354,6 +359,8 @@ impl State {
             file,
             phase,
             outcome,
+            submitted_ns: now_ns,
+            started_ns: None,
             kept_bytes: self.kept_bytes,
             log_end: self.files.get(&file.0).map_or(0, DiskFile::log_end),
             fetched: vec![0; submitted.len()],

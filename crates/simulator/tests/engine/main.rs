@@ -7,7 +7,6 @@ mod background_time;
 mod bad_devices;
 mod beside_readers;
 mod bounded_steps;
-mod bridging;
 mod budget;
 mod clients;
 mod delays;

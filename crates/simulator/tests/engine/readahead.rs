@@ -122,6 +122,35 @@ fn what_is_read_ahead_and_not_asked_for_is_counted_when_it_leaves() {
 }
 
 #[test]
+fn what_is_read_ahead_and_stays_unread_in_the_cache_is_counted_after_a_minute() {
+    let lab = Lab::new(1, 4096, &[DiskOptions::default()], &[]);
+    let (read, late) = (lab.file(0, 512 * PAGE, 1), lab.file(0, 512 * PAGE, 2));
+    let waste = || {
+        lab.here.engine.status();
+        lab.count(Counter::ReadaheadWaste)
+    };
+    lab.run(async {
+        let (pages, engine) = (|count: u64| 0..count * PAGE as u64, &lab.here.engine);
+        engine.advise(&read.file, pages(100), Advice::WillNeed);
+        lab.here.sleep(29 * SECOND).await;
+        assert_eq!(waste(), 0);
+        lab.here.read(&read, 0, 40 * PAGE).await.unwrap();
+        lab.here.sleep(32 * SECOND).await;
+        assert_eq!(waste(), 60, "as many as nobody has asked for in a minute");
+        lab.here.sleep(200 * SECOND).await;
+        assert_eq!(waste(), 60, "each once");
+        // Those that leave have been counted; younger ones have not.
+        engine.advise(&late.file, pages(100), Advice::WillNeed);
+        lab.here.sleep(SECOND).await;
+        engine.advise(&read.file, 0..u64::MAX, Advice::DontNeed);
+        assert_eq!(waste(), 60);
+        engine.advise(&late.file, 0..u64::MAX, Advice::DontNeed);
+        assert_eq!(waste(), 160);
+    });
+    assert_eq!(lab.count(Counter::ReadaheadPages), 200);
+}
+
+#[test]
 fn random_reads_waste_one_page_in_twenty_at_most() {
     for disk in ["disk", "nvme-ssd"] {
         let lab = on_disk(disk, 8192, Readahead::Afflux);

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use engine::Advice;
 use engine::counters::Counter;
-use simulator::DiskOptions;
+use simulator::{DiskOptions, Random};
 
 use crate::lab::{Lab, MILLISECOND, PAGE, SECOND, bytes};
 
@@ -213,4 +214,81 @@ fn a_size_asked_for_before_one_was_set_changes_nothing() {
             assert_eq!(file.file.size(), size);
         }
     });
+}
+
+/// Pages found, and pages not found, of all reads so far.
+fn found(lab: &Lab) -> (u64, u64) {
+    (lab.count(Counter::ReadHitPages), lab.count(Counter::ReadMissPages))
+}
+
+#[test]
+fn random_reads_find_what_part_of_the_file_is_in_the_cache() {
+    let (cached, all, block, calls) = (512, 8192, 4, 6_000);
+    for shown in [false, true] {
+        let lab = Lab::new(1, cached, &[DiskOptions::default()], &[]);
+        let file = lab.laid_out(all * PAGE as u64);
+        lab.run(async {
+            let (engine, mut random) = (&lab.here.engine, Random::new(5));
+            engine.advise(&file.file, 0..u64::MAX, Advice::Random);
+            let mut into = vec![0; block as usize * PAGE];
+            for _ in 0..calls {
+                let offset = random.below(all / block) * block * PAGE as u64;
+                if shown {
+                    engine.read_pinned(&file.file, offset, into.len()).await.unwrap().unwrap();
+                } else if engine.try_read(&file.file, offset, &mut into).is_none() {
+                    engine.read(&file.file, offset, &mut into).await.unwrap();
+                }
+            }
+        });
+        let (hits, misses) = found(&lab);
+        assert_eq!(hits + misses, calls * block, "each page of each call is counted once");
+        let per_mille = hits * 1000 / (hits + misses);
+        // 1/16 of the file is in the cache.
+        assert!((40..=80).contains(&per_mille), "shown {shown}: {per_mille} of 1,000 pages were there");
+    }
+}
+
+#[test]
+fn a_page_is_found_if_it_was_there_when_the_call_came() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 64 * PAGE, 1);
+    lab.run(async {
+        let engine = &lab.here.engine;
+        engine.advise(&file.file, 0..u64::MAX, Advice::Random);
+        // Not aligned: two pages.
+        lab.here.read(&file, 10 * PAGE as u64 + 100, PAGE).await.unwrap();
+        assert_eq!(found(&lab), (0, 2));
+        // The two stand in the middle of eight.
+        lab.here.read(&file, 6 * PAGE as u64, 8 * PAGE).await.unwrap();
+        assert_eq!(found(&lab), (2, 8));
+        engine.read_pinned(&file.file, 13 * PAGE as u64, 2 * PAGE).await.unwrap().unwrap();
+        assert_eq!(found(&lab), (3, 9));
+        assert!(engine.try_read_pinned(&file.file, 13 * PAGE as u64 + 100, PAGE).is_some());
+        assert_eq!(found(&lab), (5, 9));
+        // A call that finds too little and does not wait is no read.
+        assert!(engine.try_read(&file.file, 14 * PAGE as u64, &mut [0; 2 * PAGE]).is_none());
+        assert_eq!(found(&lab), (5, 9));
+        // A write that needs the rest of a page is no read either.
+        lab.here.write(&file, 40 * PAGE as u64 + 1, 10, 2).await.unwrap();
+        assert_eq!(found(&lab), (5, 9));
+    });
+}
+
+#[test]
+fn a_page_that_another_call_is_reading_is_not_found() {
+    let lab = Lab::plain(1);
+    let file = lab.file(0, 64 * PAGE, 1);
+    lab.here.engine.advise(&file.file, 0..u64::MAX, Advice::Random);
+    let (here, to) = (Arc::clone(&lab.here), file.clone());
+    let first = lab.beside(async move {
+        here.read(&to, 0, 4 * PAGE).await.unwrap();
+    });
+    lab.run(async {
+        assert!(lab.here.until(SECOND, || lab.count(Counter::ReadRequests) == 1).await);
+        assert!(!first.load(Ordering::Relaxed));
+        lab.here.read(&file, 2 * PAGE as u64, 4 * PAGE).await.unwrap();
+        assert!(lab.here.until(SECOND, || first.load(Ordering::Relaxed)).await);
+    });
+    assert_eq!(found(&lab), (0, 8));
+    assert_eq!(lab.count(Counter::ReadJoinedPages), 2);
 }

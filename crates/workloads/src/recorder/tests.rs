@@ -7,7 +7,7 @@ fn extremes_and_means_are_exact_and_percentiles_near() {
         recorder.moves[1].record(at * 1_000_000, at * 1_000_000 + at * 1000, 4096);
     }
     let outcome = recorder.outcome();
-    let OperationOutcome { bytes, ops, elapsed_ns, latency } = outcome.write;
+    let OperationOutcome { bytes, ops, elapsed_ns, latency, .. } = outcome.write;
     assert_eq!((bytes, ops, elapsed_ns), (40_960_000, 10_000, 9_999_000_000 + 10_000_000));
     assert_eq!((latency.min_ns, latency.mean_ns, latency.max_ns), (1000, 5_000_500, 10_000_000));
     for (percentile, value) in latency.percentiles_ns {

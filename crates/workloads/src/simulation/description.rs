@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use engine::Readahead;
 use engine::eviction::EvictionKind;
 use engine::settings::KnobError;
+use engine::{Nanos, Readahead};
 use simulator::{CostTable, Disk, DiskOptions, FaultScript, OWN_POLICY, SetupError, World};
 
 use crate::contents::Contents;
@@ -21,11 +21,17 @@ const CALL_NS: u64 = 121;
 /// Puts a disk into a world; the number tells it from the world's other disks. Called once a run.
 pub type MakeDisk = Arc<dyn Fn(&World, u64) -> Result<Arc<Disk>, String> + Send + Sync>;
 
+/// The most that a start is later in a run with shifted starts.
+pub const START_SHIFT_NS_MAX: u64 = Nanos::SECOND;
+
 /// A run, described.
 #[derive(Clone)]
 pub struct Simulation {
     /// Everything is drawn from this.
     pub seed: u64,
+    /// 0: all begin when described. Otherwise each clone of a job and each client begins later, by up to
+    /// [`START_SHIFT_NS_MAX`], as drawn from the seed and this number.
+    pub shift: u64,
     /// Virtual CPUs.
     pub cpus: u32,
     /// What work costs these.
@@ -135,6 +141,7 @@ impl Simulation {
     pub fn new(seed: u64, device: DeviceChoice) -> Self {
         Self {
             seed,
+            shift: 0,
             cpus: 8,
             costs: CostTable::standard(),
             call_ns: CALL_NS,

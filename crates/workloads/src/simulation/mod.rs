@@ -18,10 +18,10 @@ mod settle;
 
 pub use crate::contents::Contents;
 pub use crate::outcome::{
-    DelayOutcome, DeviceOutcome, DeviceSample, EngineOutcome, JobLog, JobOutcome, LatencyOutcome, LoggedCall, Loss,
-    LossCause, OperationOutcome, Outcome, Unwritten,
+    CallWaits, DelayOutcome, DeviceOutcome, DeviceSample, EngineOutcome, JobLog, JobOutcome, LatencyOutcome,
+    LoggedCall, Loss, LossCause, OperationOutcome, Outcome, SlowestCall, Unwritten, WaitCause,
 };
 pub use check::PlannedJob;
-pub use description::{Callers, DeviceChoice, MakeDisk, Progress, Simulation, SimulationError};
+pub use description::{Callers, DeviceChoice, MakeDisk, Progress, START_SHIFT_NS_MAX, Simulation, SimulationError};
 pub use needs::{CACHED_PAGE_OWN_BYTES, FRAME_OWN_BYTES};
 pub use simulator::{OWN_POLICY, policies};

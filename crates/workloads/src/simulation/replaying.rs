@@ -126,9 +126,9 @@ async fn carry_out(machine: &SimulatedSite, task: &Client, file: &WorkFile, call
         (Err(error), TracedOperation::Read) => row.error(format!("read: {error}")),
         (Err(error), TracedOperation::Write) => row.error(format!("write: {error}")),
         (Err(error), TracedOperation::Sync) => row.error(format!("sync: {error}")),
-        (Ok(()), TracedOperation::Read) => row.moves[0].record(began_ns, machine.now_ns(), call.bytes),
-        (Ok(()), TracedOperation::Write) => row.moves[1].record(began_ns, machine.now_ns(), call.bytes),
-        (Ok(()), TracedOperation::Sync) => row.syncs.record(began_ns, machine.now_ns(), 0),
+        (Ok(()), TracedOperation::Read) => _ = row.moves[0].record(began_ns, machine.now_ns(), call.bytes),
+        (Ok(()), TracedOperation::Write) => _ = row.moves[1].record(began_ns, machine.now_ns(), call.bytes),
+        (Ok(()), TracedOperation::Sync) => _ = row.syncs.record(began_ns, machine.now_ns(), 0),
     }
 }
 

@@ -17,7 +17,7 @@ use engine::counters::{COUNTERS, Counter};
 use engine::{DelaysTold, Nanos, Platform, Whose};
 use frames::FRAME_BYTES;
 
-use super::description::{DeviceChoice, Progress, Simulation, SimulationError};
+use super::description::{DeviceChoice, Progress, START_SHIFT_NS_MAX, Simulation, SimulationError};
 use super::faults::{self, Parties};
 use super::replaying::{self, Replayed};
 use super::sampling::Sampler;
@@ -54,6 +54,8 @@ struct Run<'a> {
     /// What ends everything in memory, and when.
     ending: Option<(u64, LossCause)>,
     clients: &'a [Client],
+    /// How much later than described each begins.
+    client_shifts_ns: Vec<u64>,
     replays: &'a [Replayed],
     /// Set once no fault is to begin any more.
     faults_over: Arc<AtomicBool>,
@@ -124,6 +126,10 @@ impl Simulation {
         let bytes = streams.iter().map(|stream| stream.client.file_bytes).sum::<u64>()
             + replaying::replays(&self.workloads).map(|replay| replay.trace.moved_bytes()).sum::<u64>();
         plan.bytes = plan.bytes.map(|planned| planned.saturating_add(bytes));
+        let mut shifts = self.start_shifts();
+        let clones = plan.starts.iter_mut().flat_map(|start| &mut start.clones);
+        clones.for_each(|clone| clone.delay_ns = clone.delay_ns.saturating_add(shifts()));
+        let client_shifts_ns = clients.iter().map(|_| shifts()).collect();
         let parties = Parties { script: &self.faults, devices: &self.devices, machine: &machine, clients: &clients };
         let faults_over = parties.schedule(&world).map_err(wrong)?;
         let run = Run {
@@ -136,6 +142,7 @@ impl Simulation {
             time_total_ns: plan.time_ns.map(|ns| ns.min(self.until_ns.unwrap_or(u64::MAX))).or(self.until_ns),
             ending: faults::ending(&self.faults),
             clients: &clients,
+            client_shifts_ns,
             replays: &replays,
             faults_over,
             no_space: self.faults.entries.iter().any(|entry| matches!(entry.what, ScriptedWhat::NoSpace)),
@@ -152,6 +159,12 @@ impl Simulation {
         let at_ns = machine.now_ns();
         let ended = ended.map_err(|what| SimulationError::Run { what, seed: self.seed, at_ns })?;
         Ok(self.outcome(&world, &machine, (&plan, &clients, &replays), ended))
+    }
+
+    /// How much later each that begins does so than described, one after the other.
+    fn start_shifts(&self) -> impl FnMut() -> u64 + use<> {
+        let (shift, mut random) = (self.shift, Random::new(self.seed).fork(5).fork(self.shift));
+        move || if shift == 0 { 0 } else { random.below(START_SHIFT_NS_MAX) }
     }
 
     /// The machine, and its devices that a server serves, by number.
@@ -283,8 +296,15 @@ impl Run<'_> {
     async fn finish(mut self, starts: Vec<Start<WorkFile>>) -> Result<Ended, String> {
         let stop_ns = self.machine.stop_ns.load(Ordering::Relaxed);
         let crash_ns = self.ending.map_or(u64::MAX, |(at_ns, _)| at_ns);
-        for client in self.clients {
-            self.spawn("nfs client", client.run(&self.machine));
+        for (client, shift_ns) in self.clients.iter().zip(&self.client_shifts_ns) {
+            let (platform, begins) = (Arc::clone(&self.machine.platform), Nanos(*shift_ns));
+            let run = client.run(&self.machine);
+            self.spawn("nfs client", async move {
+                if begins > platform.now() {
+                    platform.sleep_until(begins).await;
+                }
+                run.await;
+            });
         }
         for replay in self.replays {
             self.spawn("replay", replay.run(&self.machine));

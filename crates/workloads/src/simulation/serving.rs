@@ -18,6 +18,7 @@ use volume::{AttributeChange, Directory, New};
 use crate::contents::{stamps_after_crash, stamps_lost, stamps_on_disk};
 use crate::locking::lock;
 use crate::nfs_client::{Answered, NfsClient, NfsClientError, NfsClientOptions, NfsEntry};
+use crate::outcome::CallWaits;
 use crate::recorder::Recorder;
 use crate::simulated::{SimulatedSite, on_no_device};
 use crate::workload::{NfsStream, Workload};
@@ -101,6 +102,7 @@ impl Client {
     /// The client at work: to be spawned.
     pub(super) fn run(&self, machine: &Arc<SimulatedSite>) -> impl Future<Output = ()> + Send + 'static {
         let (row, told, volume) = (Arc::clone(&self.row), Arc::clone(machine), self.volume);
+        let file = self.disk_file;
         let witness = move |answered: Answered| {
             let Answered { sent_ns, ended_ns, written } = answered;
             match written {
@@ -108,7 +110,13 @@ impl Client {
                     lock(&row).moves[1].record(sent_ns, ended_ns, bytes);
                     told.accepted(volume, bytes);
                 }
-                None => lock(&row).syncs.record(sent_ns, ended_ns, 0),
+                None => {
+                    let syncs = &mut lock(&row).syncs;
+                    if syncs.record(sent_ns, ended_ns, 0) {
+                        let waited = told.volumes[volume].disk.waited(file, false, (sent_ns, ended_ns));
+                        syncs.explain(sent_ns, ended_ns, CallWaits::at_disk(waited));
+                    }
+                }
             }
         };
         let client = NfsClient::new(&machine.platform, &self.entry, self.options.clone(), Arc::clone(&self.model))

@@ -1,13 +1,17 @@
 //! Whole runs: what jobs come to, what a run says when it cannot go on, and that it is the same each time.
 
-use engine::Readahead;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use engine::Readahead;
 
 use engine::{Nanos, Platform};
-use simulator::{CostTable, DiskOptions, FaultScript, LinkOptions};
+use simulator::{CostTable, DiskOptions, FaultScript, LinkOptions, catalogue};
 use workloads::fio::{Alone, parse};
 use workloads::nfs_client::NfsClientOptions;
-use workloads::simulation::{Callers, Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError};
+use workloads::simulation::{
+    Callers, Contents, DeviceChoice, LossCause, Outcome, Simulation, SimulationError, SlowestCall, WaitCause,
+};
 use workloads::{NfsStream, Readers, Workload};
 
 fn jobs(text: &str) -> Vec<Workload> {
@@ -558,4 +562,60 @@ fn a_policy_by_name_changes_what_happens() {
         told.starts_with("there is no policy 'linux-9'; there are afflux, equal-parts, linux-2.6.31-rc1, "),
         "{told}"
     );
+}
+
+/// Jobs on a disk of the catalogue.
+fn on_disk(disk: &'static str, policy: &str, text: &str) -> Simulation {
+    let make = Arc::new(move |world: &simulator::World, number| {
+        let choice = catalogue::DeviceChoice::parse(disk).map_err(|error| error.to_string())?;
+        let model = choice.model(None).map_err(|error| error.to_string())?;
+        Ok(catalogue::make(world, number, &model))
+    });
+    let mut simulation = Simulation::new(1, DeviceChoice { directory: None, model: disk.to_owned(), make });
+    simulation.policy = policy.to_owned();
+    simulation.workloads = jobs(text);
+    simulation
+}
+
+/// A stream, and small files that are synced.
+const BESIDE: &str = "[backup]\nrw=write\nbs=64k\nsize=512m\n\
+                      [desktop]\nrw=randwrite\nbs=4k\nsize=4m\nio_size=1m\nfsync=8\nrate_iops=20\n";
+
+/// The slowest sync of the second job.
+fn slowest_sync(simulation: &Simulation) -> SlowestCall {
+    let outcome = run(simulation);
+    let sync = &outcome.jobs[1].sync;
+    let slowest = sync.slowest.expect("there are syncs");
+    assert_eq!(slowest.took_ns, sync.latency.max_ns);
+    assert_eq!(slowest.causes().iter().map(|(_, ns)| ns).sum::<u64>(), slowest.took_ns, "{slowest:?}");
+    slowest
+}
+
+#[test]
+fn the_slowest_sync_says_what_it_waited_for() {
+    let elevator = slowest_sync(&on_disk("usb2-disk", "linux-6.1", BESIDE));
+    assert!(elevator.cause().0 == WaitCause::Elevator && elevator.waits.elevator_ns > Nanos::SECOND, "{elevator:?}");
+    let in_order = slowest_sync(&on_disk("usb2-disk,scheduler=none", "linux-6.1", BESIDE));
+    assert!(in_order.waits.elevator_ns == 0 && in_order.waits.queue_ns > 0, "{in_order:?}");
+    assert!(in_order.took_ns < elevator.took_ns, "{in_order:?} {elevator:?}");
+    let own = slowest_sync(&on_disk("usb2-disk,scheduler=none", "afflux", BESIDE));
+    assert!(own.waits.elevator_ns == 0 && own.waits.pause_ns == 0, "{own:?}");
+}
+
+#[test]
+fn the_slowest_write_of_a_stream_was_paused_and_a_read_waited_for_the_disk() {
+    let paused = run(&on_disk("usb2-disk", "afflux", "[x]\nrw=write\nbs=64k\nsize=64m\n"));
+    let write = paused.jobs[0].write.slowest.expect("there are writes");
+    assert_eq!(write.cause().0, WaitCause::Pause, "{write:?}");
+    let read = run(&on_disk("disk", "afflux", "[x]\nrw=randread\nbs=4k\nsize=64m\nio_size=1m\n"));
+    let read = read.jobs[0].read.slowest.expect("there are reads");
+    assert!(read.cause().0 == WaitCause::Disk && read.waits.disk_ns * 10 > read.took_ns * 9, "{read:?}");
+}
+
+#[test]
+fn a_run_with_shifted_starts_is_another_one_and_the_same_again() {
+    let hash = |shift| run(&Simulation { shift, ..on_disk("usb2-disk", "afflux", BESIDE) }).trace_hash;
+    let (first, second) = (hash(1), hash(2));
+    assert_eq!(first, hash(1));
+    assert!(first != hash(0) && first != second);
 }
