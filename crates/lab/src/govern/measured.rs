@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use govern::{Governor, Host, Options};
 use rustix::time::{ClockId, clock_gettime};
+use scratch::Scratch;
 
 use super::plan::{BLOCK_BYTES, Plan, Race, Subject};
 use super::{Look, Ran};
 use crate::contenders::writer::{Control, Stream, Written};
 use crate::contenders::{Contender, Kernel, KernelWay, Sink};
-use crate::hardware::{DiskRates, KernelDebug, Scratch, SlowDisk, free_bytes};
+use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 use crate::host_memory::{dirty_limit_bytes, warm_memory};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -48,7 +49,7 @@ impl<'a> Stage<'a> {
         if let Some(pid) = govern::running(Path::new("/run/afflux")) {
             return Err(format!("a governor runs here (process {pid}), and would have a say in it: stop it first"));
         }
-        let scratch = Scratch::new(&plan.directory, "govern").map_err(|error| error.to_string())?;
+        let scratch = Scratch::guarded(&plan.directory, "govern").map_err(|error| error.to_string())?;
         let debug = KernelDebug::new(scratch.path()).ok();
         Ok(Self { debug, scratch, plan })
     }
