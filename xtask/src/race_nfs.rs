@@ -92,7 +92,7 @@ fn table(programs: &Programs, wanted: &Wanted) -> Result<String> {
     String::from_utf8(output.stdout).context("the table")
 }
 
-/// What is started.
+/// The programs of the race.
 struct Programs {
     afflux: PathBuf,
     race: PathBuf,
