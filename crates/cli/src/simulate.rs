@@ -108,6 +108,9 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
 }
 
 fn carry_out(jobs: &str, simulation: &Simulation, interruption: &Interruption) -> Outcome<Run> {
+    if let Some(what) = memory::long_preparation(simulation) {
+        output::remark(what);
+    }
     let mut display = RunDisplay::new();
     let start = Instant::now();
     let outcome = simulation.run_while(&mut |progress| {

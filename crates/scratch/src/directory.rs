@@ -1,7 +1,7 @@
 //! A directory of this process, for as long as a value lives.
 //!
 //! Owns: its name, its owner and mode, its removal.
-//! Does not own: what is mounted in it. The code that mounted a file system there unmounts it.
+//! Does not own: mounts in it. The code that mounted a file system there unmounts it.
 //! Invariants: `mkdir` makes the directory, so it is new. A symbolic link is removed and not followed. A directory with a
 //! mount in it stays, with the mount.
 
@@ -23,7 +23,7 @@ use super::guard::Guard;
 /// Names that are tried before giving up.
 const TRIES: u32 = 16;
 
-/// Argument: the directory. What is mounted in it is waited for, for two minutes.
+/// Argument: the directory. The shell waits two minutes for mounts in it to go.
 const REMOVE: &str = r#"turns=0
 while grep -qF " $1/" /proc/mounts; do
   turns=$((turns + 1)); [ $turns -lt 600 ] || exit 1

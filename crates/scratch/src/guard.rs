@@ -1,7 +1,7 @@
 //! A shell that takes things down if this process dies before it does so itself.
 //!
 //! Owns: the shell, and telling it that nothing is left to do.
-//! Does not own: what the shell does then. The code that set something up says that.
+//! Does not own: the commands of the shell. They come from the code that set something up.
 //! Invariants: Ctrl-C does not end the shell: it has a process group of its own. The shell acts once the process is
 //! gone. The `urgent` part is also done while a thread of the process still waits in the kernel.
 
@@ -10,8 +10,8 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for a line. If the process dies without writing one, the rest is done. A process whose first thread is dead
-/// while another is in the kernel keeps its descriptors open, so the read does not end: the shell looks for that state
+/// Waits for a line. If the process dies without writing one, the rest is done. The first thread of a process can die while
+/// another is in the kernel. The descriptors stay open then, and the read does not end: the shell looks for that state
 /// once a second.
 const WAIT: &str = r#"( while sleep 1; do
   [ -e "/proc/$PPID" ] || break
@@ -23,7 +23,7 @@ kill $!
 if [ $told -eq 0 ]; then exit 0; fi
 urgent "$@""#;
 
-/// What the shell runs. For tests of it.
+/// The script of the shell, for tests.
 pub fn script(urgent: &str, rest: &str) -> String {
     format!("urgent() {{\n:\n{urgent}\n}}\n{WAIT}\n{rest}")
 }
