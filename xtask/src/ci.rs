@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-use crate::{fio_engine, repository};
+use crate::{fio_engine, limited, repository};
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +29,9 @@ struct Tool {
 const NFS_CLIENT: Tool =
     Tool { program: "nfs-cp", package: "libnfs-utils", without: "the tests that use the server with libnfs's tools" };
 const VALGRIND: Tool = Tool { program: "valgrind", package: "valgrind", without: "the tests that count instructions" };
+const PKG_CONFIG: Tool =
+    Tool { program: "pkg-config", package: "pkgconf", without: "the tests of the C interface as it is installed" };
+const NETWORK: Tool = Tool { program: "ip", package: "iproute2", without: "the tests over a slow network" };
 const FIO: Tool = Tool { program: "fio", package: "fio", without: "the tests beside the real fio" };
 const GANESHA: Tool =
     Tool { program: "ganesha.nfsd", package: "nfs-ganesha-vfs", without: "the race with another NFS server" };
@@ -50,6 +53,9 @@ const PROMTOOL: Tool = Tool {
     without: "the test that has Prometheus read the dashboard's queries",
 };
 
+/// How the version of the compiler begins whose instructions the tests have budgets for.
+const COUNTED_WITH: &str = include_str!("../../crates/platform-linux/tests/counted/compiler");
+
 /// Cache of the server that is only tried out, unless something else is asked for.
 const DEMO_CACHE: &str = "128MiB";
 
@@ -57,38 +63,47 @@ const DEMO_CACHE: &str = "128MiB";
 const BANS_OFF: &[&str] = &["-D", "warnings", "-A", "clippy::disallowed_methods", "-A", "clippy::disallowed_types"];
 
 /// Formatting, lints, then [`test`] (which runs tidy too).
-pub(crate) fn all() -> Result<()> {
+pub(crate) fn all(with_browser: bool) -> Result<()> {
     step("cargo", &["fmt", "--all", "--check"])?;
     step("cargo", &["clippy", "--workspace", "--", "-D", "warnings"])?;
     let mut lints = vec!["clippy", "--workspace", "--all-targets", "--"];
     lints.extend(BANS_OFF);
     step("cargo", &lints)?;
-    test(false)
+    test(with_browser)
 }
 
 /// Makes sure that the tools are there, then runs every test of the workspace; those in a browser only where
 /// there is one already, or if it is asked for.
 pub(crate) fn test(with_browser: bool) -> Result<()> {
-    install_missing(&[NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES])?;
+    install_missing(&[NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES])?;
     if with_browser {
         browser()?;
     }
     if let Err(error) = fio_engine::source() {
         eprintln!("warning: going on without the source of fio, so without the tests of the engine for it ({error:#})");
     }
-    let tools = [NFS_CLIENT, VALGRIND, FIO, FIO_EXAMPLES, BROWSER, PROMTOOL];
+    let tools = [NFS_CLIENT, VALGRIND, PKG_CONFIG, NETWORK, FIO, FIO_EXAMPLES, BROWSER, PROMTOOL];
     let left_out: Vec<Tool> = tools.into_iter().filter(|tool| !is_there(tool)).collect();
     let first = fresh_seed().to_string();
-    let arguments = ["test", "--workspace", "--no-fail-fast"];
-    eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
-    let mut tests = Command::new("cargo");
-    tests.args(arguments).env("AFFLUX_FIRST_SEED", &first).current_dir(repository::root());
-    if left_out.is_empty() {
-        return Err(tests.exec()).context("cargo test");
+    let tests = |what: &[&str]| {
+        let arguments = [&["test", "--workspace", "--no-fail-fast"], what].concat();
+        eprintln!("+ AFFLUX_FIRST_SEED={first} cargo {}", arguments.join(" "));
+        let mut command = Command::new("cargo");
+        command.args(arguments).env("AFFLUX_FIRST_SEED", &first).current_dir(repository::root());
+        command
+    };
+    let limited = limited::runner()?;
+    let programs = tests(&["--lib", "--bins", "--examples", "--tests"]).arg("--config").arg(limited).status();
+    let is_right = programs.context("cargo test")?.success();
+    // Without a limit: started by another program, examples of the documentation would share a process.
+    let mut examples = tests(&["--doc"]);
+    let said = said_at_the_end(&left_out) + &other_compiler(&compiler());
+    if is_right && said.is_empty() {
+        return Err(examples.exec()).context("cargo test");
     }
-    let status = tests.status().context("cargo test")?;
-    eprint!("{}", said_at_the_end(&left_out));
-    if !status.success() {
+    let status = examples.status().context("cargo test")?;
+    eprint!("{said}");
+    if !is_right || !status.success() {
         bail!("tests failed; cargo names them above");
     }
     Ok(())
@@ -104,6 +119,21 @@ fn said_at_the_end(left_out: &[Tool]) -> String {
         )
     };
     left_out.iter().map(line).collect()
+}
+
+/// The version of the compiler that cargo takes.
+fn compiler() -> String {
+    let output = Command::new("rustc").arg("--version").current_dir(repository::root()).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()
+}
+
+/// A line if the budgets of instructions are of another compiler.
+fn other_compiler(version: &str) -> String {
+    let known = COUNTED_WITH.trim();
+    if version.starts_with(known) {
+        return String::new();
+    }
+    format!("Left out: the budgets of instructions (they are of {known}x, and this is {version}).\n")
 }
 
 /// The first of the random scenarios that the tests run: another for each commit, the same for each run

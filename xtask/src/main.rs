@@ -1,8 +1,8 @@
 //! Development tasks: `cargo xtask <serve|test|pages|soak|race|race-nfs|mounted|deb|install-c|fio-engine|sanitize|tidy|docs|ci>`.
 //!
 //! Owns: the words that name a task, and the exit code.
-//! Does not own: what a task does (`tidy`, `docs`, `ci`, `pages`, `race`, `race_nfs`, `mounted`, `deb`, `c_library`,
-//! `fio_engine`, `sanitize`).
+//! Does not own: what a task does (`tidy`, `docs`, `ci`, `limited`, `pages`, `race`, `race_nfs`, `mounted`, `deb`,
+//! `c_library`, `fio_engine`, `sanitize`).
 //! Invariants: a task that finds fault prints every fault and exits with 1; wrong use exits with 2.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "printing is what tasks are for")]
@@ -13,6 +13,7 @@ mod deb;
 mod docs;
 mod fio_engine;
 mod header;
+mod limited;
 mod measured;
 mod mounted;
 mod pages;
@@ -36,10 +37,11 @@ const USAGE: &str = "usage: cargo xtask <task>
   race [--quick] [--rounds N] [--only PART] [--half memory|fio] [--profile NAME] [--dir DIR]
                    race the library with the kernel's page cache, a mapping, quick_cache, foyer and moka on an idle
                    machine, as root, for about a quarter of an hour, and write the tables in docs/performance.md;
-                   --quick, or a part alone, only to see that it works
+                   --quick, or a part alone, only to see that it works; its files are in a new directory inside DIR
   race-nfs [--quick] [--profile NAME] [--dir DIR]
                    race the server with nfs-ganesha on an idle machine of two CPUs, as root, for about six minutes,
-                   and write the table in docs/nfs.md; --quick only to see that it works
+                   and write the table in docs/nfs.md; --quick only to see that it works; its files are in a new
+                   directory inside DIR
   mounted [--profile NAME] [--keep] [NAME...]
                    mount the server through FUSE, as root, and run fio, tar, rsync, git, sqlite, fsx and pjdfstest there,
                    or those named; fsx and pjdfstest: `cargo install fsx pjdfstest`
@@ -53,15 +55,23 @@ const USAGE: &str = "usage: cargo xtask <task>
                    run tests with the AddressSanitizer or the ThreadSanitizer, or what `cargo test` is given: minutes to
                    build; docs/concurrency.md says what they see
   soak [...]       run many random scenarios in the simulator; --help says more
-  ci               formatting, lints, and all tests";
+  ci [--with-browser]
+                   formatting, lints, and all tests";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == limited::WORD) {
+        return limited::run(&words[1..]).unwrap_or_else(|error| {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        });
+    }
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let outcome = match words[..] {
         ["tidy"] => tidy::run(),
         ["docs"] => docs::write(),
-        ["ci"] => ci::all(),
+        ["ci"] => ci::all(false),
+        ["ci", "--with-browser"] => ci::all(true),
         ["test"] => ci::test(false),
         ["test", "--with-browser"] => ci::test(true),
         ["pages", ..] => pages::check(&words[1..]),

@@ -5,13 +5,15 @@
 //! Invariants: each program has a folder of its own, and runs whatever became of those before. Server and bridge end
 //! with the run; a program that is not installed is named.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use scratch::Scratch;
 
 use crate::{ci, race_nfs, repository};
 
@@ -108,8 +110,10 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         }
     }
     let programs = build(profile)?;
-    let place = repository::root().join("target/mounted");
-    let _ = fs::remove_dir_all(&place);
+    let scratch = Scratch::new(&repository::target(), "mounted")?;
+    let place = scratch.path().to_path_buf();
+    // pjdfstest acts as other users below it.
+    fs::set_permissions(&place, Permissions::from_mode(0o711))?;
     let mounted = Mounted::start(&programs, &place)?;
     let mut failed = Vec::new();
     for program in PROGRAMS.iter().filter(|program| names.is_empty() || names.contains(&program.name)) {
@@ -130,8 +134,8 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         }
     }
     drop(mounted);
-    if !keep && failed.is_empty() {
-        let _ = fs::remove_dir_all(&place);
+    if keep || !failed.is_empty() {
+        println!("kept: {}", scratch.keep().display());
     }
     if !failed.is_empty() {
         bail!("wrong on the mount: {}; see {}", failed.join(", "), place.display());

@@ -3,13 +3,14 @@
 //!
 //! Owns: the arguments, the program that is built, where its files go.
 //! Does not own: what is raced and how (the crate in `race`), how a table gets into its document (`measured`).
-//! Invariants: a quick run, or one of a part, changes no document.
+//! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick run, or one of a part, changes no document.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use scratch::Scratch;
 
 use crate::measured::{Place, machine};
 use crate::{fio_engine, repository};
@@ -78,17 +79,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         }
     }
     let artifacts = repository::target().join("race");
-    let _ = fs::remove_dir_all(&wanted.directory);
-    fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
-    let mut command = Command::new(program);
-    command.arg("--dir").arg(&wanted.directory).arg("--artifacts").arg(&artifacts).args(&wanted.passed_on);
-    command.arg("--engine").arg(repository::target().join("fio-engine/afflux.so"));
-    let output = command.stderr(Stdio::inherit()).output().context("the race")?;
-    let _ = fs::remove_dir_all(&wanted.directory);
-    if !output.status.success() {
-        bail!("the race ended early");
-    }
-    let tables = String::from_utf8(output.stdout).context("the tables")?;
+    let tables = tables(&program, &wanted, &artifacts)?;
     println!("{tables}");
     println!("rows and plots: {}", artifacts.display());
     if wanted.whole {
@@ -96,6 +87,20 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         println!("written to {}", PLACE.document);
     }
     Ok(())
+}
+
+/// Races in a directory of its own inside the one that was asked for.
+fn tables(program: &Path, wanted: &Wanted, artifacts: &Path) -> Result<String> {
+    fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
+    let scratch = Scratch::guarded(&wanted.directory, "race")?;
+    let mut command = Command::new(program);
+    command.arg("--dir").arg(scratch.path()).arg("--artifacts").arg(artifacts).args(&wanted.passed_on);
+    command.arg("--engine").arg(repository::target().join("fio-engine/afflux.so"));
+    let output = command.stderr(Stdio::inherit()).output().context("the race")?;
+    if !output.status.success() {
+        bail!("the race ended early");
+    }
+    String::from_utf8(output.stdout).context("the tables")
 }
 
 /// The program, in a workspace of its own for the sake of what it depends on.

@@ -2,7 +2,7 @@
 //!
 //! Owns: the arguments, the programs that are built, the namespaces.
 //! Does not own: what is raced and how (`crates/nfs-check/src/race`), how a table gets into its document (`measured`).
-//! Invariants: a quick run, and one of some cases, changes no document. The servers and the port mapper end with the
+//! Invariants: the files of the race are in a new directory inside the named one, and nothing else is removed. A quick run, and one of some cases, changes no document. The servers and the port mapper end with the
 //! namespaces.
 
 use std::fs;
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
+use scratch::Scratch;
 
 use crate::measured::{Place, machine};
 use crate::{ci, repository};
@@ -40,7 +41,7 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
         quick: false,
         only: Vec::new(),
         profile: "release".to_owned(),
-        directory: repository::root().join("target/race-nfs"),
+        directory: repository::target().join("race-nfs"),
     };
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -60,24 +61,7 @@ fn wanted(words: &[&str]) -> Result<Wanted> {
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     let wanted = wanted(words)?;
     ci::install_ganesha()?;
-    let (afflux, race, bridge) = build(&wanted.profile)?;
-    let _ = fs::remove_dir_all(&wanted.directory);
-    fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
-    let mut command = Command::new("unshare");
-    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
-    command.arg(race).arg(&wanted.directory).arg(afflux).arg("--bridge").arg(bridge);
-    for words in &wanted.only {
-        command.arg("--only").arg(words);
-    }
-    if wanted.quick {
-        command.arg("--quick");
-    }
-    let output = command.stderr(Stdio::inherit()).output().context("unshare")?;
-    if !output.status.success() {
-        bail!("the race ended early; logs are in {}", wanted.directory.display());
-    }
-    let _ = fs::remove_dir_all(&wanted.directory);
-    let table = String::from_utf8(output.stdout).context("the table")?;
+    let table = table(&build(&wanted.profile)?, &wanted)?;
     println!("{table}");
     if wanted.quick || !wanted.only.is_empty() {
         return Ok(());
@@ -87,10 +71,38 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     Ok(())
 }
 
-fn build(profile: &str) -> Result<(PathBuf, PathBuf, PathBuf)> {
+/// Races in a directory of its own inside the one that was asked for. After a failure that directory stays, with its
+/// logs.
+fn table(programs: &Programs, wanted: &Wanted) -> Result<String> {
+    fs::create_dir_all(&wanted.directory).with_context(|| wanted.directory.display().to_string())?;
+    let scratch = Scratch::new(&wanted.directory, "race-nfs")?;
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SCRIPT, "sh"]);
+    command.arg(&programs.race).arg(scratch.path()).arg(&programs.afflux).arg("--bridge").arg(&programs.bridge);
+    for words in &wanted.only {
+        command.arg("--only").arg(words);
+    }
+    if wanted.quick {
+        command.arg("--quick");
+    }
+    let output = command.stderr(Stdio::inherit()).output().context("unshare")?;
+    if !output.status.success() {
+        bail!("the race ended early; logs are in {}", scratch.keep().display());
+    }
+    String::from_utf8(output.stdout).context("the table")
+}
+
+/// The programs of the race.
+struct Programs {
+    afflux: PathBuf,
+    race: PathBuf,
+    bridge: PathBuf,
+}
+
+fn build(profile: &str) -> Result<Programs> {
     build_all(profile)?;
     let folder = repository::built(profile);
-    Ok((folder.join("afflux"), folder.join("nfs-race"), folder.join("fuse-bridge")))
+    Ok(Programs { afflux: folder.join("afflux"), race: folder.join("nfs-race"), bridge: folder.join("fuse-bridge") })
 }
 
 /// The server, the client that races and the bridge.

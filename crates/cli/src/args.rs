@@ -104,7 +104,9 @@ Examples:
   afflux eject sdb
   afflux eject /media/usb --unmount
 
-Exits with 1 if something could not be written, or others keep writing to it.";
+Servers of this command that serve the disk write everything first.
+
+Exits with 1 if something could not be written, or if anything else uses the disk: it is named.";
 
 /// A page cache and writeback engine that serves directories over NFSv3.
 #[derive(Debug, Parser)]
@@ -180,6 +182,9 @@ pub(crate) struct Serve {
     /// Directories to serve [default: `directories` of the configuration file]
     #[arg(value_name = "DIR")]
     pub(crate) directories: Vec<PathBuf>,
+    /// Check the settings, and end without serving
+    #[arg(long)]
+    pub(crate) check: bool,
     /// Where to listen; port 0 picks a free one [default: 127.0.0.1:2049]
     #[arg(long, value_name = "ADDR:PORT")]
     pub(crate) listen: Option<String>,
@@ -384,7 +389,7 @@ pub(crate) struct Set {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  afflux drain && echo 'safe to unplug'\n\n\
+#[command(after_help = "Example:\n  afflux drain\n\n\
     Exits with 1 and names the files if some could not be written; they stay in the cache.")]
 pub(crate) struct Drain {
     #[command(flatten)]
@@ -406,7 +411,7 @@ pub(crate) struct Govern {
     /// Set limits by what is known from before, and end without putting anything back
     #[arg(long, conflicts_with_all = ["restore", "status"])]
     pub(crate) once: bool,
-    /// Change nothing; say what would be set
+    /// Change nothing; print the limits that would be set now, and end
     #[arg(long, conflicts_with_all = ["restore", "status"])]
     pub(crate) dry_run: bool,
     /// Put back what a governor has left set: one that was killed, or --once

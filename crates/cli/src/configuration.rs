@@ -12,9 +12,10 @@ mod callers;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::{OsStr, OsString};
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use engine::Readahead;
 use engine::eviction::EvictionKind;
@@ -25,6 +26,7 @@ use simulator::{EQUAL_PARTS_POLICY, OWN_POLICY};
 use tracing::level_filters::LevelFilter;
 
 use crate::args;
+use crate::bounded_file;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
 use crate::knobs;
@@ -170,12 +172,12 @@ struct Layers {
 
 /// Reads all sources for `serve`.
 pub(crate) fn load(args: &args::Serve, host: HostMemory) -> Outcome<Configuration> {
-    let variables: Vec<(String, String)> = variables();
+    let variables = variables();
     let mut layers = Layers::default();
     if let Some(path) = file_path(args.config.as_deref(), &variables)? {
         layers.add_file(&path, &read_file(&path)?)?;
     }
-    layers.add_environment(&variables);
+    layers.add_environment(&variables)?;
     layers.add_flags(args)?;
     layers.checked(host)
 }
@@ -186,15 +188,15 @@ pub(crate) fn control_from_environment() -> Option<PathBuf> {
 }
 
 /// The variables that start with our prefix.
-fn variables() -> Vec<(String, String)> {
+fn variables() -> Vec<(String, OsString)> {
     env::vars_os()
-        .map(|(name, value)| (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned()))
+        .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
         .filter(|(name, _)| name.starts_with(PREFIX))
         .collect()
 }
 
 /// The file to read: the one named, or the usual one if it is there.
-fn file_path(flag: Option<&Path>, variables: &[(String, String)]) -> Outcome<Option<PathBuf>> {
+fn file_path(flag: Option<&Path>, variables: &[(String, OsString)]) -> Outcome<Option<PathBuf>> {
     let named = variables.iter().find(|(name, _)| name == "AFFLUX_CONFIG").map(|(_, value)| Path::new(value));
     if let Some(path) = flag.or(named) {
         return Ok(Some(path.to_path_buf()));
@@ -208,14 +210,10 @@ fn file_path(flag: Option<&Path>, variables: &[(String, String)]) -> Outcome<Opt
 
 fn read_file(path: &Path) -> Outcome<String> {
     let shown = path.display();
-    let failed = |error| Failure::failed(format!("cannot read the configuration file {shown}: {error}"));
-    let length = fs::metadata(path).map_err(failed)?.len();
-    if length > FILE_BYTES_MAX {
-        return Err(Failure::wrong_use(format!(
-            "the configuration file {shown} has {length} bytes; at most {FILE_BYTES_MAX} are read"
-        )));
-    }
-    fs::read_to_string(path).map_err(failed)
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::failed(format!("cannot read the configuration file {shown}: {error}"));
+    let bytes = bounded_file::read(path, FILE_BYTES_MAX).map_err(|error| failed(&error))?;
+    String::from_utf8(bytes).map_err(|error| failed(&error))
 }
 
 impl Layers {
@@ -253,20 +251,21 @@ impl Layers {
         Ok(())
     }
 
-    fn add_environment(&mut self, variables: &[(String, String)]) {
+    fn add_environment(&mut self, variables: &[(String, OsString)]) -> Outcome {
         for (variable, value) in variables {
             let key = variable.strip_prefix(PREFIX).unwrap_or(variable).to_lowercase();
-            let given = Given { origin: variable.clone(), text: value.clone() };
+            let given = || Ok(Given { origin: variable.clone(), text: text_of(variable, value)?.to_owned() });
             if key == DIRECTORIES {
                 self.directories = env::split_paths(value).filter(|path| !path.as_os_str().is_empty()).collect();
             } else if let Some(name) = NAMES.iter().find(|name| **name == key) {
-                self.values.insert(name, given);
+                self.values.insert(name, given()?);
             } else if let Ok(name) = knobs::name_of(&key) {
-                self.knobs.insert(name.to_owned(), given);
+                self.knobs.insert(name.to_owned(), given()?);
             } else if key != "config" {
                 self.unknown.push(variable.clone());
             }
         }
+        Ok(())
     }
 
     fn warnings(&self) -> Vec<String> {
@@ -423,6 +422,14 @@ fn known(
         let names: Vec<&str> = allowed.collect();
         let near = did_you_mean(key, names.iter().copied());
         Failure::wrong_use(format!("{place}: there is no setting '{key}'{near}; {all} {}", names.join(", ")))
+    })
+}
+
+/// A variable's value as text. Another value in its place would be another path.
+fn text_of<'a>(variable: &str, value: &'a OsStr) -> Outcome<&'a str> {
+    value.to_str().ok_or_else(|| {
+        let shown = output::shown(value.display());
+        Failure::wrong_use(format!("{variable}: '{shown}' has bytes that are not UTF-8 text"))
     })
 }
 

@@ -9,5 +9,6 @@
 pub(crate) mod client;
 pub(crate) mod listener;
 pub(crate) mod messages;
+mod neighbours;
 pub(crate) mod place;
-mod trust;
+pub(crate) mod trust;

@@ -1,9 +1,14 @@
 //! `afflux eject`: one device's dirty pages written out, and when it is safe to unplug.
 //!
 //! Owns: which file systems are written, the progress, the verdict.
-//! Does not own: what is dirty of a device (crate `govern`), how progress looks (`progress`).
+//! Does not own: the count of a device's dirty bytes (crate `govern`), the search for its users (`holders`), servers with
+//! dirty pages of it (`servers`), the display of progress (`progress`).
 //! Invariants: success means that everything written before the call is on the medium, and the device's own cache is
-//! flushed. It is called safe only if nothing of it is mounted any more.
+//! flushed. The disk is called safe only if nothing of it is mounted any more, no process has anything of it open, and
+//! the kernel has no claim on it.
+
+mod holders;
+mod servers;
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -16,6 +21,7 @@ use govern::{Disk, Host};
 use rustix::fs::{major, minor, stat};
 use serde_json::json;
 
+use self::holders::{Holders, Process, Sought};
 use crate::args;
 use crate::control::messages::Progress;
 use crate::failure::{Failure, Outcome};
@@ -28,6 +34,12 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 const RATE_AFTER: Duration = Duration::from_secs(1);
 /// So often all is written before it is said that others keep writing.
 const ROUNDS: u32 = 3;
+/// The kernel closes files, and gives up its claim on a disk, a moment after the last user ends.
+const CLAIM_MAX: Duration = Duration::from_secs(2);
+/// So often everything is unmounted.
+const UNMOUNTS_MAX: usize = 16;
+/// Most processes that are named.
+const NAMED_MAX: usize = 10;
 /// What may be dirty again at once though nobody writes: a file system's own.
 const OWN_BYTES: u64 = 1 << 20;
 
@@ -35,6 +47,12 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
     let host = Host::new(Path::new("/"));
     let disk = found(&host, &args.device)?;
     let start = Instant::now();
+    let mut drained = Vec::new();
+    for process in Sought::new(&host, &disk).holders().processes {
+        if servers::drained(&process, args.json)? {
+            drained.push(process);
+        }
+    }
     let mut mounts = host.mounts_of(&disk.number);
     let mut written_bytes = 0;
     for round in 1.. {
@@ -49,13 +67,76 @@ pub(crate) fn run(args: &args::Eject) -> Outcome {
             return Err(Failure::failed(why));
         }
     }
+    let sought = Sought::new(&host, &disk);
+    let serving = unused(&disk, sought.holders(), &drained)?;
     if args.unmount {
-        mounts.iter().rev().try_for_each(|place| unmount(&host, &disk, place))?;
-        mounts = host.mounts_of(&disk.number);
+        if let Some(server) = serving.first() {
+            return Err(Failure::failed(in_use(&disk, std::slice::from_ref(server), &[])));
+        }
+        // A file system may be mounted in several places, one over another; an automounter may mount it again.
+        for _ in 0..UNMOUNTS_MAX {
+            if mounts.is_empty() {
+                break;
+            }
+            mounts.iter().rev().try_for_each(|place| unmount(&host, &disk, place))?;
+            mounts = host.mounts_of(&disk.number);
+        }
     }
     flush(&host, &disk)?;
-    verdict(args, &disk, &mounts, written_bytes, start.elapsed());
+    if mounts.is_empty() && serving.is_empty() {
+        unclaimed(&disk, &sought)?;
+    }
+    verdict(args, &disk, &mounts, &serving, (written_bytes, start.elapsed()));
     Ok(())
+}
+
+/// The servers that have written everything and still serve the disk. Refuses if anything else uses it.
+fn unused(disk: &Disk, holders: Holders, drained: &[Process]) -> Outcome<Vec<Process>> {
+    let is_drained = |process: &Process| drained.iter().any(|server| server.pid == process.pid);
+    let (serving, others): (Vec<_>, Vec<_>) = holders.processes.into_iter().partition(is_drained);
+    if !others.is_empty() || !holders.kernel.is_empty() {
+        return Err(Failure::failed(in_use(disk, &others, &holders.kernel)));
+    }
+    if holders.some_unseen {
+        let name = output::shown(&disk.name);
+        return Err(Failure::failed(format!(
+            "everything on {name} is written, but only root sees whether other users' programs use it: \
+             sudo afflux eject {name}"
+        )));
+    }
+    Ok(serving)
+}
+
+fn in_use(disk: &Disk, processes: &[Process], kernel: &[String]) -> String {
+    let name = output::shown(&disk.name);
+    let mut text = format!("everything on {name} is written, but it is not safe to unplug, since it is in use:");
+    for process in processes.iter().take(NAMED_MAX) {
+        let (program, how) = (output::shown(&process.program), output::shown(&process.how));
+        text.push_str(&format!("\n  process {} ({program}) {how}", process.pid));
+    }
+    if processes.len() > NAMED_MAX {
+        text.push_str(&format!("\n  and {} more processes", processes.len() - NAMED_MAX));
+    }
+    kernel.iter().for_each(|what| text.push_str(&format!("\n  {}", output::shown(what))));
+    text.push_str("\nEnd that, then try again.");
+    text
+}
+
+/// Refuses if the kernel itself keeps the disk, or a process has opened it since.
+fn unclaimed(disk: &Disk, sought: &Sought<'_>) -> Outcome {
+    let start = Instant::now();
+    loop {
+        let claimed = sought.claimed();
+        if claimed.is_empty() {
+            return unused(disk, sought.holders(), &[]).map(drop);
+        }
+        if start.elapsed() > CLAIM_MAX {
+            let why = "is claimed in the kernel (by a mount that no process shows, for example)";
+            let kernel: Vec<String> = claimed.iter().map(|node| format!("{node} {why}")).collect();
+            return Err(Failure::failed(in_use(disk, &[], &kernel)));
+        }
+        thread::sleep(LOOK_EVERY);
+    }
 }
 
 /// The whole disk that is meant.
@@ -150,39 +231,54 @@ fn flush(host: &Host, disk: &Disk) -> Outcome {
 }
 
 fn unmount(host: &Host, disk: &Disk, place: &Path) -> Outcome {
-    let ran = Command::new("umount").arg(place).output();
     let failed = |why: &str| Failure::failed(format!("{}: not unmounted: {why}", output::shown(place.display())));
-    let output = ran.map_err(|error| failed(&error.to_string()))?;
-    // Others may have been faster.
-    if !output.status.success() && host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
+    let start = Instant::now();
+    loop {
+        let ran = Command::new("umount").arg(place).output();
+        let output = ran.map_err(|error| failed(&error.to_string()))?;
+        // Others may have been faster.
+        if output.status.success() || !host.mounts_of(&disk.number).iter().any(|mounted| mounted == place) {
+            return Ok(());
+        }
+        // A program that has just ended may have left the kernel to close its files.
+        if start.elapsed() > CLAIM_MAX {
+            return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
+        }
+        thread::sleep(LOOK_EVERY);
     }
-    Ok(())
 }
 
-fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], written_bytes: u64, took: Duration) {
+fn verdict(args: &args::Eject, disk: &Disk, mounts: &[PathBuf], serving: &[Process], written: (u64, Duration)) {
     if args.json {
-        let safe = mounts.is_empty();
-        let took_ns = took.as_nanos() as u64;
-        let done =
-            json!({"device": disk.name, "written": true, "safe": safe, "mounted": mounts, "elapsed_ns": took_ns});
+        let safe = mounts.is_empty() && serving.is_empty();
+        let took_ns = written.1.as_nanos() as u64;
+        let servers: Vec<u32> = serving.iter().map(|server| server.pid).collect();
+        let done = json!({
+            "device": disk.name, "written": true, "safe": safe, "mounted": mounts, "served_by": servers,
+            "elapsed_ns": took_ns,
+        });
         return output::say(done);
     }
-    output::say(words(disk, mounts, written_bytes, took));
+    output::say(words(disk, mounts, serving, written));
 }
 
-fn words(disk: &Disk, mounts: &[PathBuf], written_bytes: u64, took: Duration) -> String {
+fn words(disk: &Disk, mounts: &[PathBuf], serving: &[Process], (written_bytes, took): (u64, Duration)) -> String {
     let name = output::shown(&disk.name);
     let model = disk.model.as_ref().map(|model| format!(" ({})", output::shown(model))).unwrap_or_default();
     let done = match written_bytes {
         0 => format!("Everything on {name}{model} is written."),
         bytes => format!("Everything on {name}{model} is written ({} in {}).", units::data(bytes), units::time(took)),
     };
-    if mounts.is_empty() {
+    if mounts.is_empty() && serving.is_empty() {
         return format!("{done} It is safe to unplug.");
     }
+    let ends =
+        serving.iter().map(|server| format!("{} (process {}) has ended", output::shown(&server.program), server.pid));
     let places: Vec<String> = mounts.iter().map(|place| output::shown(place.display())).collect();
-    format!("{done} It is safe to unplug once it is unmounted: umount {} (or --unmount)", places.join(" "))
+    let unmounted =
+        (!places.is_empty()).then(|| format!("it is unmounted: umount {} (or --unmount)", places.join(" ")));
+    let steps: Vec<String> = ends.chain(unmounted).collect();
+    format!("{done} It is safe to unplug once {}", steps.join(" and "))
 }
 
 #[cfg(test)]

@@ -65,15 +65,22 @@ pub(crate) fn run(args: &args::Govern) -> Outcome {
     running.say(&events);
     running.check_names();
     service::tell_ready("Keeping each disk to its budget");
-    let ran = if args.once { running.once() } else { running.until(&signalled) };
+    let ran = if args.looks_once() { running.once() } else { running.until(&signalled) };
     service::tell_stopping();
     running.keep();
-    if args.once && ran.is_ok() {
+    if args.looks_once() && ran.is_ok() {
         return ran;
     }
     let Running { governor, telling, .. } = running;
     let ended = governor.end().map_err(failed);
     ran.and(ended.map(|events| say(args, &telling, &events)))
+}
+
+impl args::Govern {
+    /// Whether it ends after one look at the disks.
+    fn looks_once(&self) -> bool {
+        self.once || self.dry_run
+    }
 }
 
 /// Where a governor keeps what has to be put back.
@@ -138,7 +145,7 @@ struct Running<'a> {
 
 /// What is asked for once is answered; what happens to a governor that stays is its log.
 fn say(args: &args::Govern, telling: &Telling, events: &[Event]) {
-    let answers = args.once || args.dry_run || args.json;
+    let answers = args.looks_once() || args.json;
     for event in events {
         if answers {
             words::say(event, args.json)
@@ -181,7 +188,7 @@ impl Running<'_> {
     fn once(&mut self) -> Outcome {
         self.look()?;
         let unknown = self.governor.rows().iter().filter(|row| row.bytes_per_second.is_none()).count();
-        if unknown > 0 && !self.args.json {
+        if unknown > 0 && self.args.once && !self.args.json {
             let (what, writes) = match unknown {
                 1 => ("1 disk is".to_owned(), "it writes"),
                 _ => (format!("{unknown} disks are"), "they write"),

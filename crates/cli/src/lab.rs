@@ -3,14 +3,16 @@
 //! Owns: reading what was asked for, showing rows and tables.
 //! Does not own: the experiments (the crate `lab`), how figures look (`report`), the order of a page (`page`).
 //! Invariants: standard output has rows alone with `--json`, and tables alone without; what goes on
-//! meanwhile is said on standard error, on a terminal only but for remarks.
+//! meanwhile is said on standard error: on a terminal at once, elsewhere a line now and then (`lines`).
 
+mod lines;
 mod page;
 #[cfg(test)]
 mod tests;
 
 use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
+use std::time::Duration;
 
 use lab::{Experiment, Findings, LabError, Request, Watch};
 use report::Row;
@@ -21,6 +23,10 @@ use crate::args::{Lab, LabList, LabRun, LabWhat};
 use crate::command_line;
 use crate::failure::{Failure, Outcome};
 use crate::output;
+use lines::Lines;
+
+/// Before the first line of progress where there is no terminal, and between two.
+const SAID_EVERY: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &Lab) -> Outcome {
     match &args.what {
@@ -64,9 +70,12 @@ fn run_one(args: &LabRun) -> Outcome {
             .map_err(|error| Failure::failed(format!("{} cannot be made: {error}", directory.display())))?;
     }
     let rows = args.html.is_some().then(Vec::new);
-    let mut watcher = Watcher { json: args.json, terminal: stderr().is_terminal(), shown: false, rows };
+    let terminal = stderr().is_terminal();
+    let lines = (!terminal).then(|| Lines::start(SAID_EVERY, |line| output::remark(line)));
+    let mut watcher = Watcher { json: args.json, terminal, shown: false, lines, rows };
     let ended = experiment.run(&request, &mut watcher);
     watcher.clear();
+    drop(watcher.lines.take());
     let findings = ended.map_err(|error| match error {
         LabError::Value { .. } | LabError::NoOption { .. } => Failure::wrong_use(error.to_string()),
         _ => Failure::failed(error.to_string()),
@@ -155,6 +164,8 @@ struct Watcher {
     json: bool,
     terminal: bool,
     shown: bool,
+    /// Elsewhere than on a terminal.
+    lines: Option<Lines>,
     /// All of them, for a page.
     rows: Option<Vec<Row>>,
 }
@@ -179,10 +190,13 @@ impl Watch for Watcher {
     }
 
     fn step(&mut self, what: &str, done: f64) {
+        let line = format!("{:>3.0} %  {}", done.clamp(0.0, 1.0) * 100.0, output::shown(what));
         if self.terminal {
             self.shown = true;
-            let (percent, what) = (done.clamp(0.0, 1.0) * 100.0, output::shown(what));
-            let _ = write!(stderr().lock(), "\r\x1b[K{percent:>3.0} %  {what}");
+            let _ = write!(stderr().lock(), "\r\x1b[K{line}");
+        }
+        if let Some(lines) = &self.lines {
+            lines.now(line);
         }
     }
 

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod bounded_file;
 mod cache_size;
 mod calibrate;
 mod command_line;

@@ -13,6 +13,7 @@ mod exports;
 mod figures;
 pub(crate) mod kept_prices;
 mod kept_verifier;
+mod lasting;
 mod own_clients;
 mod prefault;
 mod reload;
@@ -84,6 +85,11 @@ const ASYNC_METADATA_NOTE: &str = "changes of names and attributes are answered 
 pub(crate) fn run(args: &args::Serve) -> Outcome {
     let host = HostMemory::measured();
     let configuration = configuration::load(args, host)?;
+    if args.check {
+        configuration.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
+        output::say("The settings make sense.");
+        return Ok(());
+    }
     log::start(configuration.log);
     for warning in &configuration.warnings {
         warn!("{warning}");

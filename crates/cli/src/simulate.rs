@@ -121,6 +121,9 @@ pub(crate) fn run(args: &args::Simulate) -> Outcome {
 }
 
 fn carry_out(jobs: &str, simulation: &Simulation, runs: u64, interruption: &Interruption) -> Outcome<Run> {
+    if let Some(what) = memory::long_preparation(simulation) {
+        output::remark(what);
+    }
     let start = Instant::now();
     let figures = run_once(simulation, interruption)?;
     let mut run = Run {

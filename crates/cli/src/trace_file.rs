@@ -8,8 +8,8 @@ use std::path::Path;
 
 use workloads::replay::Trace;
 
+use crate::bounded_file;
 use crate::failure::{Failure, Outcome};
-use crate::units;
 
 /// Largest trace that is read.
 const TRACE_BYTES_MAX: u64 = 2 << 30;
@@ -18,10 +18,6 @@ const TRACE_BYTES_MAX: u64 = 2 << 30;
 pub(crate) fn read(path: &Path) -> Outcome<Trace> {
     let name = path.display();
     let cannot = |error: std::io::Error| Failure::failed(format!("{name} cannot be read: {error}"));
-    let bytes = std::fs::metadata(path).map_err(cannot)?.len();
-    if bytes > TRACE_BYTES_MAX {
-        let (bytes, most) = (units::memory(bytes), units::memory(TRACE_BYTES_MAX));
-        return Err(Failure::failed(format!("{name} has {bytes}; at most {most} can be read")));
-    }
-    Trace::read(&std::fs::read(path).map_err(cannot)?).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))
+    let bytes = bounded_file::read(path, TRACE_BYTES_MAX).map_err(cannot)?;
+    Trace::read(&bytes).map_err(|error| Failure::wrong_use(format!("{name}: {error}")))
 }

@@ -151,7 +151,8 @@ impl Locked {
     pub(crate) fn new(directory: &Path) -> Result<Self, JournalError> {
         let path = directory.join(LOCK);
         let failed = |error: std::io::Error| JournalError::Host(HostError::of(&path, &error));
-        DirBuilder::new().recursive(true).mode(0o755).create(directory).map_err(failed)?;
+        // A server's control socket is in the same directory, and others may not even lock it.
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).map_err(failed)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false).mode(0o644);
         let mut lock = options.open(&path).map_err(failed)?;

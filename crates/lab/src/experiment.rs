@@ -129,6 +129,11 @@ pub trait Experiment: Sync {
 }
 
 impl Request {
+    /// Whether the option was given, with any value.
+    pub(crate) fn gives(&self, option: &OptionInfo) -> bool {
+        self.given.iter().any(|(name, _)| name == option.name)
+    }
+
     /// Refuses options that the experiment does not have.
     ///
     /// # Errors

@@ -80,6 +80,14 @@ impl<T: Clone> TypedOption<T> {
         self.has_text(request).then(|| self.value(request)).transpose()
     }
 
+    /// The value given; without one the default, or `quick` in a quick run.
+    ///
+    /// # Errors
+    /// [`LabError::Value`] when it is not in the range.
+    pub(crate) fn value_or_quick(&self, request: &Request, quick: T) -> Result<T, LabError> {
+        if request.quick && !request.gives(&self.info) { Ok(quick) } else { self.value(request) }
+    }
+
     /// The values given, or the defaults, each once.
     ///
     /// # Errors

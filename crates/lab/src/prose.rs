@@ -48,12 +48,24 @@ pub(crate) fn paragraph(section: &str) -> String {
 }
 
 /// A paragraph with each `{name}` replaced by its value.
+///
+/// # Panics
+/// When a name of the paragraph has no value, or a value has no place in it.
 pub(crate) fn filled(section: &str, values: &[(&str, &str)]) -> String {
-    values.iter().fold(paragraph(section), |text, (name, value)| {
-        let place = format!("{{{name}}}");
-        debug_assert!(text.contains(&place), "nothing to fill in for {name}");
-        text.replace(&place, value)
-    })
+    let (text, mut result) = (paragraph(section), String::new());
+    let mut rest = text.as_str();
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, after) = after.split_once('}').unwrap_or((after, ""));
+        let value = values.iter().find(|(known, _)| *known == name);
+        let (_, value) = value.unwrap_or_else(|| panic!("there is no value for {{{name}}} in: {section}"));
+        result.push_str(before);
+        result.push_str(value);
+        rest = after;
+    }
+    result.push_str(rest);
+    let unused = values.iter().find(|(name, _)| !text.contains(&format!("{{{name}}}")));
+    assert!(unused.is_none(), "there is no place for {unused:?} in: {section}");
+    result
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 //!
 //! Owns: which request is answered, the head of the answer.
 //! Does not own: the bytes' way in and out (`listener`).
-//! Invariants: a pure function of the bytes so far. What is longer than [`HEAD_BYTES_MAX`], or makes no sense, is
+//! Invariants: a function of the bytes so far and of the name of this machine. What is longer than [`HEAD_BYTES_MAX`], or makes no sense, is
 //! answered as such at once.
+
+use std::net::IpAddr;
 
 /// Longest head of a request, line and headers.
 pub(crate) const HEAD_BYTES_MAX: usize = 8 << 10;
@@ -31,6 +33,7 @@ pub(crate) enum Refusal {
     NoSuchPlace,
     NoSuchMethod,
     TooLong,
+    OtherHost,
 }
 
 /// What the bytes so far ask for.
@@ -47,10 +50,40 @@ pub(crate) fn asked(bytes: &[u8]) -> Asked {
     let ends = |window: &[u8]| window == b"\n\r\n" || window.starts_with(b"\n\n");
     let has_ended = head[line_end..].windows(3).any(ends) || head.ends_with(b"\n\n");
     match has_ended {
+        true if host(&head[line_end..]).is_some_and(|host| !is_this_machine(host)) => {
+            Asked::Refused(Refusal::OtherHost)
+        }
         true => first,
         false if bytes.len() >= HEAD_BYTES_MAX => Asked::Refused(Refusal::TooLong),
         false => Asked::More,
     }
+}
+
+/// The host that the headers name, without its port.
+fn host(headers: &[u8]) -> Option<&[u8]> {
+    let mut lines = headers.split(|byte| *byte == b'\n');
+    let value = lines.find_map(|line| {
+        let (name, value) = line.split_at(line.iter().position(|byte| *byte == b':')?);
+        name.eq_ignore_ascii_case(b"host").then_some(value[1..].trim_ascii())
+    })?;
+    let is_port = |rest: &[u8]| rest.iter().all(u8::is_ascii_digit);
+    let colon = value.iter().rposition(|byte| *byte == b':').filter(|at| is_port(&value[at + 1..]));
+    Some(colon.map_or(value, |at| &value[..at]))
+}
+
+/// Whether a name is an address, or a name that this machine has given itself. A page in a browser on this machine can have
+/// any other name lead here, and would read the figures as its own.
+fn is_this_machine(host: &[u8]) -> bool {
+    let Ok(host) = str::from_utf8(host) else { return false };
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    if bare.parse::<IpAddr>().is_ok() || host.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    let own = rustix::system::uname().nodename().to_string_lossy().to_lowercase();
+    let (host, own) = (host.trim_end_matches('.').to_lowercase(), own.trim_end_matches('.'));
+    let first = |name: &str| name.split('.').next().unwrap_or_default().to_owned();
+    // With its domain, or without: as a scraper in the same network names it.
+    !own.is_empty() && (host == own || host == first(own) || !own.contains('.') && first(&host) == own)
 }
 
 fn first_line(line: &[u8]) -> Asked {
@@ -80,6 +113,10 @@ pub(crate) fn answer(asked: Asked, figures: impl FnOnce() -> String) -> Vec<u8> 
         Asked::Refused(Refusal::NoSuchPlace) => ("404 Not Found", plain, "figures are at /metrics\n".to_owned()),
         Asked::Refused(Refusal::NoSuchMethod) => {
             ("405 Method Not Allowed\r\nAllow: GET, HEAD", plain, "GET /metrics\n".to_owned())
+        }
+        Asked::Refused(Refusal::OtherHost) => {
+            let body = "this is not the host that was asked for: ask by its address or its own name\n";
+            ("421 Misdirected Request", plain, body.to_owned())
         }
         Asked::Refused(Refusal::TooLong) => {
             ("431 Request Header Fields Too Large", plain, format!("a head has at most {HEAD_BYTES_MAX} bytes\n"))

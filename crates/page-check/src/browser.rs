@@ -9,11 +9,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use std::{env, fs, io, thread};
+use std::{env, io, thread};
 
+use scratch::Scratch;
 use serde_json::{Value, json};
 
 use crate::base64;
@@ -63,7 +63,7 @@ pub(crate) struct Browser {
     child: Child,
     input: ChildStdin,
     messages: Receiver<Value>,
-    profile: PathBuf,
+    _profile: Scratch,
     session: String,
     calls: u64,
     events: Vec<Value>,
@@ -71,17 +71,14 @@ pub(crate) struct Browser {
 
 impl Browser {
     pub(crate) fn start() -> Result<Self, BrowserError> {
-        static STARTED: AtomicU64 = AtomicU64::new(0);
         let program = installed().ok_or(BrowserError::NotInstalled)?;
-        let number = STARTED.fetch_add(1, Ordering::Relaxed);
-        let profile = env::temp_dir().join(format!("afflux-page-check-{}-{number}", std::process::id()));
-        fs::create_dir_all(&profile)?;
+        let profile = Scratch::new(&env::temp_dir(), "page-check")?;
         // It reads calls from descriptor 3 and answers on 4: the shell moves our pipes there.
         let mut child = Command::new("sh")
             .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null"])
             .arg(program)
             .args(FLAGS.split_whitespace())
-            .arg(format!("--user-data-dir={}", profile.display()))
+            .arg(format!("--user-data-dir={}", profile.path().display()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -98,7 +95,7 @@ impl Browser {
             }
         });
         let events = Vec::new();
-        let mut browser = Self { child, input, messages, profile, session: String::new(), calls: 0, events };
+        let mut browser = Self { child, input, messages, _profile: profile, session: String::new(), calls: 0, events };
         browser.attach()?;
         Ok(browser)
     }
@@ -214,6 +211,5 @@ impl Drop for Browser {
         let _ = self.call("Browser.close", &json!({}));
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = fs::remove_dir_all(&self.profile);
     }
 }

@@ -42,13 +42,10 @@ const HINT: &str = "<p class='hint'>more</p>";
 const FIVE: [&str; 5] = ["a", "one hundred", "two hundred", "three hundred", "four hundred"];
 
 fn faults(checker: &mut Checker, name: &str, inside: &str) -> Vec<String> {
-    let directory = env::temp_dir().join(format!("afflux-page-faults-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
-    let page = directory.join(format!("{}.html", name.replace(' ', "-")));
+    let scratch = scratch::Scratch::new(&env::temp_dir(), "page-faults").unwrap();
+    let page = scratch.path().join(format!("{}.html", name.replace(' ', "-")));
     fs::write(&page, PAGE.replace("{}", inside)).unwrap();
-    let faults = checker.check(&page, None).unwrap();
-    fs::remove_file(page).unwrap();
-    faults
+    checker.check(&page, None).unwrap()
 }
 
 #[test]

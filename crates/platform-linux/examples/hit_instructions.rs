@@ -22,7 +22,7 @@ fn main() {
     let count: u64 = count.parse().unwrap();
     let directory = std::env::temp_dir();
     let path = directory.join(format!("afflux-hits-{}", std::process::id()));
-    let host = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+    let host = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     // System calls instead of a ring: valgrind knows them all.
     let reactors = Reactors::start(1, IoChoice::Syscalls).unwrap();

@@ -26,6 +26,7 @@
 //! Invariants: what was parsed can be carried out.
 
 use engine::DeviceError;
+use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::disk::{Disk, DiskFileId, Fault, FaultTarget, FaultWhat, FaultWindow};
@@ -179,6 +180,17 @@ impl Entry<'_, '_> {
     }
 
     fn time_ns(&self, key: &str) -> Result<Option<u64>, InputError> {
+        // Without a unit a reader takes it for seconds, and it would be nanoseconds. Only 0 is the same.
+        let is_number = |text: &&str| text.trim().replace('_', "").parse::<f64>().is_ok();
+        let bare = match value(self.table, key).map(Spanned::get_ref) {
+            Some(DeValue::Integer(integer)) => Some(integer.as_str()),
+            Some(DeValue::Float(float)) => Some(float.as_str()),
+            Some(DeValue::String(text)) => Some(text.as_ref()).filter(is_number),
+            _ => None,
+        };
+        if let Some(text) = bare.filter(|text| *text != "0") {
+            return Err(self.error(key, format!("{text} has no unit; write \"{text} s\", or min, ms, us or ns")));
+        }
         self.number(key, Unit::Nanoseconds, 0, 1_000_000_000_000_000)
     }
 

@@ -75,7 +75,7 @@ struct Many {
 impl Many {
     fn new(directory: &Path, count: u64) -> io::Result<Self> {
         let place = directory.join("many");
-        let _ = std::fs::remove_dir_all(&place);
+        std::fs::create_dir(&place)?;
         let mut many = Self { place, paths: Vec::new() };
         for number in 0..count {
             let folder = many.place.join((number / IN_A_DIRECTORY).to_string());

@@ -1,4 +1,7 @@
-use super::{BROWSER, FIO, demo_cache, said_at_the_end};
+use std::process::Command;
+
+use super::{BROWSER, FIO, demo_cache, other_compiler, said_at_the_end};
+use crate::repository;
 
 #[test]
 fn what_was_left_out_is_said_with_the_reason_and_nothing_if_nothing_was() {
@@ -14,4 +17,39 @@ fn the_cache_of_a_demo_is_small_unless_it_is_given() {
     assert_eq!(demo_cache(&["/tmp/x", "--listen", "127.0.0.1:0"]), ["--cache", "128MiB"]);
     assert!(demo_cache(&["/tmp/x", "--cache", "1GiB"]).is_empty());
     assert!(demo_cache(&["/tmp/x", "--cache=1GiB"]).is_empty());
+}
+
+#[test]
+fn budgets_of_another_compiler_are_said_to_be_left_out() {
+    assert_eq!(other_compiler("rustc 1.95.0 (59807616e 2026-04-14)"), "");
+    let said = other_compiler("rustc 1.97.0 (0123456 2026-08-01)");
+    assert!(said.contains("rustc 1.95.x") && said.contains("rustc 1.97.0") && said.ends_with(".\n"), "{said}");
+}
+
+/// Any warning of a newer compiler is treated as this one of a function that is not used.
+#[test]
+fn a_build_shows_no_warnings_and_the_lints_show_all() {
+    let scratch = scratch::Scratch::new(&std::env::temp_dir(), "lints").unwrap();
+    let manifest = std::fs::read_to_string(repository::root().join("Cargo.toml")).unwrap();
+    let from = manifest.find("[workspace.lints.rust]").unwrap();
+    let until = from + manifest[from..].find("\n[profile").unwrap();
+    let package = "[package]\nname = \"probe\"\nedition = \"2024\"\n[lints]\nworkspace = true\n[workspace]\n";
+    std::fs::write(scratch.path().join("Cargo.toml"), format!("{package}{}", &manifest[from..until])).unwrap();
+    std::fs::create_dir(scratch.path().join("src")).unwrap();
+    std::fs::write(scratch.path().join("src/lib.rs"), "//! A probe.\nfn unused() {}\n").unwrap();
+    let said = |arguments: &[&str]| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(arguments).current_dir(scratch.path()).env("CARGO_TARGET_DIR", scratch.path().join("target"));
+        let output = cargo.env_remove("RUSTFLAGS").output().unwrap();
+        (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (built, text) = said(&["check", "--offline"]);
+    assert!(built && !text.contains("warning"), "{text}");
+    let (passed, text) = said(&["clippy", "--offline", "--", "-D", "warnings"]);
+    if text.contains("cargo-clippy") || text.contains("no such command") {
+        return eprintln!("skipped: clippy is not installed");
+    }
+    assert!(!passed && text.contains("`unused` is never used"), "{text}");
+    let (passed, text) = said(&["clippy", "--offline", "--", "-W", "warnings"]);
+    assert!(passed && text.contains("`unused` is never used"), "{text}");
 }

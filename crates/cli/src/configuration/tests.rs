@@ -1,10 +1,11 @@
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use engine::eviction::EvictionKind;
 use frontend_nfs::Squash;
 use tracing::level_filters::LevelFilter;
 
-use super::{Configuration, Io, Layers};
+use super::{Configuration, Io, Layers, file_path};
 use crate::args::Serve;
 use crate::cache_size::HostMemory;
 use crate::failure::{Failure, Outcome};
@@ -15,6 +16,7 @@ const HOST: HostMemory = HostMemory { total_bytes: 8 << 30, available_bytes: 8 <
 fn flags() -> Serve {
     Serve {
         directories: vec!["/srv".into()],
+        check: false,
         listen: None,
         cache: None,
         control: None,
@@ -41,10 +43,10 @@ fn flags() -> Serve {
 }
 
 fn layered(file: &str, variables: &[(&str, &str)], flags: &Serve) -> Outcome<Configuration> {
-    let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let variables: Vec<_> = variables.iter().map(|(n, v)| ((*n).to_owned(), (*v).into())).collect();
     let mut layers = Layers::default();
     layers.add_file(Path::new("/etc/afflux.toml"), file)?;
-    layers.add_environment(&variables);
+    layers.add_environment(&variables)?;
     layers.add_flags(flags)?;
     layers.checked(HOST)
 }
@@ -266,4 +268,21 @@ fn switches_are_on_or_off_and_in_the_file_true_or_false() {
     assert_eq!(of(file, &flags()), (true, true, false, true, false));
     assert_eq!(of(file, &Serve { subtree_check: true, ..flags() }), (true, true, true, true, false));
     assert_eq!(wrong("read_only = 'yes'", &[], &flags()), "/etc/afflux.toml: read_only: 'yes' is neither on nor off");
+}
+
+#[test]
+fn bytes_that_are_no_text_stay_in_a_path_and_are_refused_elsewhere() {
+    use std::os::unix::ffi::OsStringExt;
+
+    let value = OsString::from_vec(b"/srv/a\xff:/srv/b".to_vec());
+    let mut layers = Layers::default();
+    layers.add_environment(&[("AFFLUX_DIRECTORIES".to_owned(), value.clone())]).unwrap();
+    let first = PathBuf::from(OsString::from_vec(b"/srv/a\xff".to_vec()));
+    assert_eq!(layers.directories, [first, PathBuf::from("/srv/b")]);
+    let named = file_path(None, &[("AFFLUX_CONFIG".to_owned(), value.clone())]).unwrap();
+    assert_eq!(named, Some(PathBuf::from(value.clone())));
+    for name in ["AFFLUX_STATE", "AFFLUX_CONTROL", "AFFLUX_DIRTY_RATIO"] {
+        let error = Layers::default().add_environment(&[(name.to_owned(), value.clone())]).unwrap_err().to_string();
+        assert!(error.contains(name) && error.contains("not UTF-8"), "{error}");
+    }
 }

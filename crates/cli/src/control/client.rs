@@ -30,6 +30,11 @@ impl Client {
     pub(crate) fn connect(named: Option<&Path>) -> Outcome<Self> {
         let from_environment = configuration::control_from_environment();
         let (path, stream) = place::connect(named.or(from_environment.as_deref()))?;
+        Self::over(&path, stream)
+    }
+
+    /// Speaks over a connection to the socket at `path`.
+    pub(crate) fn over(path: &Path, stream: UnixStream) -> Outcome<Self> {
         let shown = output::shown(path.display());
         let failed = |error| Failure::failed(format!("no server answers on {shown}: {error}"));
         stream.set_read_timeout(Some(SILENCE_MAX)).map_err(failed)?;

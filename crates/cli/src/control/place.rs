@@ -18,23 +18,25 @@ use std::{env, fs};
 
 use rustix::process::geteuid;
 
+use super::neighbours::{self, Neighbour};
 use super::trust::{self, Directory, Found, Identity};
+use crate::command_line;
 use crate::failure::{Failure, Outcome};
 use crate::output;
 
 /// Most sockets that are looked at in a directory.
 const SOCKETS_MAX: usize = 1024;
 
-/// The directories that may hold sockets of this user's servers, the preferred one first.
+/// The directories that may hold sockets of this user's servers, the preferred one first. Another user may have taken the
+/// name in the directory for temporary files, so that the last one is at home.
 fn directories() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let runtime = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    found.extend(runtime.filter(|path| path.is_absolute()).map(|path| path.join("afflux")));
-    if geteuid().is_root() {
-        found.push(PathBuf::from("/run/afflux"));
-    }
-    found.push(env::temp_dir().join(format!("afflux-{}", geteuid().as_raw())));
-    found
+    let variable = |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let runtime = variable("XDG_RUNTIME_DIR").map(|path| path.join("afflux"));
+    let of_root = geteuid().is_root().then(|| PathBuf::from("/run/afflux"));
+    let temporary = env::temp_dir().join(format!("afflux-{}", geteuid().as_raw()));
+    let state = variable("XDG_STATE_HOME").or_else(|| Some(variable("HOME")?.join(".local/state")));
+    let at_home = state.map(|path| path.join("afflux/run"));
+    runtime.into_iter().chain(of_root).chain([temporary]).chain(at_home).collect()
 }
 
 /// A server's place.
@@ -60,20 +62,26 @@ pub(crate) fn bind(named: Option<&Path>, listen: SocketAddr) -> Outcome<(Bound, 
         return bind_named(path);
     }
     let name = OsString::from(format!("{}-{}.sock", listen.ip(), listen.port()));
-    let mut last = String::new();
-    for path in directories() {
-        match prepare(&path) {
-            Ok(directory) => return bind_in(&path, directory, name),
-            Err(reason) => last = reason,
+    bind_in_first(&directories(), name)
+}
+
+/// Listens in the first of the directories that is this user's.
+fn bind_in_first(directories: &[PathBuf], name: OsString) -> Outcome<(Bound, UnixListener)> {
+    let mut reasons = Vec::new();
+    for path in directories {
+        match prepare(path) {
+            Ok(directory) => return bind_in(path, directory, name),
+            Err(reason) => reasons.push(reason),
         }
     }
-    Err(Failure::failed(format!("no place for the control socket ({last}); name one with --control PATH")))
+    let reasons = reasons.join("; ");
+    Err(Failure::failed(format!("no place for the control socket ({reasons}); name one with --control PATH")))
 }
 
 /// Makes the directory, or makes sure that it is ours alone.
 fn prepare(path: &Path) -> Result<Directory, String> {
     let failed = |error| format!("{}: {error}", output::shown(path.display()));
-    match fs::DirBuilder::new().mode(0o700).create(path) {
+    match fs::DirBuilder::new().recursive(true).mode(0o700).create(path) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed(error)),
         _ => {}
     }
@@ -139,6 +147,8 @@ pub(crate) fn connect(named: Option<&Path>) -> Outcome<(PathBuf, UnixStream)> {
 fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
     let directories = directories();
     let Running { mut servers, distrusted } = running(&directories);
+    let others =
+        if servers.is_empty() { neighbours::servers(Path::new("/proc"), geteuid().as_raw()) } else { Vec::new() };
     if servers.len() > 1 {
         let paths: Vec<PathBuf> = servers.into_iter().map(|(path, _)| path).collect();
         return Err(Failure::wrong_use(format!(
@@ -152,6 +162,7 @@ fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
         Some((path, None)) => {
             Err(Failure::failed(format!("the server on {} takes no more connections", output::shown(path.display()))))
         }
+        None if !others.is_empty() => Err(Failure::failed(owned_by_others(&others))),
         None => {
             let passed: String = distrusted.iter().map(|reason| format!("; not looked at: {reason}")).collect();
             Err(Failure::failed(format!(
@@ -161,6 +172,16 @@ fn connect_to_the_one() -> Outcome<(PathBuf, UnixStream)> {
             )))
         }
     }
+}
+
+/// Servers run, and other users run them.
+fn owned_by_others(others: &[Neighbour]) -> String {
+    let one = |other: &Neighbour| match other.uid {
+        0 => format!("root runs one (process {}): sudo {}", other.pid, command_line::own()),
+        uid => format!("user {uid} runs one (process {}): sudo -u '#{uid}' {}", other.pid, command_line::own()),
+    };
+    let lines: Vec<String> = others.iter().map(one).collect();
+    format!("no server of this user is running; a server answers the user who runs it:\n  {}", lines.join("\n  "))
 }
 
 fn list(paths: &[PathBuf], between: &str) -> String {

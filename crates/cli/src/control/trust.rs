@@ -189,6 +189,13 @@ impl Directory {
     }
 }
 
+/// A connection through a path, if this very process listens there, as the kernel says.
+pub(crate) fn connected_to_process(path: &Path, process: u32) -> Option<UnixStream> {
+    let stream = connected(path).ok()?;
+    let peer = socket_peercred(&stream).ok()?;
+    (u32::try_from(peer.pid.as_raw_nonzero().get()) == Ok(process)).then_some(stream)
+}
+
 fn connected(path: &Path) -> Result<UnixStream, Errno> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // Also how long it waits for a place in the queue of those who connect.

@@ -47,15 +47,15 @@ fn a_name_or_a_file_is_looked_up_and_checked() {
     assert_eq!(chosen(&[]).unwrap().len(), catalogue::builtin().unwrap().len());
     let said = chosen(&["floppy".to_owned()]).unwrap_err().to_string();
     assert!(said.starts_with("floppy: no such device; there are disk, "), "{said}");
-    let path = std::env::temp_dir().join(format!("afflux-device-{}.toml", std::process::id()));
+    let scratch = scratch::Scratch::new(&std::env::temp_dir(), "device").unwrap();
+    let path = scratch.path().join("mine.toml");
     let read = |text: &str| {
         std::fs::write(&path, text).unwrap();
         chosen(&[path.to_str().unwrap().to_owned()]).map_err(|failure| failure.to_string())
     };
     let text = include_str!("../../../../devices/usb2-disk.toml");
     let [own] = &read(text).unwrap()[..] else { panic!("one file, one disk") };
-    assert!(own.name.starts_with("afflux-device-"));
+    assert!(own.name.starts_with("mine"));
     let said = read("about = \"mine\"\nkind = \"drum\"\n").unwrap_err();
     assert!(said.contains(".toml:2: kind: "), "{said}");
-    std::fs::remove_file(&path).unwrap();
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use govern::{Disk, Host};
 
-use super::{flush, found, unmount, words, write_out};
+use super::{Holders, Process, flush, found, unmount, unused, words, write_out};
 
 fn disk() -> Disk {
     Disk {
@@ -21,11 +21,38 @@ fn disk() -> Disk {
 fn it_is_safe_only_once_nothing_is_mounted() {
     let took = Duration::from_secs(2);
     assert_eq!(
-        words(&disk(), &[], 50_000_000, took),
+        words(&disk(), &[], &[], (50_000_000, took)),
         "Everything on sdb (Flash\\u001b[2J Drive) is written (50.0 MB in 2.0 s). It is safe to unplug."
     );
-    let mounted = words(&disk(), &[PathBuf::from("/media/usb")], 0, took);
+    let mounted = words(&disk(), &[PathBuf::from("/media/usb")], &[], (0, took));
     assert!(mounted.ends_with("safe to unplug once it is unmounted: umount /media/usb (or --unmount)"), "{mounted}");
+    let served = words(&disk(), &[PathBuf::from("/media/usb")], &[process(7, "afflux")], (0, took));
+    assert!(served.contains("once afflux (process 7) has ended and it is unmounted: umount"), "{served}");
+}
+
+fn process(pid: u32, program: &str) -> Process {
+    Process { pid, program: program.to_owned(), how: "has /media/usb/a open".to_owned() }
+}
+
+#[test]
+fn a_use_by_others_is_refused_with_the_process_and_its_number() {
+    let refused = |holders: Holders, drained: &[Process]| {
+        unused(&disk(), holders, drained).map(|serving| serving.len()).map_err(|error| error.to_string())
+    };
+    let server = process(7, "afflux");
+    let both = || Holders { processes: vec![server.clone(), process(8, "vi\u{1b}[2J")], ..Holders::default() };
+    let error = refused(both(), std::slice::from_ref(&server)).unwrap_err();
+    assert!(
+        error.contains("process 8 (vi\\u001b[2J) has /media/usb/a open") && !error.contains("process 7"),
+        "{error}"
+    );
+    assert!(refused(both(), &[]).unwrap_err().contains("process 7 (afflux)"));
+    let alone = Holders { processes: vec![server.clone()], ..Holders::default() };
+    assert_eq!(refused(alone, std::slice::from_ref(&server)), Ok(1));
+    let unseen = Holders { some_unseen: true, ..Holders::default() };
+    assert!(refused(unseen, &[]).unwrap_err().contains("only root sees"));
+    let swap = Holders { kernel: vec!["/dev/sdb2 is swap: swapoff /dev/sdb2".to_owned()], ..Holders::default() };
+    assert!(refused(swap, &[]).unwrap_err().contains("/dev/sdb2 is swap"));
 }
 
 #[test]
@@ -53,7 +80,7 @@ fn machine(root: &Path, is_there: bool, mountinfo: &str) -> (Host, Disk) {
 #[test]
 fn what_others_do_meanwhile_is_no_failure_and_a_disk_that_goes_is_one() {
     const MOUNTED: &str = "30 1 8:16 / /no/such/place rw - ext4 /dev/none rw\n";
-    let root = std::env::temp_dir().join(format!("afflux-eject-{}", std::process::id()));
+    let root = scratch::Scratch::new(&std::env::temp_dir(), "eject").unwrap().keep();
     let place = PathBuf::from("/no/such/place");
     let write = |(host, disk): &(Host, Disk)| {
         write_out(host, disk, std::slice::from_ref(&place), Instant::now(), true).map_err(|error| error.to_string())

@@ -72,8 +72,7 @@ fn the_dashboard_refers_only_to_figures_that_exist() {
 
 /// What Prometheus itself says of rules with these expressions; nothing where it is not installed.
 fn checked_by_prometheus(expressions: &[String]) -> Option<Result<(), String>> {
-    let directory = std::env::temp_dir().join(format!("afflux-promtool-{}-{}", std::process::id(), expressions.len()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let directory = scratch::Scratch::new(&std::env::temp_dir(), "promtool").unwrap().keep();
     let rule = |(at, expression): (usize, &String)| {
         // JSON is YAML.
         serde_json::json!({"record": format!("query_{at}"), "expr": expression})

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeSet;
 
+use tracing::error;
+
 use super::admission;
 use super::running::Running;
 use crate::args;
@@ -28,16 +30,24 @@ impl Reload<'_> {
     /// Reads everything again, and has act what can.
     pub(super) fn again(&mut self, running: &Running) {
         service::tell_reloading();
+        let serving = format!("Serving on {}", running.listen);
         match configuration::load(self.args, self.host) {
-            Ok(wanted) => self.take(wanted, running),
+            Ok(wanted) => {
+                if !self.take(wanted, running) {
+                    return service::tell_ready(&format!("The last reload failed in part, see the log. {serving}"));
+                }
+            }
             Err(failure) => {
-                output::remark(format_args!("error: the configuration stays as it was: {failure}"));
+                error!("the configuration stays as it was: {failure}");
+                // The manager waits for the end of each reload that it was told of, and knows no other end than this.
+                return service::tell_ready(&format!("The last reload failed, see the log. {serving}"));
             }
         }
-        service::tell_ready(&format!("Serving on {}", running.listen));
+        service::tell_ready(&serving);
     }
 
-    fn take(&mut self, wanted: Configuration, running: &Running) {
+    /// Whether the engine has taken every value.
+    fn take(&mut self, wanted: Configuration, running: &Running) -> bool {
         wanted.warnings.iter().for_each(|warning| output::remark(format_args!("warning: {warning}")));
         let (waiting, mut acting) = self.changed(&wanted);
         if !acting.is_empty() {
@@ -51,7 +61,7 @@ impl Reload<'_> {
         let acting =
             if acting.is_empty() { "nothing that acts at once has changed".to_owned() } else { acting.join("; ") };
         output::remark(format_args!("The configuration was read again: {}.", output::shown(acting)));
-        wrong.iter().for_each(|why| output::remark(format_args!("error: {why}")));
+        wrong.iter().for_each(|why| error!("{why}"));
         if !waiting.is_empty() {
             output::remark(format_args!("note: acts at the next start only: {}", waiting.join(", ")));
         }
@@ -63,6 +73,7 @@ impl Reload<'_> {
         given.extend(old.map(|(name, text)| (*name, text.clone())));
         let directories = std::mem::take(&mut self.in_force.directories);
         self.in_force = Configuration { directories, given, ..wanted };
+        wrong.is_empty()
     }
 
     /// The settings whose text is another than at the start: those that have to wait for the next, and those that have

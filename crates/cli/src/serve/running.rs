@@ -9,7 +9,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use engine::counters::COUNTERS;
@@ -22,7 +21,7 @@ use tracing::info;
 use volume::Volume;
 
 use super::exports::Export;
-use super::told;
+use super::{lasting, told};
 use crate::control::listener::Responder;
 use crate::control::messages::{
     CacheGauges, DeviceGauges, Drained, NfsGauges, Progress, Reply, Report, Request, Served, Unwritten,
@@ -37,15 +36,6 @@ pub(crate) const CLIENTS_IN_REPORT: usize = 64;
 
 /// Most who waited in one reply.
 const DELAYS_A_LINE: usize = 1024;
-
-/// Most events of a trace in one reply.
-const EVENTS_A_LINE: usize = 1024;
-
-/// Between two looks for events.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
-
-/// Longest silence of a trace: a listener that has gone is noticed by that.
-const EVENTS_EVERY: Duration = Duration::from_secs(1);
 
 /// What the volume's devices are, for people and to be known again. Filled as the volume meets them.
 #[derive(Default)]
@@ -246,27 +236,13 @@ impl Running {
         let Some(mut reader) = self.server.recording().read() else {
             return send(Reply::Refused { reason: "somebody records already".to_owned(), wrong_use: false });
         };
-        let ready = self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()));
-        let began = Instant::now();
-        let (mut said_at, mut at_once) = (began, true);
-        loop {
-            let over = lasting_ns.is_some_and(|ns| nanos(began.elapsed()) >= ns);
-            let (recorded, lost) = reader.take(EVENTS_A_LINE);
-            let more = recorded.len() == EVENTS_A_LINE;
-            let calls: Vec<_> =
-                recorded.iter().map(|(at_ns, call)| told::call(at_ns.saturating_sub(ready), call)).collect();
-            if at_once || lost > 0 || !calls.is_empty() || said_at.elapsed() >= EVENTS_EVERY {
-                send(Reply::Calls { calls, lost })?;
-                (said_at, at_once) = (Instant::now(), false);
-            }
-            if over && !more {
-                return send(Reply::TraceEnded);
-            }
-            if !more {
-                let left = lasting_ns.map_or(LOOK_EVERY, |ns| Duration::from_nanos(ns).saturating_sub(began.elapsed()));
-                thread::sleep(left.min(LOOK_EVERY));
-            }
-        }
+        let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
+        let mut tell = |recorded: Vec<(u64, _)>, lost| {
+            let calls = recorded.iter().map(|(at_ns, call)| told::call(at_ns.saturating_sub(ready), call)).collect();
+            send(Reply::Calls { calls, lost })
+        };
+        lasting::told(&now, lasting_ns, &mut |most| reader.take(most), &|(at_ns, _)| *at_ns, &mut tell)?;
+        send(Reply::TraceEnded)
     }
 
     /// Tells what happens until nobody listens any more, or the time is over.
@@ -282,35 +258,25 @@ impl Running {
             Err(reason) => return send(Reply::Refused { reason, wrong_use: true }),
         };
         let mut follower = self.engine.follow();
-        // Counted from the instant from which `uptime_ns` is.
-        let ready = self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()));
+        let (now, ready) = (|| self.engine.platform().now().0, self.ready_ns());
         let mut names = Vec::new();
-        let began = Instant::now();
-        let (mut said_at, mut at_once) = (began, true);
-        loop {
-            let over = lasting_ns.is_some_and(|ns| nanos(began.elapsed()) >= ns);
-            let (traced, lost) = follower.take(EVENTS_A_LINE);
+        let is_wanted = |traced: &&Traced| {
+            (only.is_none() || traced.device.is_none() || traced.device == only) && told::is_one_of(traced, kinds)
+        };
+        let mut tell = |traced: Vec<Traced>, lost| {
             if traced.iter().filter_map(|traced| traced.device).any(|device| device.0 as usize >= names.len()) {
                 names = self.engine.status().devices.into_iter().map(|device| device.name).collect();
             }
-            let more = traced.len() == EVENTS_A_LINE;
-            let is_wanted = |traced: &&Traced| {
-                (only.is_none() || traced.device.is_none() || traced.device == only) && told::is_one_of(traced, kinds)
-            };
             let wanted = traced.iter().filter(is_wanted);
-            let events: Vec<_> = wanted.map(|traced| told::event(traced, &names, ready)).collect();
-            if at_once || lost > 0 || !events.is_empty() || said_at.elapsed() >= EVENTS_EVERY {
-                send(Reply::Events { events, lost })?;
-                (said_at, at_once) = (Instant::now(), false);
-            }
-            if over {
-                return send(Reply::TraceEnded);
-            }
-            if !more {
-                let left = lasting_ns.map_or(LOOK_EVERY, |ns| Duration::from_nanos(ns).saturating_sub(began.elapsed()));
-                thread::sleep(left.min(LOOK_EVERY));
-            }
-        }
+            send(Reply::Events { events: wanted.map(|traced| told::event(traced, &names, ready)).collect(), lost })
+        };
+        lasting::told(&now, lasting_ns, &mut |most| follower.take(most), &|traced| traced.at.0, &mut tell)?;
+        send(Reply::TraceEnded)
+    }
+
+    /// The instant from which `uptime_ns` is counted, by the engine's clock.
+    fn ready_ns(&self) -> u64 {
+        self.engine.platform().now().0.saturating_sub(nanos(self.since.elapsed()))
     }
 
     /// Writes everything that is dirty now; tells `progress` every tenth of a second, and goes on

@@ -25,6 +25,7 @@ use workloads::{Job, Replay, Workload};
 
 use super::{built_in, disks, memory};
 use crate::args;
+use crate::bounded_file;
 use crate::configuration::readahead_named;
 use crate::failure::{Failure, Outcome};
 use crate::{output, trace_file, units};
@@ -188,14 +189,7 @@ fn policies(names: &[String], simulation: Simulation) -> Outcome<Vec<Simulation>
 /// The text of a small file.
 pub(super) fn text_of(path: &Path) -> Outcome<String> {
     let wrong = |why: String| Failure::failed(format!("{} cannot be read: {why}", path.display()));
-    let length = fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-    if length.is_dir() {
-        return Err(wrong("it is a directory".to_owned()));
-    }
-    if length.len() > JOB_FILE_BYTES_MAX {
-        return Err(wrong(format!("it is larger than {}", units::memory(JOB_FILE_BYTES_MAX))));
-    }
-    let bytes = fs::read(path).map_err(|error| wrong(error.to_string()))?;
+    let bytes = bounded_file::read(path, JOB_FILE_BYTES_MAX).map_err(|error| wrong(error.to_string()))?;
     String::from_utf8(bytes).map_err(|error| {
         let line =
             1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|byte| **byte == b'\n').count();

@@ -18,12 +18,24 @@ use crate::units;
 /// The smallest cache that a run can have, and the largest.
 const BYTES_MIN: u64 = 1 << 20;
 const BYTES_MAX: u64 = 1 << 40;
+/// Tables of this size take more than a second to make.
+const SAID_BYTES_MIN: u64 = 2 << 30;
 
 /// What the simulation's tables may take here: what is available, or the limit on the process's memory
 /// (`ulimit -v`) if that is lower, a tenth of it left for all else.
 pub(super) fn own_bytes_max() -> u64 {
     let limit = getrlimit(Resource::As).current.unwrap_or(u64::MAX);
     HostMemory::measured().available_bytes.min(limit) / 10 * 9
+}
+
+/// A remark for a large cache: making its tables takes a while, before there is any progress to show.
+pub(super) fn long_preparation(simulation: &Simulation) -> Option<String> {
+    let own = simulation.own_bytes(simulation.memory_bytes);
+    let words = || {
+        let (memory, own) = (units::memory(simulation.memory_bytes), units::memory(own));
+        format!("preparing {memory} of simulated memory: its tables take up to {own} here, and some seconds")
+    };
+    (own >= SAID_BYTES_MIN).then(words)
 }
 
 /// Reads a size such as `512MiB`, for this run on a host that has `own_bytes_max` for it.

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use nfs_client::{Change, Client, Creation, Error, Node, Stability, User};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
 
-use crate::scratch::Scratch;
-use crate::server::{Server, afflux, eventually};
+use crate::scratch::{Scratch, can_be_several_users};
+use crate::server::{Server, afflux, afflux_at, eventually, text};
 
 const NOBODY: u32 = 65_534;
 const MARY: User = User { uid: 4001, gid: 4101 };
@@ -23,14 +23,6 @@ const ROFS: u32 = 30;
 /// What a call is refused with.
 const TOO_WEAK: [u32; 3] = [1, 1, 5];
 const BAD_CREDENTIAL: [u32; 3] = [1, 1, 1];
-
-fn is_root() -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        eprintln!("skipped: only root can be several users");
-    }
-    root
-}
 
 /// A connection whose socket belongs to `user`, as that user's process would have it.
 fn connected_as(user: u32, server: &Server) -> Client {
@@ -70,7 +62,7 @@ fn owner(path: &Path) -> (u32, u32) {
 
 #[test]
 fn a_process_of_this_machine_is_itself_whatever_it_claims() {
-    if !is_root() {
+    if !can_be_several_users() {
         return;
     }
     let scratch = Scratch::new();
@@ -152,7 +144,7 @@ fn credentials_that_lie_about_themselves_are_refused_and_the_connection_goes_on(
 
 #[test]
 fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_only() {
-    if !is_root() {
+    if !can_be_several_users() {
         return;
     }
     let scratch = Scratch::new();
@@ -208,7 +200,7 @@ fn own_address() -> Option<Ipv4Addr> {
 
 #[test]
 fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
-    let (true, Some(address)) = (is_root(), own_address()) else {
+    let (true, Some(address)) = (can_be_several_users(), own_address()) else {
         eprintln!("skipped: this machine has no address but loopback's, or we are not root");
         return;
     };
@@ -236,7 +228,7 @@ fn server_of(user: u32, scratch: &Scratch, data: &Path, arguments: &[&str]) -> S
     let home = scratch.directory("home");
     chown(&home, Some(user), Some(user)).unwrap();
     let control = home.join("control.sock");
-    let mut command = afflux(&home);
+    let mut command = afflux_at(&scratch.program_for_others(), &home);
     command.args(["serve", "--json", "--cache", "64MiB", "--listen", "127.0.0.1:0"]).arg("--control").arg(&control);
     command.args(arguments).arg(data).uid(user).gid(user);
     Server::spawn(command, control, &home)
@@ -244,7 +236,7 @@ fn server_of(user: u32, scratch: &Scratch, data: &Path, arguments: &[&str]) -> S
 
 #[test]
 fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
-    if !is_root() {
+    if !can_be_several_users() {
         return;
     }
     let scratch = Scratch::new();
@@ -276,7 +268,7 @@ fn handles_of_a_server_that_is_not_roots_survive_its_death_and_a_torn_record() {
 
 #[test]
 fn a_server_that_is_not_roots_acts_as_its_user_for_that_user_and_root_alone() {
-    if !is_root() {
+    if !can_be_several_users() {
         return;
     }
     const JOHN: u32 = 4002;
@@ -303,4 +295,26 @@ fn a_server_that_is_not_roots_acts_as_its_user_for_that_user_and_root_alone() {
     let root = other.mount("/").unwrap().to_vec();
     create(&mut other, &root, "for another", 0o600).unwrap();
     assert_eq!(owner(&data.join("for another")), (MARY.uid, MARY.uid));
+}
+
+#[test]
+fn whoever_asks_for_a_server_of_another_user_is_told_whose_it_is() {
+    if !can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let server = server_of(MARY.uid, &scratch, &data, &[]);
+    // Root has none of its own where it looks.
+    let output = afflux(&scratch.directory("root")).arg("stat").env("TMPDIR", scratch.path()).output().unwrap();
+    let said = text(&output);
+    if said.contains("no server of this user") {
+        let line =
+            format!("user {} runs one (process {}): sudo -u '#{}' afflux stat", MARY.uid, server.process(), MARY.uid);
+        assert!(said.contains(&line) && !said.contains("afflux serve DIR"), "{said}");
+    } else {
+        // Root runs one elsewhere on this machine.
+        assert!(output.status.success() || said.contains("servers are running"), "{said}");
+    }
+    server.stop();
 }

@@ -7,6 +7,7 @@ mod callers;
 mod client;
 mod control;
 mod durability;
+mod eject;
 mod explaining;
 mod fio_rates;
 mod foreign_calls;

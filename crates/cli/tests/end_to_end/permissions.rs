@@ -16,7 +16,7 @@ use rustix::fs::{
 use rustix::io::{Errno, pwrite, read};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::scratch::{Mount, Scratch};
+use crate::scratch::{Mount, Scratch, can_be_several_users};
 use crate::server::Server;
 
 const OWNER: User = User { uid: 4001, gid: 4101 };
@@ -109,8 +109,7 @@ struct Worlds {
 
 impl Worlds {
     fn new(fill: impl Fn(&Path)) -> Option<Self> {
-        if !rustix::process::geteuid().is_root() {
-            eprintln!("skipped: only root can be several users");
+        if !can_be_several_users() {
             return None;
         }
         let scratch = Scratch::new();

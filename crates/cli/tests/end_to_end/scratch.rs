@@ -1,40 +1,74 @@
-//! Directories for tests, on the disk that the build is on, and bytes to fill files with.
+//! Directories for tests, on the disk that the build is on where others can reach it, and bytes to fill files with.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::OnceLock;
 
-/// A directory that is removed at the end of its test.
-pub(crate) struct Scratch(PathBuf);
+/// A directory that is removed at the end of its test. Everybody may enter it: tests act as several users.
+pub(crate) struct Scratch(::scratch::Scratch);
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("e2e-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
+        let made = ::scratch::Scratch::new(place(), "e2e").unwrap();
+        fs::set_permissions(made.path(), Permissions::from_mode(0o755)).unwrap();
+        Self(made)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// Makes a directory in it.
     pub(crate) fn directory(&self, name: &str) -> PathBuf {
-        let path = self.0.join(name);
+        let path = self.path().join(name);
         fs::create_dir_all(&path).unwrap();
         path
     }
+
+    /// The command, where every user can run it.
+    pub(crate) fn program_for_others(&self) -> PathBuf {
+        let built = Path::new(env!("CARGO_BIN_EXE_afflux"));
+        if is_open_to_others(built) {
+            return built.to_owned();
+        }
+        let copy = self.path().join("afflux");
+        if !copy.exists() {
+            fs::copy(built, &copy).unwrap();
+        }
+        copy
+    }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// Where scratch directories are. A checkout in a home that is closed to others is no place for tests as several users.
+fn place() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let built = PathBuf::from(env!("CARGO_TARGET_TMPDIR"));
+        let others = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/tmp")];
+        let is_alone = !rustix::process::geteuid().is_root();
+        let mut places = [built.clone()].into_iter().chain(others);
+        places.find(|place| is_alone || is_open_to_others(place)).unwrap_or(built)
+    })
+}
+
+/// Whether every user can reach a path, and enter or run it.
+fn is_open_to_others(path: &Path) -> bool {
+    path.ancestors().all(|path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o001 != 0))
+}
+
+/// Whether this process can act as several users, on files that all of them can reach. Says why not.
+pub(crate) fn can_be_several_users() -> bool {
+    let why = if !rustix::process::geteuid().is_root() {
+        "only root can be several users".to_owned()
+    } else if !is_open_to_others(place()) {
+        format!("other users cannot reach {}, nor another place for files", place().display())
+    } else {
+        return true;
+    };
+    eprintln!("skipped: {why}");
+    false
 }
 
 /// A file system of its own in a directory; unmounted at the end.
@@ -69,6 +103,11 @@ impl Mount {
 }
 
 impl Mount {
+    /// The loop device.
+    pub(crate) fn device(&self) -> &str {
+        self.device.as_deref().unwrap()
+    }
+
     /// Makes it read-only from now on.
     pub(crate) fn take_no_changes(&self) {
         run("mount", &["-o", "remount,ro", self.point.to_str().unwrap()]).unwrap();

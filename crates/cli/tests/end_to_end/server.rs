@@ -16,7 +16,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The command, with no settings from the environment of whoever runs the tests.
 pub(crate) fn afflux(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_afflux"));
+    afflux_at(Path::new(env!("CARGO_BIN_EXE_afflux")), home)
+}
+
+/// The same of a copy of the command.
+pub(crate) fn afflux_at(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("AFFLUX_") {
             command.env_remove(name);

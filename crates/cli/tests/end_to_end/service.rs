@@ -9,7 +9,7 @@ use rustix::process::Signal;
 
 use crate::client::Client;
 use crate::scratch::Scratch;
-use crate::server::{Server, afflux, eventually};
+use crate::server::{Server, afflux, eventually, run, text};
 
 /// NFS3ERR_ROFS.
 const READ_ONLY: u32 = 30;
@@ -62,6 +62,16 @@ fn start(scratch: &Scratch, data: &Path, configuration: &str) -> Server {
 
 /// Changes the file and has the server read it again; what it said.
 fn reload(scratch: &Scratch, supervisor: &Supervisor, server: &Server, change: impl Fn(&str) -> String) -> String {
+    reload_with_status(scratch, supervisor, server, change).0
+}
+
+/// The same, with the status that the service manager got.
+fn reload_with_status(
+    scratch: &Scratch,
+    supervisor: &Supervisor,
+    server: &Server,
+    change: impl Fn(&str) -> String,
+) -> (String, String) {
     let (file, log) = (scratch.path().join("config.toml"), scratch.path().join("log"));
     fs::write(&file, change(&fs::read_to_string(&file).unwrap())).unwrap();
     let before = fs::read_to_string(&log).unwrap().len();
@@ -69,7 +79,8 @@ fn reload(scratch: &Scratch, supervisor: &Supervisor, server: &Server, change: i
     let told = supervisor.told_until("READY=1");
     assert_eq!(told[0][0], "RELOADING=1", "{told:?}");
     assert!(told[0][1].starts_with("MONOTONIC_USEC="), "{told:?}");
-    fs::read_to_string(&log).unwrap()[before..].to_owned()
+    let status = told.last().and_then(|last| last.iter().find(|line| line.starts_with("STATUS="))).unwrap();
+    (fs::read_to_string(&log).unwrap()[before..].to_owned(), status.clone())
 }
 
 #[test]
@@ -144,11 +155,21 @@ fn a_file_that_makes_no_sense_changes_nothing() {
         ("[knobs]", "squash = 'some'\n[knobs]", "squash: 'some' is none of"),
         ("directories", "#", "no directory to serve"),
     ] {
-        let said = reload(&scratch, &supervisor, &server, |_| right.replace(from, to));
-        assert!(said.starts_with("error: the configuration stays as it was: ") && said.contains(why), "{said}");
+        let (said, status) = reload_with_status(&scratch, &supervisor, &server, |_| right.replace(from, to));
+        assert!(said.contains("the configuration stays as it was: ") && said.contains(why), "{said}");
+        assert!(status.starts_with("STATUS=The last reload failed"), "{status}");
+        // The unit runs this before it asks for a reload.
+        let file = scratch.path().join("config.toml");
+        let checked = run(scratch.path(), &["serve", "--check", "--config", file.to_str().unwrap()]);
+        assert!(checked.status.code() == Some(2) && text(&checked).contains(why), "{}", text(&checked));
         assert_eq!(server.stat()["knobs"]["dirty_ratio"], 11);
     }
-    fs::remove_file(scratch.path().join("config.toml")).unwrap();
+    let (_, status) = reload_with_status(&scratch, &supervisor, &server, |_| right.clone());
+    assert!(status.starts_with("STATUS=Serving on"), "{status}");
+    let file = scratch.path().join("config.toml");
+    let checked = run(scratch.path(), &["serve", "--check", "--config", file.to_str().unwrap()]);
+    assert!(checked.status.success(), "{}", text(&checked));
+    fs::remove_file(file).unwrap();
     server.signal(Signal::HUP);
     supervisor.told_until("READY=1");
     let log = || fs::read_to_string(scratch.path().join("log")).unwrap();

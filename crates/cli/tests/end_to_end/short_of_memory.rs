@@ -3,6 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::client::Client;
 use crate::scratch::{Bytes, Scratch};
@@ -61,19 +65,19 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        let ends = || fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
-        // The shells and what they started.
+        let left = || fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+        // The shells and the programs that they started. A shell may start another one meanwhile.
         for _ in 0..1000 {
-            let left = ends();
+            let left = left();
             if left.is_empty() {
                 break;
             }
-            left.split_whitespace().for_each(|process| {
-                let _ = Command::new("kill").args(["-9", process]).status();
-            });
-            self.others.iter_mut().for_each(|other| {
-                let _ = other.wait();
-            });
+            for process in left.split_whitespace().filter_map(|number| Pid::from_raw(number.parse().ok()?)) {
+                let _ = kill_process(process, Signal::KILL);
+            }
+            // A wait for a shell that lives on would have no end.
+            self.others.retain_mut(|other| !matches!(other.try_wait(), Ok(Some(_))));
+            sleep(Duration::from_millis(5));
         }
         let _ = fs::remove_dir(&self.path);
     }

@@ -107,7 +107,7 @@ pub(super) fn run(
     debug: Option<&KernelDebug>,
 ) -> Result<Ran, String> {
     let own = directory.join("run");
-    std::fs::create_dir_all(&own).map_err(|error| format!("{}: {error}", own.display()))?;
+    std::fs::create_dir(&own).map_err(|error| format!("{}: {error}", own.display()))?;
     let result = run_in(plan, load, classes, &own, debug);
     let removed = std::fs::remove_dir_all(&own);
     let ran = result?;

@@ -18,10 +18,11 @@ mod published;
 use std::path::Path;
 
 use report::{Fields, Row, Source};
+use scratch::Scratch;
 
 use crate::contenders::KernelWay;
 use crate::experiment::{Experiment, Findings, LabError, OptionInfo, Request, Watch};
-use crate::hardware::{KernelDebug, MemoryDisk, Scratch};
+use crate::hardware::{KernelDebug, MemoryDisk};
 use load::{Class, Ran};
 use page::Page;
 use plan::{Load, Place, Plan, Way};
@@ -117,7 +118,7 @@ impl Experiment for Classes {
 
 /// Sets up what can be had; places that cannot leave the plan, and it is said why.
 fn stage(plan: &mut Plan, left_out: &mut Vec<String>) -> Result<Stage, LabError> {
-    let scratch = Scratch::new(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
+    let scratch = Scratch::guarded(&plan.directory, "classes").map_err(|error| LabError::Failed(error.to_string()))?;
     let mut stage = Stage { debug: KernelDebug::new(scratch.path()).ok(), memory: None, scratch };
     if plan.places.contains(&Place::Memory) {
         match MemoryDisk::new(stage.scratch.path(), plan.memory_disk_bytes()) {

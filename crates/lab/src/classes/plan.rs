@@ -139,9 +139,7 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let memory_bytes = MEMORY.value(request)?;
-        let memory_bytes = if request.quick { memory_bytes.min(64 << 20) } else { memory_bytes };
-        let (bytes, repeats) = (SIZE.value(request)?, REPEATS.value(request)?);
+        let memory_bytes = MEMORY.value_or_quick(request, 64 << 20)?;
         let block_bytes = BLOCK.value(request)?;
         if !block_bytes.is_multiple_of(4096) {
             return Err(BLOCK.refused(request, "not a multiple of 4 KiB, which O_DIRECT needs".to_owned()));
@@ -150,9 +148,9 @@ impl Plan {
             loads: LOADS.list(request)?,
             places: PLACES.list(request)?,
             engines: engines(request, memory_bytes)?,
-            bytes: if request.quick { bytes.min(16 << 20) } else { bytes },
+            bytes: SIZE.value_or_quick(request, 16 << 20)?,
             block_bytes,
-            repeats: if request.quick { 1 } else { repeats },
+            repeats: REPEATS.value_or_quick(request, 1)?,
             memory_bytes,
             directory: directory(request, &DIRECTORY)?,
             release: rustix::system::uname().release().to_string_lossy().into_owned(),

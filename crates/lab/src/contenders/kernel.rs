@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 use rustix::io::{ReadWriteFlags, pwritev2};
+use scratch::Scratch;
 
 use super::{Contender, Sink, create_file, said};
 use crate::hardware::KernelDebug;
@@ -37,11 +38,13 @@ impl KernelWay {
 
     /// Why the file system of a directory has no such way, if it has not.
     pub(crate) fn missing(self, directory: &Path) -> Option<String> {
-        let name = format!(".afflux-probe-{}", std::process::id());
+        let scratch = match Scratch::new(directory, "probe") {
+            Ok(scratch) => scratch,
+            Err(error) => return Some(error.to_string()),
+        };
         let block = super::writer::Block::new(PROBE_BYTES);
-        let tried = create_file(directory, &name, self.flags());
+        let tried = create_file(scratch.path(), "probe", self.flags());
         let tried = tried.and_then(|file| KernelFile { file, way: self }.write(0, block.bytes()));
-        let _ = std::fs::remove_file(directory.join(name));
         tried.err()
     }
 }

@@ -2,9 +2,10 @@
 
 use std::fs;
 
+use scratch::Scratch;
+
 use super::writer::Block;
 use super::*;
-use crate::hardware::Scratch;
 
 fn written_through(contender: &dyn Contender, directory: &Path) -> Vec<u8> {
     let file = contender.create(0, "file").unwrap();

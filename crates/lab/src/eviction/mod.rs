@@ -87,17 +87,13 @@ struct Asked {
 
 impl Asked {
     fn read(request: &Request) -> Result<Self, LabError> {
-        let number = |option: &TypedOption<u64>, quick: u64| {
-            let given = request.given.iter().any(|(name, _)| name == option.info.name);
-            if request.quick && !given { Ok(quick) } else { option.value(request) }
-        };
         Ok(Self {
             parts: PARTS.list(request)?,
-            pages: number(&PAGES, 16_384)?,
-            touches: number(&TOUCHES, 100_000)?,
+            pages: PAGES.value_or_quick(request, 16_384)?,
+            touches: TOUCHES.value_or_quick(request, 100_000)?,
             generators: WHICH.list(request)?.concat(),
             devices: DEVICES.list(request)?.into_iter().flatten().collect(),
-            device_pages: number(&DEVICE_PAGES, 2048)?,
+            device_pages: DEVICE_PAGES.value_or_quick(request, 2048)?,
         })
     }
 

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use govern::{Governor, Host, Options};
 use rustix::time::{ClockId, clock_gettime};
+use scratch::Scratch;
 
 use super::plan::{BLOCK_BYTES, Plan, Race, Subject};
 use super::{Look, Ran};
 use crate::contenders::writer::{Control, Stream, Written};
 use crate::contenders::{Contender, Kernel, KernelWay, Sink};
-use crate::hardware::{DiskRates, KernelDebug, Scratch, SlowDisk, free_bytes};
+use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 use crate::host_memory::{dirty_limit_bytes, warm_memory};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -48,7 +49,7 @@ impl<'a> Stage<'a> {
         if let Some(pid) = govern::running(Path::new("/run/afflux")) {
             return Err(format!("a governor runs here (process {pid}), and would have a say in it: stop it first"));
         }
-        let scratch = Scratch::new(&plan.directory, "govern").map_err(|error| error.to_string())?;
+        let scratch = Scratch::guarded(&plan.directory, "govern").map_err(|error| error.to_string())?;
         let debug = KernelDebug::new(scratch.path()).ok();
         Ok(Self { debug, scratch, plan })
     }
@@ -66,12 +67,11 @@ impl<'a> Stage<'a> {
 
     /// Bytes of the slow disk: what the kernel may have dirty, and what is written meanwhile at three times the rate.
     fn image_bytes(&self) -> u64 {
-        if self.plan.quick {
-            return 128 << 20;
-        }
-        let dirty = dirty_limit_bytes().unwrap_or(4 << 30);
-        let bytes = dirty.saturating_add(3 * self.plan.seconds * self.plan.rate_bytes_per_s) / 7 * 8;
-        bytes.next_multiple_of(1 << 20).clamp(256 << 20, IMAGE_BYTES_MAX)
+        // A quick run does not wait until the kernel's limit is reached.
+        let (least, dirty, times) =
+            if self.plan.quick { (128 << 20, 0, 1) } else { (256 << 20, dirty_limit_bytes().unwrap_or(4 << 30), 3) };
+        let bytes = dirty.saturating_add(times * self.plan.seconds * self.plan.rate_bytes_per_s) / 7 * 8;
+        bytes.next_multiple_of(1 << 20).clamp(least, IMAGE_BYTES_MAX)
     }
 }
 

@@ -153,28 +153,22 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let mut plan = Self {
+        Ok(Self {
             rate_bytes_per_s: RATE.value(request)?,
             slow_bytes_per_s: SLOW_RATE.value(request)?,
             fast_bytes_per_s: FAST_RATE.value(request)?,
-            burst_bytes: BURST.value(request)?,
-            seconds: SECONDS.value(request)?,
-            follow_s: FOLLOW_S,
+            burst_bytes: BURST.value_or_quick(request, 16_000_000)?,
+            seconds: SECONDS.value_or_quick(request, 4)?,
+            follow_s: if request.quick { 2 } else { FOLLOW_S },
             budget_ms: BUDGET.value(request)?,
             races: RACES.list(request)?,
             asked: SUBJECTS.list(request)?,
-            repeats: REPEATS.value(request)?,
+            repeats: REPEATS.value_or_quick(request, 1)?,
             measured_only: request.measured && request.text(&ONLY) == SWITCH_ON,
             directory: if request.measured { directory(request, &DIRECTORY)? } else { PathBuf::new() },
-            memory_bytes: 4 << 30,
+            memory_bytes: if request.quick { 512 << 20 } else { 4 << 30 },
             quick: request.quick,
-        };
-        if plan.quick {
-            (plan.seconds, plan.follow_s, plan.repeats) = (plan.seconds.min(4), 2, 1);
-            plan.memory_bytes = 512 << 20;
-            plan.burst_bytes = plan.burst_bytes.min(16_000_000);
-        }
-        Ok(plan)
+        })
     }
 
     pub(super) fn budget_ns(&self) -> u64 {

@@ -1,9 +1,11 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
 
+use scratch::Scratch;
+
 use super::plan::OPTIONS;
 use super::*;
 use crate::experiment::SWITCH_ON;
-use crate::hardware::{DiskRates, Scratch, SlowDisk};
+use crate::hardware::{DiskRates, SlowDisk};
 
 #[derive(Default)]
 struct Kept(Vec<Row>);

@@ -5,8 +5,9 @@
 //! Invariants: what stood there before stands there again when the value is dropped; if the process dies a
 //! shell that waits for that writes it back.
 
+use scratch::Guard;
+
 use super::error::HardwareError;
-use super::guard::Guard;
 
 /// The knobs, each with the one that it takes the place of. A limit and its ratio put each other out of force,
 /// and the background is last: it has to be below.
@@ -57,7 +58,7 @@ impl DirtyLimits {
 
     fn guarded(&self) -> Result<Guard, HardwareError> {
         let pairs = self.before.iter().flat_map(|(file, value)| [(*file).to_owned(), value.to_string()]);
-        Guard::new("", WRITE_BACK, &pairs.collect::<Vec<_>>())
+        Ok(Guard::new("", WRITE_BACK, &pairs.collect::<Vec<_>>())?)
     }
 }
 

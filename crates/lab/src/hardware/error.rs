@@ -10,3 +10,9 @@ pub struct HardwareError {
     /// What was tried and what the host said.
     pub what: String,
 }
+
+impl From<std::io::Error> for HardwareError {
+    fn from(error: std::io::Error) -> Self {
+        Self { what: error.to_string() }
+    }
+}

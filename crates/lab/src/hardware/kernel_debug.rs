@@ -5,17 +5,19 @@
 
 use std::path::{Path, PathBuf};
 
+use scratch::{Guard, Scratch};
+
 use super::command::{run, run_down};
 use super::error::HardwareError;
-use super::guard::Guard;
 
-const TAKE_DOWN: &str = r#"umount "$1"
-rmdir "$1""#;
+const TAKE_DOWN: &str = r#"umount "$1""#;
 
 /// A mounted debugfs.
 pub struct KernelDebug {
     mount: PathBuf,
     _guard: Guard,
+    /// Has the mount. It goes last.
+    _scratch: Scratch,
 }
 
 impl KernelDebug {
@@ -24,15 +26,12 @@ impl KernelDebug {
     /// # Errors
     /// Without root, or in a kernel that has none.
     pub fn new(directory: &Path) -> Result<Self, HardwareError> {
-        let mount = directory.join("debug");
-        std::fs::create_dir_all(&mount)
-            .map_err(|error| HardwareError { what: format!("{}: {error}", mount.display()) })?;
+        let scratch = Scratch::guarded(directory, "debug")?;
+        let mount = scratch.path().join("mount");
+        std::fs::create_dir(&mount).map_err(|error| HardwareError { what: format!("{}: {error}", mount.display()) })?;
         let guard = Guard::new("", TAKE_DOWN, &[&mount])?;
-        if let Err(error) = run("mount", &["-t", "debugfs", "none", &mount.to_string_lossy()]) {
-            let _ = std::fs::remove_dir(&mount);
-            return Err(error);
-        }
-        Ok(Self { mount, _guard: guard })
+        run("mount", &["-t", "debugfs", "none", &mount.to_string_lossy()])?;
+        Ok(Self { mount, _guard: guard, _scratch: scratch })
     }
 
     /// Where it is.
@@ -44,6 +43,5 @@ impl KernelDebug {
 impl Drop for KernelDebug {
     fn drop(&mut self) {
         run_down("umount", &[&self.mount.to_string_lossy()]);
-        let _ = std::fs::remove_dir(&self.mount);
     }
 }

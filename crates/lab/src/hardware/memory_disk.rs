@@ -6,18 +6,17 @@
 
 use std::path::{Path, PathBuf};
 
+use scratch::{Guard, Scratch};
+
 use super::command::{run, run_down};
 use super::error::HardwareError;
-use super::guard::Guard;
 
 /// What the tmpfs has beside the image.
 const SPARE_BYTES: u64 = 16 << 20;
 /// Arguments: the disk's mount, the loop device, the tmpfs.
 const TAKE_DOWN: &str = r#"umount "$1" || umount -l "$1"
 losetup -d "$2"
-rmdir "$1"
-umount "$3" || umount -l "$3"
-rmdir "$3""#;
+umount "$3" || umount -l "$3""#;
 
 /// A mounted disk in memory.
 pub struct MemoryDisk {
@@ -26,6 +25,8 @@ pub struct MemoryDisk {
     loop_device: String,
     mounted: bool,
     _guard: Option<Guard>,
+    /// Has both mounts. It goes last.
+    _scratch: Scratch,
 }
 
 impl MemoryDisk {
@@ -34,15 +35,17 @@ impl MemoryDisk {
     /// # Errors
     /// Without root, loop devices or so much memory: says which.
     pub fn new(directory: &Path, bytes: u64) -> Result<Self, HardwareError> {
-        let (memory, mount) = (directory.join("memory"), directory.join("memory-disk"));
+        let scratch = Scratch::guarded(directory, "memory")?;
+        let (memory, mount) = (scratch.path().join("memory"), scratch.path().join("disk"));
         for path in [&memory, &mount] {
-            let made = std::fs::create_dir_all(path);
+            let made = std::fs::create_dir(path);
             made.map_err(|error| HardwareError { what: format!("{}: {error}", path.display()) })?;
         }
         let size = format!("size={}", bytes + SPARE_BYTES);
         let (memory_text, mount_text) = (memory.to_string_lossy().into_owned(), mount.to_string_lossy().into_owned());
         // From here on what is dropped takes down what is there.
-        let mut disk = Self { memory, mount, loop_device: String::new(), mounted: false, _guard: None };
+        let mut disk =
+            Self { memory, mount, loop_device: String::new(), mounted: false, _guard: None, _scratch: scratch };
         run("mount", &["-t", "tmpfs", "-o", &size, "none", &memory_text])?;
         let image = disk.memory.join("disk.img").to_string_lossy().into_owned();
         run("fallocate", &["-l", &bytes.to_string(), &image])?;
@@ -71,7 +74,5 @@ impl Drop for MemoryDisk {
             run_down("losetup", &["-d", &self.loop_device]);
         }
         run_down("umount", &[&self.memory.to_string_lossy()]);
-        let _ = std::fs::remove_dir(&self.mount);
-        let _ = std::fs::remove_dir(&self.memory);
     }
 }

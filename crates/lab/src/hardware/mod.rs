@@ -10,12 +10,10 @@
 mod command;
 mod dirty_limits;
 mod error;
-mod guard;
 mod kernel_debug;
 mod limited_device;
 mod limited_relay;
 mod memory_disk;
-mod scratch;
 mod slow_disk;
 mod slow_network;
 
@@ -25,7 +23,6 @@ pub use kernel_debug::KernelDebug;
 pub use limited_device::LimitedDevice;
 pub use limited_relay::LimitedRelay;
 pub use memory_disk::MemoryDisk;
-pub use scratch::Scratch;
 pub use slow_disk::{DiskRates, SlowDisk, free_bytes};
 pub use slow_network::SlowNetwork;
 

@@ -11,25 +11,24 @@
 
 use std::path::{Path, PathBuf};
 
+use scratch::{Guard, Scratch};
+
 use super::command::{run, run_down};
 use super::error::HardwareError;
-use super::guard::Guard;
 
 /// Where the block controller of version 1 has its files; at the root they act on everybody,
 /// writeback by kernel threads included.
 const BLKIO: &str = "/sys/fs/cgroup/blkio";
 
 /// Arguments of both: throttle folder, number of the throttled device, of the mounted one, mount, mounted device, the
-/// throttled one if that is another, image; a loop device's number to be removed, or nothing, and how.
+/// throttled one if that is another; a loop device's number to be removed, or nothing, and how.
 const LIFT: &str = r#"for kind in read write; do echo "$2 0" > "$1/blkio.throttle.${kind}_bps_device"; done"#;
 const TAKE_DOWN: &str = r#"echo 0 > "/sys/class/bdi/$3/strict_limit"
 echo 100 > "/sys/class/bdi/$3/max_ratio"
 umount "$4" || umount -l "$4"
 losetup -d "$5"
 if [ -n "$6" ]; then losetup -d "$6"; fi
-rm -f "$7"
-rmdir "$4"
-if [ -n "$8" ]; then perl -e "$9" "$8"; fi"#;
+if [ -n "$7" ]; then perl -e "$8" "$7"; fi"#;
 
 /// The queue of a disk that has one: as many requests as a disk takes, each of 128 KiB, so 8 MiB on their way.
 const QUEUE: [(&str, &str); 3] = [("scheduler", "mq-deadline"), ("nr_requests", "64"), ("max_sectors_kb", "128")];
@@ -65,7 +64,6 @@ pub fn free_bytes(directory: &Path) -> Result<u64, HardwareError> {
 
 /// A mounted slow disk.
 pub struct SlowDisk {
-    image: PathBuf,
     mount: PathBuf,
     loop_device: String,
     /// Behind that, if the disk has a queue: what is throttled.
@@ -78,6 +76,8 @@ pub struct SlowDisk {
     /// The same of the throttled one, as the throttle takes it.
     throttled: String,
     guard: Option<Guard>,
+    /// Has the image and the mount. It goes last.
+    _scratch: Scratch,
 }
 
 impl SlowDisk {
@@ -125,10 +125,10 @@ impl SlowDisk {
 
     fn over(directory: &Path, bytes: u64, rates: DiskRates, fresh: bool, queued: bool) -> Result<Self, HardwareError> {
         Self::probe()?;
-        let (image, mount) = (directory.join("slow.img"), directory.join("slow"));
+        let scratch = Scratch::guarded(directory, "disk")?;
+        let (image, mount) = (scratch.path().join("slow.img"), scratch.path().join("slow"));
         // From here on what is dropped takes down what is there.
         let mut disk = Self {
-            image,
             mount,
             loop_device: String::new(),
             behind: None,
@@ -137,8 +137,9 @@ impl SlowDisk {
             number: String::new(),
             throttled: String::new(),
             guard: None,
+            _scratch: scratch,
         };
-        let image_text = disk.image.to_string_lossy().into_owned();
+        let image_text = image.to_string_lossy().into_owned();
         run("fallocate", &["-l", &bytes.to_string(), &image_text])?;
         if queued {
             disk.behind = Some(attach(&image_text, None)?);
@@ -156,7 +157,7 @@ impl SlowDisk {
         }
         let lazy = "lazy_itable_init=0,lazy_journal_init=0";
         run("mkfs.ext4", &["-q", "-E", lazy, "-F", &disk.loop_device])?;
-        std::fs::create_dir_all(&disk.mount)
+        std::fs::create_dir(&disk.mount)
             .map_err(|error| HardwareError { what: format!("{}: {error}", disk.mount.display()) })?;
         run("mount", &[&disk.loop_device, &disk.mount.to_string_lossy()])?;
         disk.mounted = true;
@@ -174,11 +175,10 @@ impl SlowDisk {
             text(&self.mount),
             self.loop_device.clone(),
             self.behind.clone().unwrap_or_default(),
-            text(&self.image),
             self.fresh.map_or_else(String::new, |number| number.to_string()),
             REMOVE_LOOP.to_owned(),
         ];
-        Guard::new(LIFT, TAKE_DOWN, &arguments)
+        Ok(Guard::new(LIFT, TAKE_DOWN, &arguments)?)
     }
 
     fn limit_queue(&self) -> Result<(), HardwareError> {
@@ -259,8 +259,6 @@ impl Drop for SlowDisk {
         if let Some(number) = self.fresh {
             run_down("perl", &["-e", REMOVE_LOOP, &number.to_string()]);
         }
-        let _ = std::fs::remove_file(&self.image);
-        let _ = std::fs::remove_dir(&self.mount);
         // After all that: as long as it is there it would take down what this does not come to.
         drop(self.guard.take());
     }

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests, one of which may have to say why it did nothing")]
 
+use scratch::Scratch;
+
 use super::*;
 
 /// What needs root or kernel parts that a machine may lack says so and ends.
@@ -9,32 +11,28 @@ fn or_skip<T>(made: Result<T, HardwareError>) -> Option<T> {
 
 #[test]
 fn a_slow_disk_is_throttled_while_it_lives_and_leaves_nothing_behind() {
-    let directory = std::env::temp_dir().join(format!("afflux-slow-disk-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let scratch = Scratch::new(&std::env::temp_dir(), "slow-disk").unwrap();
     let rates = DiskRates { read_bytes_per_s: None, write_bytes_per_s: Some(25_000_000) };
-    if let Some(disk) = or_skip(SlowDisk::new(&directory, 64 << 20, rates)) {
+    if let Some(disk) = or_skip(SlowDisk::new(scratch.path(), 64 << 20, rates)) {
         std::fs::write(disk.path().join("file"), b"bytes").unwrap();
         let table = std::fs::read_to_string("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").unwrap();
         assert!(table.lines().any(|line| line.ends_with(" 25000000")), "{table}");
         drop(disk);
     }
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
-    std::fs::remove_dir(&directory).unwrap();
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
 /// The kernel has kept nothing of a device that was not there, and it is gone afterwards.
 #[test]
 fn a_fresh_disk_has_no_past_and_leaves_none() {
-    let directory = std::env::temp_dir().join(format!("afflux-fresh-disk-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
-    if let Some(disk) = or_skip(SlowDisk::fresh(&directory, 64 << 20, DiskRates::default())) {
+    let scratch = Scratch::new(&std::env::temp_dir(), "fresh-disk").unwrap();
+    if let Some(disk) = or_skip(SlowDisk::fresh(scratch.path(), 64 << 20, DiskRates::default())) {
         let sys = std::path::Path::new("/sys/block").join(disk.name());
         assert!(sys.exists(), "{}", sys.display());
         drop(disk);
         assert!(!sys.exists() || command::run("perl", &["-v"]).is_err(), "{}", sys.display());
     }
-    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 0);
-    std::fs::remove_dir(&directory).unwrap();
+    assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
 }
 
 /// What is mounted has the queue, what is behind it the throttle.
@@ -67,25 +65,6 @@ fn a_disk_in_memory_leaves_nothing_behind() {
     let mounts = std::fs::read_to_string("/proc/mounts").unwrap();
     assert!(!mounts.contains(&*scratch.path().to_string_lossy()), "{mounts}");
     assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
-}
-
-/// A process of its own, since this one lives on. It has two parts, and ends without a word.
-#[test]
-fn a_guard_does_what_is_to_be_done_once_its_process_is_gone() {
-    let scratch = Scratch::new(&std::env::temp_dir(), "guard").unwrap();
-    let place = scratch.path().join("done");
-    let script = guard::script("echo urgent >> \"$1\"", "echo rest >> \"$1\"");
-    let mut waits = std::process::Command::new("sh");
-    waits.args(["-c", &script, "sh"]).arg(&place).stdin(std::process::Stdio::piped());
-    let mut waits = waits.spawn().unwrap();
-    drop(waits.stdin.take());
-    waits.wait().unwrap();
-    let done = std::fs::read_to_string(&place).unwrap();
-    assert_eq!((done.lines().next(), done.lines().last()), (Some("urgent"), Some("rest")), "{done}");
-    std::fs::remove_file(&place).unwrap();
-    let told = guard::Guard::new("echo urgent >> \"$1\"", "echo rest >> \"$1\"", &[&place]).unwrap();
-    drop(told);
-    assert!(!place.exists(), "a process that took down what it had is not done for again");
 }
 
 /// A limit so high that nobody notices: other tests write meanwhile.

@@ -15,3 +15,21 @@ fn a_paragraph_is_the_lines_under_its_heading() {
 fn a_heading_that_is_missing_is_refused() {
     section(TEXT, "second");
 }
+
+#[test]
+#[should_panic(expected = "no value for {whom}")]
+fn a_name_without_a_value_is_never_printed() {
+    filled(AGAIN, &[("what", "much")]);
+}
+
+#[test]
+#[should_panic(expected = "no place for")]
+fn a_value_without_a_place_is_refused() {
+    filled(AGAIN, &[("what", "much"), ("whom", "few"), ("where", "here")]);
+}
+
+/// A value is text, also where it looks like a name.
+#[test]
+fn what_a_value_says_is_not_filled_in_again() {
+    assert_eq!(filled(AGAIN, &[("what", "{whom}"), ("whom", "few")]), "Says {whom} of few.");
+}

@@ -4,6 +4,7 @@
 //! Does not own: running anything.
 //! Invariants: both sides are given the same plan.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use simulator::catalogue::{DeviceChoice, Model};
@@ -18,6 +19,9 @@ use crate::experiment::{LabError, Request};
 const JOBS: &str = include_str!("jobs.fio");
 /// The same for seconds only.
 const QUICK: &str = include_str!("quick.fio");
+/// Largest job file that is read.
+const JOB_BYTES_MAX: u64 = 1 << 20;
+
 /// Bytes a second, and how they were written.
 #[derive(Clone, Debug)]
 pub(super) struct Rate {
@@ -44,10 +48,10 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
     let (name, text) = match request.text(&JOB) {
         "" if request.quick => ("quick.fio".to_owned(), QUICK.to_owned()),
         "" => ("jobs.fio".to_owned(), JOBS.to_owned()),
-        path => {
-            let read = std::fs::read_to_string(path);
-            (path.to_owned(), read.map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?)
-        }
+        path => (
+            path.to_owned(),
+            job_file(path).map_err(|error| LabError::Failed(format!("{path} cannot be read: {error}")))?,
+        ),
     };
     // What was run has to stand in one place.
     let parsed = fio::parse(&name, &text, &mut Alone("a job file of this experiment includes no other"))
@@ -61,6 +65,16 @@ pub(super) fn plan(request: &Request) -> Result<Plan, LabError> {
         }
     }
     Ok(Plan { groups, rates: rates(request)?, memory_bytes: MEMORY.value(request)?, directory: directory(request) })
+}
+
+/// A job file's text, of which no more is read than such a file may have.
+fn job_file(path: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(JOB_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > JOB_BYTES_MAX {
+        return Err(std::io::Error::other(format!("it has more than {JOB_BYTES_MAX} bytes")));
+    }
+    Ok(text)
 }
 
 pub(super) fn rates(request: &Request) -> Result<Vec<Rate>, LabError> {

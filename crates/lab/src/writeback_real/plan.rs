@@ -180,38 +180,24 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn read(request: &Request) -> Result<Self, LabError> {
-        let mut plan = Self {
+        let memory_bytes = MEMORY.value_or_quick(request, 64 << 20)?;
+        Ok(Self {
             races: RACES.list(request)?,
-            engines: engines(request, MEMORY.value(request)?)?,
+            engines: engines(request, memory_bytes)?,
             rate_bytes_per_s: RATE.value(request)?,
             fast_bytes_per_s: FAST_RATE.value(request)?,
-            seconds: SECONDS.value(request)?,
-            fill_s: FILL_S,
-            syncs_s: SYNCS_S,
-            repeats: REPEATS.value(request)?,
-            max_bytes: MAX_BYTES.value(request)?,
-            memory_bytes: MEMORY.value(request)?,
-            burst_bytes: BURST.value(request)?,
-            direct_bytes: SIZE.value(request)?,
+            seconds: SECONDS.value_or_quick(request, 2)?,
+            fill_s: if request.quick { 1 } else { FILL_S },
+            syncs_s: if request.quick { 1 } else { SYNCS_S },
+            repeats: REPEATS.value_or_quick(request, 1)?,
+            max_bytes: MAX_BYTES.value_or_quick(request, 16_000_000)?,
+            memory_bytes,
+            burst_bytes: BURST.value_or_quick(request, 8_000_000)?,
+            direct_bytes: SIZE.value_or_quick(request, 32 << 20)?,
             directory: directory(request, &DIRECTORY)?,
             limit_bytes: dirty_limit_bytes().unwrap_or(LIMIT_BYTES),
             quick: request.quick,
-        };
-        if plan.quick {
-            plan.shorten();
-        }
-        Ok(plan)
-    }
-
-    /// Seconds of each, for a look.
-    fn shorten(&mut self) {
-        (self.fill_s, self.syncs_s, self.repeats) = (1, 1, 1);
-        self.seconds = self.seconds.min(2);
-        self.max_bytes = self.max_bytes.min(16_000_000);
-        self.memory_bytes = self.memory_bytes.min(64 << 20);
-        self.engines.iter_mut().for_each(|engine| engine.memory_bytes = self.memory_bytes);
-        self.burst_bytes = self.burst_bytes.min(8_000_000);
-        self.direct_bytes = self.direct_bytes.min(32 << 20);
+        })
     }
 
     pub(super) fn subjects(&self, race: Race) -> Vec<Subject> {
@@ -224,11 +210,10 @@ impl Plan {
     /// Bytes of a slow disk's image: what the kernel may have dirty, and what is written meanwhile at three times
     /// the rate.
     pub(super) fn image_bytes(&self) -> u64 {
-        if self.quick {
-            return IMAGE_BYTES_MIN;
-        }
         let seconds = self.seconds.max(self.fill_s + self.syncs_s);
-        let bytes = self.limit_bytes.saturating_add(3 * seconds * self.rate_bytes_per_s) / 7 * 8;
+        // A quick run does not wait until the kernel's limit is reached.
+        let (dirty, times) = if self.quick { (0, 1) } else { (self.limit_bytes, 3) };
+        let bytes = dirty.saturating_add(times * seconds * self.rate_bytes_per_s) / 7 * 8;
         bytes.next_multiple_of(1 << 20).clamp(IMAGE_BYTES_MIN, IMAGE_BYTES_MAX)
     }
 

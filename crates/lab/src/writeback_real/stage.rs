@@ -7,9 +7,11 @@
 
 use std::path::Path;
 
+use scratch::Scratch;
+
 use super::plan::{Plan, Subject};
 use crate::contenders::{Contender, Kernel, KernelWay, Ours};
-use crate::hardware::{DiskRates, KernelDebug, Scratch, SlowDisk, free_bytes};
+use crate::hardware::{DiskRates, KernelDebug, SlowDisk, free_bytes};
 use crate::host_memory::warm_memory;
 
 /// What is left free on the file system that holds the images.
@@ -25,7 +27,7 @@ pub(super) struct Stage<'a> {
 
 impl<'a> Stage<'a> {
     pub(super) fn new(plan: &'a Plan) -> Result<Self, String> {
-        let scratch = Scratch::new(&plan.directory, "races").map_err(|error| error.to_string())?;
+        let scratch = Scratch::guarded(&plan.directory, "races").map_err(|error| error.to_string())?;
         let debug = KernelDebug::new(scratch.path()).ok();
         Ok(Self { debug, scratch, plan })
     }

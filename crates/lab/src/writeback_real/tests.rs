@@ -30,7 +30,7 @@ fn number(row: &Row, name: &str) -> f64 {
 
 /// A directory of the test's own, so that what is left behind would be seen.
 fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(Kept, Findings), String> {
-    let own = crate::hardware::Scratch::new(&std::env::temp_dir(), "races-test").unwrap();
+    let own = scratch::Scratch::new(&std::env::temp_dir(), "races-test").unwrap();
     let place = own.path().to_string_lossy().into_owned();
     let (mut kept, mut pairs) = (Kept::default(), pairs.to_vec());
     pairs.push(("directory", &place));
@@ -44,7 +44,7 @@ fn run_in_own_directory(pairs: &[(&str, &str)]) -> Result<(Kept, Findings), Stri
 #[test]
 fn every_contender_runs_every_race_and_nothing_is_left_behind() {
     // What a machine may lack is more than root: it is told by trying.
-    let scratch = crate::hardware::Scratch::new(&std::env::temp_dir(), "races-probe").unwrap();
+    let scratch = scratch::Scratch::new(&std::env::temp_dir(), "races-probe").unwrap();
     if let Err(why) = SlowDisk::queued(scratch.path(), 64 << 20, crate::hardware::DiskRates::default()) {
         return eprintln!("skipped: {why}");
     }

@@ -47,7 +47,7 @@ fn rest(stream: &mut TcpStream) -> String {
     text
 }
 
-const ALL: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
+const ALL: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const WIDE: Bounds = Bounds { connections: 16, lasting: FOR_EVER, reuse: FOR_EVER };
 
 #[test]

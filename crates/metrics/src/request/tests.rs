@@ -5,8 +5,8 @@ fn what_is_asked_is_known_at_the_end_of_the_head_and_not_before() {
     let table: [(&[u8], Asked); 12] = [
         (b"", Asked::More),
         (b"GET /metr", Asked::More),
-        (b"GET /metrics HTTP/1.1\r\nHost: a\r\n", Asked::More),
-        (b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n", Asked::Metrics { head_only: false }),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n", Asked::More),
+        (b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", Asked::Metrics { head_only: false }),
         (b"GET /metrics HTTP/1.0\n\n", Asked::Metrics { head_only: false }),
         (b"HEAD /metrics?x=1 HTTP/1.1\r\n\r\n", Asked::Metrics { head_only: true }),
         (b"GET / HTTP/1.1\r\n\r\n", Asked::Index),
@@ -49,4 +49,18 @@ fn an_answer_says_how_long_it_is_and_that_it_is_the_last() {
 fn nothing_is_made_for_who_did_not_ask_for_it() {
     answer(Asked::Refused(Refusal::NotHttp), || unreachable!());
     answer(Asked::Index, || unreachable!());
+}
+
+#[test]
+fn figures_are_for_those_who_ask_for_this_machine_by_address_or_its_own_name() {
+    let own = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let asked_for = |host: &str| asked(format!("GET /metrics HTTP/1.1\r\nhOST: {host}\r\nA: b\r\n\r\n").as_bytes());
+    let with_port = format!("{}:9464", own.to_uppercase());
+    for host in ["127.0.0.1:9464", "192.0.2.7", "[::1]:9464", "[::1]", "localhost:1", "LOCALHOST", &own, &with_port] {
+        assert_eq!(asked_for(host), Asked::Metrics { head_only: false }, "{host}");
+    }
+    for host in ["evil.example", "evil.example:9464", "localhost.evil.example", "127.0.0.1.evil.example", "", "a:b:c"] {
+        assert_eq!(asked_for(host), Asked::Refused(Refusal::OtherHost), "{host}");
+    }
+    assert_eq!(asked(b"GET /metrics HTTP/1.0\r\n\r\n"), Asked::Metrics { head_only: false }, "no name at all");
 }

@@ -4,13 +4,26 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Whether this machine can count; says so if not.
+/// How the version of the compiler begins whose instructions the budgets are. Another compiler makes other instructions of the same code.
+const COMPILER: &str = include_str!("compiler");
+
+/// Whether this machine can count, and the budgets are those of its compiler; says so if not.
 pub(crate) fn can_count() -> bool {
     let can = Command::new("valgrind").arg("--version").output().is_ok() && cfg!(target_arch = "x86_64");
     if !can {
         eprintln!("skipped: valgrind is not installed, or this is not an x86-64 machine");
+        return false;
     }
-    can
+    let compiler = Command::new(Path::new(env!("CARGO")).with_file_name("rustc")).arg("--version").output();
+    let version = compiler.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default();
+    if !is_known(&version) {
+        eprintln!("skipped: the budgets of instructions are of {}x, and this is '{version}'", COMPILER.trim());
+    }
+    is_known(&version)
+}
+
+fn is_known(version: &str) -> bool {
+    version.starts_with(COMPILER.trim())
 }
 
 /// An example of this crate, built as it is shipped.

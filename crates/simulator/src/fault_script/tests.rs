@@ -41,7 +41,7 @@ fn every_kind_of_entry_is_read() {
         at = "5 s"
         [[fault]]
         do = "kill"
-        at = 7
+        at = "7 ns"
         [[fault]]
         do = "link-cut"
         from = "1 s"
@@ -79,13 +79,16 @@ fn a_mistake_is_named_with_its_place_and_what_is_allowed() {
         ("[[fault]]\ndo = \"error\"\nprobability_per_mille = 1001", "1001 is not within 1 per mille to 1000 per mille"),
         ("[[fault]]\ndo = \"delay\"", "faults.toml:1: delay: is missing: delay needs it"),
         ("[[fault]]\ndo = \"delay\"\ndelay = \"soon\"", "faults.toml:3: delay: \"soon\" is not a time, as "),
-        ("[[fault]]\ndo = \"power-loss\"\nat = 1\ntimes = 2", "faults.toml:4: times: is of no use to power-loss"),
+        ("[[fault]]\ndo = \"power-loss\"\nat = \"1 s\"\ntimes = 2", "faults.toml:4: times: is of no use to power-loss"),
         (
             "[[fault]]\ndo = \"hang\"\nfrom = \"2 s\"\nuntil = \"1 s\"",
             "faults.toml:4: until: 1 s is not after from, 2 s",
         ),
         ("[[fault]]\ndo = \"bad-sectors\"\nlen = 1\noffset = 0\nmedium = 0", "exclude each other"),
-        ("[[fault]]\ndo = \"error\"\nlasting = 1", "faults.toml:3: lasting: goes with every"),
+        ("[[fault]]\ndo = \"error\"\nlasting = \"1 s\"", "faults.toml:3: lasting: goes with every"),
+        ("[[fault]]\ndo = \"power-loss\"\nat = 20", "faults.toml:3: at: 20 has no unit; write \"20 s\", or min"),
+        ("[[fault]]\ndo = \"power-loss\"\nat = \"1_0\"", "at: 1_0 has no unit"),
+        ("[[fault]]\ndo = \"power-loss\"\nat = 2.5", "at: 2.5 has no unit"),
         ("[fault]\ndo = \"error\"", "fault: is written [[fault]]"),
         ("[[fault]\n", "faults.toml:1: not TOML: "),
         ("fault = [1]", "is written [[fault]]"),

@@ -29,6 +29,7 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
     let mut jobs: Vec<Job> = Vec::new();
     let mut reading = Reading { likeness, wrong, warnings: Vec::new(), told: BTreeSet::new() };
     let mut defaults = Draft::default();
+    let mut names = BTreeSet::new();
     for section in sections {
         if section.is_global() {
             reading.apply_all(&mut defaults, &section.options);
@@ -39,8 +40,8 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
         draft.job.place = section.place.clone();
         let complaints = reading.wrong.len();
         reading.apply_all(&mut draft, &section.options);
-        let known = jobs.iter().any(|job| Some(&job.name) == draft.job.more.wait_for.as_ref());
-        if let Some(other) = draft.job.more.wait_for.as_ref().filter(|other| !known && **other != draft.job.name) {
+        let is_unknown = |other: &&String| !names.contains(*other) && **other != draft.job.name;
+        if let Some(other) = draft.job.more.wait_for.as_ref().filter(is_unknown) {
             let near = did_you_mean(other, jobs.iter().map(|job| job.name.as_str()));
             let what =
                 format!("job '{}': it waits for '{other}', and there is no such job above it{near}", section.name);
@@ -53,7 +54,10 @@ pub(super) fn jobs(sections: Vec<Section>, likeness: Likeness, wrong: &mut Vec<C
             reading.tell(&what, &section.place, what.clone());
         }
         match draft.finished() {
-            Ok(job) => jobs.push(job),
+            Ok(job) => {
+                names.insert(job.name.clone());
+                jobs.push(job);
+            }
             // What is missing may be what was refused.
             Err(_) if reading.wrong.len() > complaints || section.broken => {}
             Err(all) => all.into_iter().for_each(|what| {

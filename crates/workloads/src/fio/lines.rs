@@ -10,6 +10,8 @@ use crate::job::Place;
 
 /// How deep files may include each other.
 const INCLUDES_DEEP_MAX: usize = 16;
+/// Most sections of a file. Each is a job, or options for jobs.
+pub(super) const SECTIONS_MAX: usize = 100_000;
 /// Complaints after which a file is not read on: it is none of jobs.
 const WRONG_MAX: usize = 100;
 
@@ -41,6 +43,11 @@ impl Section {
 
 /// The sections of a file, and what is wrong with its lines.
 pub(super) fn sections(name: &str, text: &str, surroundings: &mut dyn Surroundings) -> (Vec<Section>, Vec<Complaint>) {
+    let mut headers = text.lines().zip(1..).filter(|(line, _)| content(line).starts_with('['));
+    if let Some((_, line)) = headers.nth(SECTIONS_MAX) {
+        let place = Place { file: name.to_owned(), line };
+        return (Vec::new(), vec![Complaint { place, what: format!("more than {SECTIONS_MAX} sections in a file") }]);
+    }
     let mut reader = Reader { surroundings, sections: Vec::new(), wrong: Vec::new(), too_deep: false };
     reader.add_file(name, text, 0);
     (reader.sections, reader.wrong)

@@ -343,3 +343,17 @@ fn the_table_has_every_option_of_fio() {
     let ours: Vec<&str> = options::OPTIONS.iter().map(|option| option.0).collect();
     assert_eq!(ours, names, "fio's options, and ours");
 }
+
+/// The time for a job must not grow with the jobs before it: that once took 9 s.
+#[test]
+fn too_many_jobs_are_refused_and_as_many_as_may_be_are_read_soon() {
+    let file = |count: usize| {
+        let jobs: String = (0..count).map(|number| format!("[j{number}]\n")).collect();
+        format!("[global]\nsize=4k\nrw=write\n{jobs}")
+    };
+    let most = lines::SECTIONS_MAX;
+    let error = parse("test.fio", &file(most), &mut Given::default()).unwrap_err().to_string();
+    assert_eq!(error, format!("test.fio:{}: more than {most} sections in a file", most + 3));
+    let waiting = format!("{}[last]\nwait_for=j17\n", file(5000));
+    assert_eq!(parsed(&waiting).jobs.len(), 5001);
+}

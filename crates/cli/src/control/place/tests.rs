@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::net::{Shutdown, shutdown};
 use rustix::process::geteuid;
 
-use super::{bind_in, bind_named, connect, prepare, running};
+use super::{bind_in, bind_in_first, bind_named, connect, prepare, running};
 use crate::control::trust::Directory;
 
 /// A user who is not the one who runs the tests.
@@ -19,11 +19,7 @@ struct Scratch(PathBuf);
 
 impl Scratch {
     fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("afflux-place-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-        Self(path)
+        Self(scratch::Scratch::new(&std::env::temp_dir(), name).unwrap().keep())
     }
 
     fn directory(&self, name: &str, mode: u32) -> PathBuf {
@@ -119,6 +115,24 @@ fn a_directory_that_others_could_have_made_is_refused() {
         assert_eq!(fs::metadata(&made).unwrap().mode() & 0o777, 0o700);
         bind_in(&made, directory, "a.sock".into()).unwrap().0.remove();
     }
+}
+
+#[test]
+fn a_directory_that_another_user_took_stops_no_server() {
+    let scratch = Scratch::new("squatted");
+    let squatted = scratch.directory("squatted", 0o755);
+    if !given_away(&squatted) {
+        return;
+    }
+    let home = scratch.0.join("home/.local/state/afflux/run");
+    let directories = [squatted.clone(), home.clone()];
+    let (bound, _listener) = bind_in_first(&directories, "a.sock".into()).unwrap();
+    assert_eq!(bound.path, home.join("a.sock"));
+    let found = running(&directories);
+    assert_eq!(found.servers.len(), 1, "clients look there, too: {found:?}");
+    assert!(found.distrusted[0].contains("belongs to user"), "{found:?}");
+    let said = refused(bind_in_first(&[squatted], "a.sock".into()));
+    assert!(said.contains("belongs to user") && said.contains("--control PATH"), "{said}");
 }
 
 #[test]

@@ -123,8 +123,7 @@ fn a_reader_finds_no_fault_with_the_page_of_an_experiment() {
         eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
-    let directory = env::temp_dir().join(format!("afflux-cli-lab-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
+    let directory = scratch::Scratch::new(&std::env::temp_dir(), "cli-lab").unwrap().keep();
     let path = directory.join("lab.html");
     fs::write(&path, html(&Nothing, findings(), &[row(Source::Simulated, 9)], "afflux lab run nothing")).unwrap();
     let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);

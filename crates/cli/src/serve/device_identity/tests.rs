@@ -6,8 +6,7 @@ use super::from_host;
 
 /// A sysfs with a stick of two partitions as `8:0`, `8:1`, `8:2`, in that place.
 fn sysfs(name: &str, place: &str, serial: &str) -> PathBuf {
-    let top = std::env::temp_dir().join(format!("afflux-identity-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&top);
+    let top = scratch::Scratch::new(&std::env::temp_dir(), name).unwrap().keep();
     let disk = top.join(place);
     fs::create_dir_all(disk.join("device")).unwrap();
     fs::create_dir_all(top.join("dev")).unwrap();

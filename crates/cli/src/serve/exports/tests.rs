@@ -5,8 +5,7 @@ use super::open;
 
 #[test]
 fn what_cannot_be_served_is_said_with_the_reason() {
-    let top = std::env::temp_dir().join(format!("afflux-exports-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&top);
+    let top = scratch::Scratch::new(&std::env::temp_dir(), "exports").unwrap().keep();
     fs::create_dir_all(top.join("a/data")).unwrap();
     fs::create_dir_all(top.join("b/data")).unwrap();
     fs::write(top.join("file"), "").unwrap();

@@ -7,10 +7,7 @@ use super::{DISKS_MAX, KeptPrices, Learned};
 
 /// A file's place that nothing stands in.
 fn place(name: &str) -> PathBuf {
-    let top = std::env::temp_dir().join(format!("afflux-kept-{name}-{}", std::process::id()));
-    let _ = fs::remove_dir_all(&top);
-    fs::create_dir_all(&top).unwrap();
-    top.join("disks.json")
+    scratch::Scratch::new(&std::env::temp_dir(), name).unwrap().keep().join("disks.json")
 }
 
 fn prices(mib_ns: u64) -> Remembered {

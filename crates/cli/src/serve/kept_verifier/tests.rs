@@ -41,7 +41,5 @@ fn nonsense_is_no_verifier() {
 }
 
 fn tempfile_directory(name: &str) -> std::path::PathBuf {
-    let directory = std::env::temp_dir().join(format!("afflux-verifier-{name}-{}", std::process::id()));
-    fs::create_dir(&directory).unwrap();
-    directory
+    scratch::Scratch::new(&std::env::temp_dir(), name).unwrap().keep()
 }

@@ -64,8 +64,7 @@ fn knobs_and_policies_are_checked_before_the_run() {
 
 #[test]
 fn a_later_job_file_begins_when_those_before_have_ended() {
-    let directory = std::env::temp_dir().join(format!("afflux-jobs-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let directory = scratch::Scratch::new(&std::env::temp_dir(), "jobs").unwrap().keep();
     let (mut jobs, mut warnings, mut host) = (Vec::new(), Vec::new(), Host::default());
     for name in ["a", "b"] {
         let path = directory.join(name);
@@ -92,8 +91,7 @@ fn costs_are_a_table_or_a_file() {
 
 #[test]
 fn what_a_job_file_includes_is_found_beside_it_and_complaints_name_it() {
-    let directory = std::env::temp_dir().join(format!("afflux-cli-includes-{}", std::process::id()));
-    std::fs::create_dir_all(&directory).unwrap();
+    let directory = scratch::Scratch::new(&std::env::temp_dir(), "cli-includes").unwrap().keep();
     let put = |name: &str, text: &str| std::fs::write(directory.join(name), text).unwrap();
     put("sizes.fio", "size=1m\ninclude blocks.fio\n");
     put("blocks.fio", "bs=4k\n");

@@ -98,8 +98,7 @@ fn a_reader_finds_no_fault_with_the_page() {
         eprintln!("skipped: no Chromium (Debian: apt-get install --no-install-recommends chromium)");
         return;
     }
-    let directory = env::temp_dir().join(format!("afflux-cli-pages-{}", std::process::id()));
-    fs::create_dir_all(&directory).unwrap();
+    let directory = scratch::Scratch::new(&std::env::temp_dir(), "cli-pages").unwrap().keep();
     let path = directory.join("simulate.html");
     let pictures = env::var_os("AFFLUX_PICTURES").map(PathBuf::from);
     for text in [page(&run()), of(&two())] {

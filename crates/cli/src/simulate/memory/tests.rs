@@ -2,7 +2,7 @@ use simulator::DiskOptions;
 use workloads::simulation::{DeviceChoice, Simulation};
 use workloads::{Job, Workload};
 
-use super::bytes;
+use super::{bytes, long_preparation};
 
 const GIB: u64 = 1 << 30;
 
@@ -42,4 +42,12 @@ fn what_the_tables_have_no_room_for_is_refused() {
     // Jobs that use much of it need more.
     assert!(refused("100GiB", 1 << 40, 2 * GIB).contains("(1.00 MiB to 62.1 GiB here)"));
     assert!(bytes("100GiB", &simulation(GIB), 2 * GIB).is_ok());
+}
+
+#[test]
+fn a_preparation_that_takes_long_is_announced() {
+    let with = |memory_bytes| long_preparation(&Simulation { memory_bytes, ..simulation(GIB) });
+    assert_eq!(with(16 * GIB), None);
+    let said = with(1024 * GIB).unwrap();
+    assert!(said.starts_with("preparing 1.00 TiB of simulated memory") && said.contains("13.0 GiB here"), "{said}");
 }

@@ -12,10 +12,10 @@ mod looks;
 mod servers;
 mod stage;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use report::{Fields, Row, Source};
+use scratch::Scratch;
 
 use super::plan::Plan;
 use crate::experiment::{LabError, Watch};
@@ -134,15 +134,6 @@ fn write_bytes(plan: &Plan) -> u32 {
     plan.write_bytes.unwrap_or(32 << 10)
 }
 
-/// A folder of our own on a disk, removed with all that is in it.
-struct Scratch(PathBuf);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn failed(error: impl std::fmt::Display) -> LabError {
     LabError::Failed(error.to_string())
 }
@@ -151,10 +142,9 @@ fn failed(error: impl std::fmt::Display) -> LabError {
 /// drifts is shared. `quick`: a window in place of the whole file.
 pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) -> Result<Outcome, LabError> {
     let file_bytes = if quick { plan.window_bytes } else { plan.file_bytes };
-    let scratch = Scratch(std::env::temp_dir().join(format!("afflux-s4-{}", std::process::id())));
-    std::fs::create_dir_all(&scratch.0).map_err(|error| failed(format!("{}: {error}", scratch.0.display())))?;
+    let scratch = Scratch::guarded(&std::env::temp_dir(), "s4").map_err(failed)?;
     let mut outcome = Outcome::default();
-    let stage = Stage::new(plan, file_bytes, &scratch.0, &mut outcome.notes)?;
+    let stage = Stage::new(plan, file_bytes, scratch.path(), &mut outcome.notes)?;
     let knobs = plan.centisecs.iter().map(|&centisecs| Subject::Knob(centisecs));
     let mut subjects: Vec<Subject> = std::iter::once(Subject::Ganesha).chain(knobs).chain([Subject::Plain]).collect();
     subjects.retain(|subject| stage.has(*subject));
@@ -169,7 +159,7 @@ pub(super) fn run(plan: &Plan, quick: bool, watch: &mut dyn Watch, from: f64) ->
             let what = format!("measuring {}{knob}, {sample} of {}", subject.name(), plan.samples);
             watch.step(&what, from + (1.0 - from) * done as f64 / all as f64);
             done += 1;
-            match stage.start(subject, plan, &scratch.0) {
+            match stage.start(subject, plan, scratch.path()) {
                 Ok(server) => {
                     let measured = one(plan, &stage, (subject, &server), sample, file_bytes)?;
                     watch.row(&measured.row(plan));

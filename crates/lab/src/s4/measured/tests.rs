@@ -36,7 +36,15 @@ fn without_root_our_server_is_measured_behind_limiters_of_this_process() {
         ("samples", "2"),
     ]);
     let mut kept = Kept::default();
+    // Another user may have taken a name that can be guessed.
+    let guessed = std::env::temp_dir().join(format!("afflux-s4-{}", std::process::id()));
+    std::fs::create_dir(&guessed).unwrap();
+    std::fs::write(guessed.join("others"), "").unwrap();
     let outcome = run(&plan, false, &mut kept, 0.0).unwrap();
+    let names: Vec<_> =
+        std::fs::read_dir(&guessed).map(|names| names.map(|it| it.unwrap().file_name()).collect()).unwrap();
+    std::fs::remove_dir_all(&guessed).unwrap();
+    assert_eq!(names, ["others"]);
     assert_eq!((outcome.copies.len(), kept.0.len(), outcome.notes.len()), (4, 4, 1));
     assert!(outcome.notes[0].contains("as asked for") && outcome.notes[0].contains("nfs-ganesha is not measured"));
     // The second time in the reverse order.

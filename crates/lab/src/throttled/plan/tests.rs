@@ -15,11 +15,11 @@ fn jobs_run_together_up_to_a_stonewall() {
     assert_eq!(names(&plan(&Request { quick: true, ..Request::default() }).unwrap()), ["synced", "stream"]);
     let rates: Vec<u64> = built_in.rates.iter().map(|rate| rate.bytes_per_s).collect();
     assert_eq!(rates, [25_000_000, 5 << 20, 100_000_000]);
-    let path = std::env::temp_dir().join(format!("afflux-throttled-{}.fio", std::process::id()));
+    let scratch = scratch::Scratch::new(&std::env::temp_dir(), "jobs").unwrap();
+    let path = scratch.path().join("jobs.fio");
     std::fs::write(&path, "[global]\nsize=1m\n[one]\nrw=write\n[two]\nrw=write\n[three]\nstonewall\nrw=write\n")
         .unwrap();
     let own = plan(&given("job", &path.display().to_string())).unwrap();
-    std::fs::remove_file(&path).unwrap();
     assert_eq!((names(&own), own.groups[0].jobs.len()), (vec!["one".to_owned(), "three".to_owned()], 2));
 }
 

@@ -63,7 +63,11 @@ fn the_disk_holds_what_may_be_dirty_and_what_is_written() {
 
 #[test]
 fn the_quick_form_takes_seconds() {
-    let quick = plan(&[("memory", "1GiB"), ("policy", "afflux")], true).unwrap();
+    let quick = plan(&[("policy", "afflux")], true).unwrap();
     assert_eq!((quick.repeats, quick.memory_bytes, quick.engines[0].memory_bytes), (1, 64 << 20, 64 << 20));
     assert!(quick.image_bytes() == 128 << 20 && quick.expected_s(&quick.races) < 120, "{quick:?}");
+    let given = plan(&[("policy", "afflux"), ("memory", "128MiB"), ("seconds", "20"), ("repeats", "2")], true).unwrap();
+    assert_eq!((given.memory_bytes, given.engines[0].memory_bytes), (128 << 20, 128 << 20), "what is given counts");
+    assert_eq!((given.seconds, given.repeats), (20, 2));
+    assert!(given.image_bytes() > 20 * given.rate_bytes_per_s, "{given:?}");
 }

@@ -1,0 +1,86 @@
+//! The servers of ours among the processes that use a disk.
+//!
+//! Owns: finding the control socket of a process, having that server write everything.
+//! Does not own: the search for processes (`holders`), the messages (`control`).
+//! Invariants: a request goes only to a program called afflux, and only if the kernel says that this very process listens
+//! on the socket.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, open};
+use serde_json::json;
+
+use super::holders::Process;
+use crate::control::client::Client;
+use crate::control::messages::{Reply, Request};
+use crate::control::trust;
+use crate::failure::{Failure, Outcome};
+use crate::output;
+use crate::progress::{self, DrainDisplay};
+
+/// The name of the command, as the kernel knows it.
+const PROGRAM: &str = "afflux";
+/// In `/proc/net/unix`: somebody listens.
+const LISTENS: u32 = 0x10000;
+
+/// Has the server write everything, if the process is one; whether it is.
+pub(super) fn drained(process: &Process, as_json: bool) -> Outcome<bool> {
+    if process.program != PROGRAM {
+        return Ok(false);
+    }
+    let Some(mut client) = sockets_of(process.pid).iter().find_map(|path| connected(process.pid, path)) else {
+        return Ok(false);
+    };
+    client.ask(&Request::Drain)?;
+    let mut display = DrainDisplay::new(!as_json, "");
+    loop {
+        match client.reply()? {
+            Reply::Progress(now) if as_json => output::say(json!({
+                "server": process.pid, "left_bytes": now.left_bytes, "written_bytes": now.written_bytes,
+                "elapsed_ns": now.elapsed_ns,
+            })),
+            Reply::Progress(now) => display.show(now),
+            Reply::Drained(drained) => {
+                display.finish();
+                if drained.failed.is_empty() {
+                    return Ok(true);
+                }
+                let first = format!("the server (process {}) could not write everything:", process.pid);
+                return Err(Failure::failed(progress::unwritten(&first, &drained.failed)));
+            }
+            other => return Err(client.unexpected(&other)),
+        }
+    }
+}
+
+/// The paths at which a process listens.
+fn sockets_of(pid: u32) -> Vec<PathBuf> {
+    let table = fs::read_to_string(format!("/proc/{pid}/net/unix")).unwrap_or_default();
+    let listening: HashMap<String, PathBuf> = table.lines().filter_map(listener).collect();
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let links = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+    links.filter_map(|link| listening.get(link.to_str()?).cloned()).collect()
+}
+
+/// Socket and path of a line of `/proc/net/unix`.
+fn listener(line: &str) -> Option<(String, PathBuf)> {
+    let mut fields = line.split_ascii_whitespace();
+    let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;
+    let (inode, path) = (fields.nth(2)?, fields.next()?);
+    (flags & LISTENS != 0 && path.starts_with('/')).then(|| (format!("socket:[{inode}]"), PathBuf::from(path)))
+}
+
+/// A connection to the process, by a path as the process sees it.
+fn connected(pid: u32, path: &Path) -> Option<Client> {
+    let inside = Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").ok()?);
+    let socket = open(&inside, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let link = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
+    let stream = trust::connected_to_process(&link, pid)?;
+    Client::over(path, stream).ok()
+}
+
+#[cfg(test)]
+mod tests;

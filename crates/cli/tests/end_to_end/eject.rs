@@ -1,0 +1,175 @@
+//! `afflux eject` on a real loop device, with a real server and other programs that use it.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use crate::client::Client;
+use crate::scratch::{Bytes, Mount, Scratch};
+use crate::server::{Server, eventually, run, text};
+
+/// So that the server writes nothing before it is asked to.
+const LAZY: &[&str] =
+    &["--policy", "equal-parts", "--set", "dirty_background_ratio=100", "--set", "dirty_expire_centisecs=360000"];
+
+/// A disk of its own, mounted.
+struct Disk {
+    mount: Mount,
+    place: PathBuf,
+    scratch: Scratch,
+}
+
+impl Disk {
+    fn new() -> Option<Self> {
+        let scratch = Scratch::new();
+        let place = scratch.directory("disk");
+        let mount = Mount::ext4(&scratch.path().join("image"), &place, 64 << 20)?;
+        Some(Self { mount, place, scratch })
+    }
+
+    fn eject(&self, more: &[&str]) -> Output {
+        run(self.scratch.path(), &[&["eject", self.mount.device()], more].concat())
+    }
+
+    /// The words of a refusal.
+    fn refused(&self, more: &[&str]) -> String {
+        let output = self.eject(more);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("not safe to unplug"), "{said}");
+        said
+    }
+
+    fn is_mounted(&self) -> bool {
+        fs::read_to_string("/proc/mounts").unwrap().contains(&*self.place.to_string_lossy())
+    }
+}
+
+/// A program that waits. It ends with the value.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start(command: &mut Command) -> Self {
+        Self(command.stdin(Stdio::piped()).spawn().unwrap())
+    }
+
+    fn pid(&self) -> String {
+        self.0.id().to_string()
+    }
+
+    /// Waits until the program itself runs, not the shell's copy that becomes it.
+    fn runs(&self, program: &str) {
+        let comm = format!("/proc/{}/comm", self.0.id());
+        eventually("the program runs", || fs::read_to_string(&comm).is_ok_and(|name| name.trim() == program));
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_disk_is_written_out_and_safe_once_it_is_unmounted() {
+    let Some(disk) = Disk::new() else { return };
+    fs::write(disk.place.join("file"), Bytes::new(1).vec(8 << 20)).unwrap();
+    let output = run(disk.scratch.path(), &["eject", disk.place.to_str().unwrap()]);
+    let first = text(&output);
+    assert!(output.status.success() && first.contains("once it is unmounted: umount"), "{first}");
+    let output = disk.eject(&["--unmount", "--json"]);
+    let json = text(&output);
+    assert!(output.status.success() && json.contains(r#""safe":true"#), "{json}");
+    assert!(!disk.is_mounted());
+    let output = run(disk.scratch.path(), &["eject", "no-such-disk"]);
+    assert!(output.status.code() == Some(1) && text(&output).contains("lsblk"), "{}", text(&output));
+}
+
+#[test]
+fn a_server_of_the_disk_writes_everything_before_that_is_said() {
+    let Some(disk) = Disk::new() else { return };
+    let data = disk.place.join("data");
+    fs::create_dir(&data).unwrap();
+    let home = disk.scratch.directory("home");
+    let server = Server::start(&home, &[&data], LAZY);
+    let mut client = Client::mount(&server);
+    let (root, bytes) = (client.root(), Bytes::new(2).vec(8 << 20));
+    client.write_file_uncommitted(&root, "photo", &bytes);
+    let dirty = |server: &Server| server.stat()["cache"]["dirty_bytes"].as_u64().unwrap();
+    assert!(dirty(&server) > 4 << 20, "the server keeps them");
+    let output = disk.eject(&[]);
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(dirty(&server), 0);
+    assert_eq!(fs::read(data.join("photo")).unwrap(), bytes);
+    assert!(said.contains(&format!("afflux (process {}) has ended", server.process())), "{said}");
+    let output = disk.eject(&["--json"]);
+    let verdict = text(&output).lines().last().unwrap().to_owned();
+    assert!(verdict.contains(r#""safe":false"#) && verdict.contains(&server.process().to_string()), "{verdict}");
+    // It is not unmounted below a server.
+    let said = disk.refused(&["--unmount"]);
+    assert!(said.contains(&format!("process {} (afflux)", server.process())) && disk.is_mounted(), "{said}");
+    drop(client);
+    server.stop();
+    let output = disk.eject(&["--unmount"]);
+    assert!(output.status.success() && text(&output).contains("It is safe to unplug."), "{}", text(&output));
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_named() {
+    let Some(disk) = Disk::new() else { return };
+    let home = disk.scratch.directory("home");
+    let server = Server::start(&home, &[&disk.place], LAZY);
+    fs::remove_file(&server.control).unwrap();
+    let said = disk.refused(&[]);
+    assert!(said.contains(&format!("process {} (afflux)", server.process())), "{said}");
+    server.stop();
+}
+
+#[test]
+fn every_program_that_uses_the_disk_is_named() {
+    let Some(disk) = Disk::new() else { return };
+    let file = disk.place.join("file");
+    fs::write(&file, "bytes").unwrap();
+    let works = Waiting::start(Command::new("cat").current_dir(&disk.place));
+    works.runs("cat");
+    let opens = Waiting::start(Command::new("cat").stdout(File::options().append(true).open(&file).unwrap()));
+    opens.runs("cat");
+    for more in [&[][..], &["--unmount"]] {
+        let said = disk.refused(more);
+        assert!(said.contains(&format!("process {} (cat) works in", works.pid())), "{said}");
+        assert!(said.contains(&format!("process {} (cat) has", opens.pid())) && said.contains("/file open"), "{said}");
+    }
+    assert!(disk.is_mounted());
+    drop((works, opens));
+    // The device itself, past any file system.
+    let raw = Waiting::start(Command::new("cat").stdout(File::open(disk.mount.device()).unwrap()));
+    raw.runs("cat");
+    let said = disk.refused(&["--unmount"]);
+    assert!(said.contains(&format!("process {} (cat) has {} open", raw.pid(), disk.mount.device())), "{said}");
+}
+
+#[test]
+fn a_mount_in_another_namespace_and_one_that_is_only_detached_keep_it_from_being_safe() {
+    let Some(disk) = Disk::new() else { return };
+    let other = Waiting::start(Command::new("unshare").args(["--mount", "--propagation", "private", "cat"]));
+    other.runs("cat");
+    let detached = |place: &Path| Command::new("umount").arg("-l").arg(place).status().unwrap().success();
+    assert!(detached(&disk.place) && !disk.is_mounted());
+    let said = disk.refused(&[]);
+    assert!(said.contains(&format!("process {} (cat) has it mounted on", other.pid())), "{said}");
+    drop(other);
+    let output = disk.eject(&[]);
+    assert!(output.status.success() && text(&output).contains("It is safe to unplug."), "{}", text(&output));
+}
+
+#[test]
+fn a_loop_device_over_a_file_of_the_disk_is_named() {
+    let Some(disk) = Disk::new() else { return };
+    let (image, place) = (disk.place.join("inner"), disk.scratch.directory("inner"));
+    let Some(inner) = Mount::ext4(&image, &place, 16 << 20) else { return };
+    let name = inner.device().trim_start_matches("/dev/").to_owned();
+    let said = disk.refused(&[]);
+    assert!(said.contains(&format!("{name} is made from")) && said.contains("losetup -d"), "{said}");
+}
