@@ -295,7 +295,9 @@ impl<P: Platform> Connection<P> {
             let arguments = mount::Arguments::decode(call.procedure, bytes)?;
             self.tally.count(Event::Mount(call.procedure));
             let draft = Draft::accepted(call.xid, Vec::new());
-            let answer = mount::answer(Arc::clone(&self.server), self.peer, draft, arguments, reply_bytes_max as usize);
+            let by = self.callers.get(caller).caller.clone();
+            let bytes_max = reply_bytes_max as usize;
+            let answer = mount::answer(Arc::clone(&self.server), self.peer, by, draft, arguments, bytes_max);
             let worker = self.running.take();
             self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(reply_bytes_max));
             return Ok(());

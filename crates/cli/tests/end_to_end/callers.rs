@@ -196,6 +196,127 @@ fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_on
     assert_eq!(refusals, [ROFS; 12]);
 }
 
+const NOENT: u32 = 2;
+const NOTDIR: u32 = 20;
+
+/// A served tree with a directory that only `owner` may search, things below it, and ways into it from outside.
+fn tree_with_a_private_directory(data: &Path, owner: u32) {
+    fs::create_dir_all(data.join("private/inner/deep")).unwrap();
+    fs::create_dir_all(data.join("public/inner")).unwrap();
+    for path in ["private/inner", "private/inner/deep", "public", "public/inner"] {
+        fs::set_permissions(data.join(path), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    fs::write(data.join("private/file"), b"bytes").unwrap();
+    fs::write(data.join("public/file"), b"bytes").unwrap();
+    let links = [("way", "private/inner"), ("absolute", "/private/inner"), ("around", "public/../private/./inner")];
+    for (link, target) in [&links[..], &[("public/back", "../private/inner"), ("way out", "public/inner")]].concat() {
+        std::os::unix::fs::symlink(target, data.join(link)).unwrap();
+    }
+    std::os::unix::fs::symlink("/public", data.join("private/out")).unwrap();
+    fs::set_permissions(data.join("private"), fs::Permissions::from_mode(0o700)).unwrap();
+    chown(data.join("private"), Some(owner), Some(owner)).unwrap();
+}
+
+/// Paths on whose way `private` has to be searched, whether there is something at their end or not.
+const THROUGH_PRIVATE: [&str; 12] = [
+    "/private/inner",
+    "private//inner/",
+    "/private/inner/deep",
+    "/private/absent",
+    "/private/absent/more",
+    "/private/file",
+    "/private/file/more",
+    "/private/out",
+    "/private/..",
+    "/way",
+    "/absolute/deep",
+    "/public/back",
+];
+
+#[test]
+fn mount_needs_search_permission_at_each_name_as_lookup_does() {
+    if !is_root() {
+        return;
+    }
+    const JOHN: User = User { uid: 4002, gid: 4102 };
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    tree_with_a_private_directory(&data, JOHN.uid);
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut kernel = connected_as(0, &server);
+    let root = kernel.mount("/").unwrap();
+    let inner = kernel.find(&root, "private/inner").unwrap();
+    let denied = |client: &mut Client, whose: &str| {
+        for path in THROUGH_PRIVATE {
+            assert_eq!(status(client.mount(path)), ACCESS, "{path} of {whose}");
+        }
+        assert_eq!(status(client.mount("/around")), ACCESS, "{whose}");
+        // What LOOKUP tells, and where the way ends outside.
+        let found = client.lookup(&root, b"private").unwrap().0;
+        assert_eq!(client.mount("/private").unwrap(), found, "{whose}");
+        assert_eq!(status(client.lookup(&found, b"absent")), ACCESS, "{whose}");
+        for path in ["/", "", "/..", "/public/..", "/private/../..", "/way out/../.."] {
+            match path.contains("private") {
+                true => assert_eq!(status(client.mount(path)), ACCESS, "{path} of {whose}"),
+                false => assert_eq!(client.mount(path).unwrap(), root, "{path} of {whose}"),
+            }
+        }
+        client.mount("/way out").unwrap();
+        assert_eq!(status(client.mount("/absent")), NOENT);
+        assert_eq!(status(client.mount("/public/absent/more")), NOENT);
+        assert_eq!(status(client.mount("/public/file")), NOTDIR);
+        assert_eq!(status(client.mount("/public/file/more")), NOTDIR);
+    };
+    let allowed = |client: &mut Client, whose: &str| {
+        for path in ["/private/inner", "/way", "/absolute", "/around", "/public/back"] {
+            assert_eq!(client.mount(path).unwrap(), inner, "{path} of {whose}");
+        }
+        assert_eq!(client.mount("/private/inner/../..").unwrap(), root, "{whose}");
+        assert_eq!(status(client.mount("/private/absent")), NOENT, "{whose}");
+        assert_eq!(status(client.mount("/private/file")), NOTDIR, "{whose}");
+    };
+    // Processes of this machine are themselves, whatever they claim.
+    let mut mary = connected_as(MARY.uid, &server);
+    for claim in [Some(ROOT), Some(JOHN), None] {
+        mary.set_user(claim);
+        denied(&mut mary, "another user");
+    }
+    let mut john = connected_as(JOHN.uid, &server);
+    john.set_user(Some(MARY));
+    allowed(&mut john, "the owner");
+    // Root's kernel speaks for its users.
+    allowed(&mut kernel, "root");
+    kernel.set_user(Some(JOHN));
+    allowed(&mut kernel, "the owner through a kernel");
+    kernel.set_user(Some(MARY));
+    denied(&mut kernel, "another user through a kernel");
+    kernel.set_user(None);
+    denied(&mut kernel, "nobody");
+    drop(server);
+
+    let server = Server::start(scratch.path(), &[&data], &["--squash", "all"]);
+    for owner_of_socket in [0, JOHN.uid] {
+        denied(&mut connected_as(owner_of_socket, &server), "anybody squashed");
+    }
+    drop(server);
+    let server = Server::start(scratch.path(), &[&data], &["--read-only"]);
+    denied(&mut connected_as(MARY.uid, &server), "another user who only reads");
+    allowed(&mut connected_as(JOHN.uid, &server), "the owner who only reads");
+    drop(server);
+
+    // An export's own root is for whoever may talk to the server, also where it is one of several.
+    let private = data.join("private");
+    let server = Server::start(scratch.path(), &[&private, &data.join("public")], &[]);
+    let mut mary = connected_as(MARY.uid, &server);
+    let root = mary.mount("/private").unwrap();
+    assert_eq!(status(mary.lookup(&root, b"inner")), ACCESS);
+    assert_eq!(status(mary.mount("/private/inner")), ACCESS);
+    assert_eq!(status(mary.mount("/private/absent")), ACCESS);
+    assert_eq!(status(mary.mount("/other")), NOENT);
+    assert_eq!(status(mary.mount("/")), NOENT);
+    connected_as(JOHN.uid, &server).mount("/private/inner").unwrap();
+}
+
 /// An address of this machine that is not loopback's, if it has one: a connection to it comes from it.
 fn own_address() -> Option<Ipv4Addr> {
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
