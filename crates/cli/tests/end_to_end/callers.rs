@@ -1,20 +1,21 @@
 //! Who is answered, and as whom calls are carried out: forged callers, networks, squashing, a server that is not root's.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use nfs_client::{Change, Client, Creation, Error, Node, Stability, User};
+use nfs_client::{Call, Change, Client, Creation, Error, NFS, Node, Stability, User};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::process::Signal;
 
 use crate::scratch::Scratch;
 use crate::server::{Server, afflux, eventually};
 
 const NOBODY: u32 = 65_534;
-const MARY: User = User { uid: 4001, gid: 4101 };
-const ROOT: User = User { uid: 0, gid: 0 };
+pub(crate) const MARY: User = User { uid: 4001, gid: 4101 };
+pub(crate) const ROOT: User = User { uid: 0, gid: 0 };
 
 const PERM: u32 = 1;
 const ACCESS: u32 = 13;
@@ -24,7 +25,7 @@ const ROFS: u32 = 30;
 const TOO_WEAK: [u32; 3] = [1, 1, 5];
 const BAD_CREDENTIAL: [u32; 3] = [1, 1, 1];
 
-fn is_root() -> bool {
+pub(crate) fn is_root() -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         eprintln!("skipped: only root can be several users");
@@ -33,7 +34,7 @@ fn is_root() -> bool {
 }
 
 /// A connection whose socket belongs to `user`, as that user's process would have it.
-fn connected_as(user: u32, server: &Server) -> Client {
+pub(crate) fn connected_as(user: u32, server: &Server) -> Client {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     fchown(&socket, Some(user), None).unwrap();
     connect(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()))).unwrap();
@@ -47,18 +48,18 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) -> Vec<u32> {
     }
 }
 
-fn status<T>(answer: Result<T, Error>) -> u32 {
+pub(crate) fn status<T>(answer: Result<T, Error>) -> u32 {
     answer.map_or_else(|error| error.status().unwrap_or_else(|| panic!("{error}")), |_| 0)
 }
 
 /// A directory that everybody may write to.
-fn open_directory(scratch: &Scratch, name: &str) -> PathBuf {
+pub(crate) fn open_directory(scratch: &Scratch, name: &str) -> PathBuf {
     let path = scratch.directory(name);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
     path
 }
 
-fn create(client: &mut Client, directory: &[u8], name: &str, mode: u32) -> Result<Vec<u8>, Error> {
+pub(crate) fn create(client: &mut Client, directory: &[u8], name: &str, mode: u32) -> Result<Vec<u8>, Error> {
     let how = Creation::Guarded(Change { mode: Some(mode), ..Change::default() });
     client.create(directory, name.as_bytes(), how).map(|made| made.handle.unwrap().to_vec())
 }
@@ -217,7 +218,7 @@ fn tree_with_a_private_directory(data: &Path, owner: u32) {
     chown(data.join("private"), Some(owner), Some(owner)).unwrap();
 }
 
-/// Paths on whose way `private` has to be searched, whether there is something at their end or not.
+/// Paths through `private`, to objects that exist and to others that do not.
 const THROUGH_PRIVATE: [&str; 12] = [
     "/private/inner",
     "private//inner/",
@@ -251,7 +252,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
             assert_eq!(status(client.mount(path)), ACCESS, "{path} of {whose}");
         }
         assert_eq!(status(client.mount("/around")), ACCESS, "{whose}");
-        // What LOOKUP tells, and where the way ends outside.
+        // LOOKUP finds the directory itself, and paths that do not enter it are open.
         let found = client.lookup(&root, b"private").unwrap().0;
         assert_eq!(client.mount("/private").unwrap(), found, "{whose}");
         assert_eq!(status(client.lookup(&found, b"absent")), ACCESS, "{whose}");
@@ -275,7 +276,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
         assert_eq!(status(client.mount("/private/absent")), NOENT, "{whose}");
         assert_eq!(status(client.mount("/private/file")), NOTDIR, "{whose}");
     };
-    // Processes of this machine are themselves, whatever they claim.
+    // Their claims change nothing for processes of this machine.
     let mut mary = connected_as(MARY.uid, &server);
     for claim in [Some(ROOT), Some(JOHN), None] {
         mary.set_user(claim);
@@ -304,7 +305,7 @@ fn mount_needs_search_permission_at_each_name_as_lookup_does() {
     allowed(&mut connected_as(JOHN.uid, &server), "the owner who only reads");
     drop(server);
 
-    // An export's own root is for whoever may talk to the server, also where it is one of several.
+    // Every caller that the server answers may mount an export's own root, also where it is one of several.
     let private = data.join("private");
     let server = Server::start(scratch.path(), &[&private, &data.join("public")], &[]);
     let mut mary = connected_as(MARY.uid, &server);
@@ -349,6 +350,59 @@ fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
     forger.set_user(Some(ROOT));
     create(&mut forger, &root, "file", 0o600).unwrap();
     assert_eq!(owner(&data.join("file")).0, MARY.uid);
+}
+
+/// A socket of `user` that is connected to the server by this address.
+fn socket_of(user: u32, to: SocketAddr) -> TcpStream {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::STREAM, None).unwrap();
+    fchown(&socket, Some(user), None).unwrap();
+    connect(&socket, &to).unwrap();
+    TcpStream::from(socket)
+}
+
+/// The kernel keeps what a process has sent that closed its socket before the server accepted it.
+#[test]
+fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
+    if !is_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let control = scratch.path().join("control.sock");
+    let mut command = afflux(scratch.path());
+    command.args(["serve", "--json", "--cache", "64MiB", "--listen", "[::]:0"]).arg("--control").arg(&control);
+    let open = ["--allow", "0.0.0.0/0", "--allow", "::/0", "--any-port", "--squash", "none"];
+    let server = Server::spawn(
+        {
+            command.args(open).arg(&data);
+            command
+        },
+        control,
+        scratch.path(),
+    );
+    let too_weak = || server.stat()["nfs"]["calls"]["rpc_auth_tooweak"].as_u64().unwrap();
+    let mut honest = connected_as(MARY.uid, &server);
+    let root = honest.mount("/").unwrap();
+    let addresses = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 77)].into_iter().chain(own_address());
+    let addresses = addresses.map(IpAddr::from).chain([Ipv6Addr::LOCALHOST.into()]);
+    for (at, address) in addresses.enumerate() {
+        let name = format!("made {at}");
+        // It accepts nothing while it is stopped.
+        server.signal(Signal::STOP);
+        let mut forger = Client::over(socket_of(MARY.uid, SocketAddr::new(address, server.port()))).unwrap();
+        let call = Call::Create { directory: root.clone(), name: name.clone().into() };
+        forger.send(NFS, call.procedure().0, &call.arguments()).unwrap();
+        drop(forger);
+        server.signal(Signal::CONT);
+        let refused = at as u64 + 1;
+        eventually("the call is answered", || data.join(&name).exists() || too_weak() == refused);
+        assert!(!data.join(&name).exists(), "root's call by {address}");
+        // A process that still holds its socket is served by that address.
+        let mut client = Client::over(socket_of(MARY.uid, SocketAddr::new(address, server.port()))).unwrap();
+        client.set_user(Some(ROOT));
+        assert_eq!(status(create(&mut client, &root, &name, 0o600)), ACCESS, "{address}");
+    }
 }
 
 /// A server that a user runs, whose directories are that user's.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use frontend::{Machine, Segment};
+use frontend::{Machine, Origin, Segment};
 use frontend_nfs::{NfsKnob, Rules, Squash};
 use nfs3_types::mount::dirpath;
 use nfs3_types::nfs3::*;
@@ -161,7 +161,7 @@ fn the_same_bytes_from_two_users_of_a_host_are_two_calls() {
     let root = Peer::new(&world, CLIENT).root();
     world.server.admit(Rules::of_callers(Arc::new(|uid| (uid, Vec::new()))).into());
     for (user, duplicates) in [(1001, 0), (1002, 0), (1001, 1)] {
-        let known = frontend::Peer { socket_owner: Some(user), ..IpAddr::from(CLIENT).into() };
+        let known = frontend::Peer { origin: Origin::User(user), ..IpAddr::from(CLIENT).into() };
         let mut peer = Peer::known(&world, known);
         peer.send(&remove_record(70, &root, b"none")).unwrap();
         peer.replies(1);

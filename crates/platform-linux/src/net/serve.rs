@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
@@ -24,7 +24,7 @@ use rustix::io::Errno;
 use super::connection::Connection;
 use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, counted_as};
 use super::listener::{Listener, accepted};
-use super::owner::SocketOwners;
+use super::origin::Origins;
 use super::room::{Room, Share, UNIT_BYTES};
 use super::socket::accept;
 use crate::clock;
@@ -94,12 +94,10 @@ pub struct PeerCounts {
     pub bytes_out: u64,
 }
 
-/// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
+/// Whether this kernel tells whose the sockets of peers on this host are, and which addresses are this host's; why not if
+/// it does not.
 pub fn peers_are_identified() -> Result<(), std::io::Error> {
-    let nowhere = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    // Nothing is connected between these two; a kernel that can tell says just that.
-    SocketOwners::new()?.owner(nowhere(0), nowhere(0))?;
-    Ok(())
+    Ok(Origins::new().are_known()?)
 }
 
 /// A running service. Dropping the handle does not end it.
@@ -143,8 +141,8 @@ struct Service {
     /// A new connection waits for room. Set before it is looked for one that is idle.
     crowded: AtomicBool,
     roster: Mutex<Roster>,
-    /// Absent where the kernel does not tell. Locked for one question of an acceptor.
-    owners: Option<Mutex<SocketOwners>>,
+    /// Locked for the questions about one peer.
+    origins: Mutex<Origins>,
 }
 
 #[derive(Default)]
@@ -242,7 +240,7 @@ pub fn serve(
         room,
         crowded: AtomicBool::new(false),
         roster: Mutex::default(),
-        owners: SocketOwners::new().ok().map(Mutex::new),
+        origins: Mutex::new(Origins::new()),
     });
     for listener in listeners {
         if !platform.uses_ring() {
@@ -510,8 +508,7 @@ impl Service {
     }
 
     fn identify(&self, socket: &OwnedFd) -> Result<Peer, Errno> {
-        let mut owners = self.owners.as_ref().map(|owners| owners.lock().unwrap_or_else(PoisonError::into_inner));
-        accepted(socket, owners.as_deref_mut())
+        accepted(socket, &mut self.origins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Gives an accepted connection to a reactor.
