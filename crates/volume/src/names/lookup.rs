@@ -2,7 +2,7 @@
 //!
 //! Owns: lookups, the way from a mount path to its directory.
 //! Does not own: what names named a moment ago (`objects::name_cache`), bringing an object into memory (`handles`).
-//! Invariants: an export is left by no name. A mount path tells a caller nothing that LOOKUPs of its names do not.
+//! Invariants: an export is left by no name. MOUNT of a path tells a caller no more than LOOKUPs of its names.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
