@@ -17,5 +17,5 @@ volume::knobs! {
     IdleCentisecs "nfs_idle_centisecs" 36000 in 0..=360000 "centiseconds" Engine NextUse
         "How long a connection without calls in progress may be silent before it is closed. 0 is for ever. Clients connect again by themselves.";
     PeerConnections "nfs_peer_connections_max" 768 in 1..=1024 "connections" Engine NextUse
-        "Most connections from one address (of IPv6, from one network of 64 bits); of all together there are at most 1,024. For a further one the address's oldest idle connection is closed; if all have calls in progress it is refused.";
+        "Most connections of one party, which is a user of this machine, whichever address it comes by, or another machine: its address, of IPv6 its network of 64 bits. Of all together there are at most 1,024, a sixteenth of which is for this machine's root alone. For a further one the party with the most makes room: by an idle connection, or by one whose client does not read, or, for a party that has fewer, by any. If none can, the further one is refused.";
 }
