@@ -148,11 +148,11 @@ const NFS_GAUGES: &[(&str, &str, &str)] = &[
     ("connections", "connections", "Open now."),
     ("connections_max", "connections", "How many there may be: 1,024, or fewer with a low limit on descriptors."),
     ("closed_silent", "connections", "Closed since the start because they were silent for `nfs_idle_centisecs`."),
-    ("closed_for_room", "connections", "Idle ones that were closed to make room for new ones."),
+    ("closed_for_room", "connections", "Closed to make room for new ones."),
     (
         "refused",
         "connections",
-        "Refused because their address had `nfs_peer_connections_max`, all with calls in progress.",
+        "Refused because all that could have made room for them had calls in progress (`nfs_peer_connections_max`).",
     ),
     (
         "request_bytes",

@@ -291,7 +291,7 @@ fn say_refused() -> impl Fn(&RefusedConnection) + Send + Sync + 'static {
         let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|last| last.elapsed() >= REFUSALS_SAID_EVERY) {
             *last = Some(Instant::now());
-            info!("{refused}, as many as the knob nfs_peer_connections_max allows (counted in `afflux stat`)");
+            info!("{refused} (see the knob nfs_peer_connections_max; counted in `afflux stat`)");
         }
     }
 }

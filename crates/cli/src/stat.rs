@@ -191,7 +191,7 @@ fn nfs_line(before: &Report, now: &Report, time: Duration) -> String {
         parts.push(format!("{} of others refused (--help of `serve` says who is answered)", plural(weak, "call")));
     }
     if nfs.closed_for_room > 0 {
-        let (closed, max) = (plural(nfs.closed_for_room, "idle connection"), units::count(nfs.connections_max));
+        let (closed, max) = (plural(nfs.closed_for_room, "connection"), units::count(nfs.connections_max));
         parts.push(format!("{closed} closed to make room (at most {max})"));
     }
     if nfs.refused > 0 {

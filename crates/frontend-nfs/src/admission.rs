@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr;
 use std::sync::Arc;
 
-use frontend::Peer;
+use frontend::{Origin, Peer};
 
 const ROOT: u32 = 0;
 /// The first port that every program may use.
@@ -152,9 +152,11 @@ impl Rules {
     }
 
     fn standing(&self, peer: &Peer) -> Standing {
-        match peer.socket_owner {
-            Some(owner) => self.standing_here(owner),
-            None => self.standing_elsewhere(peer),
+        match peer.origin {
+            Origin::User(owner) => self.standing_here(owner),
+            // It may have been a process of any user here.
+            Origin::Orphan => Standing::Refused,
+            Origin::Elsewhere => self.standing_elsewhere(peer),
         }
     }
 

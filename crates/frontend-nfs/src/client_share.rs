@@ -1,19 +1,20 @@
 //! What all connections of one client hold together.
 //!
-//! Owns: the sum, one for each address that has connections; who is to be woken when it becomes less.
+//! Owns: the sum, one for each party that has connections; the tasks to wake when it becomes less.
 //! Does not own: what each connection holds, and the bound (`connection`).
 //! Invariants: a connection's part is given back with it. The list has no more entries than there are connections,
 //! and those that went since the last one came.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
+use frontend::Party;
+
 /// The clients that have connections.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<BTreeMap<IpAddr, Weak<Held>>>);
+pub(crate) struct Clients(Mutex<BTreeMap<Party, Weak<Held>>>);
 
 /// What the connections of one client hold.
 #[derive(Default)]
@@ -30,13 +31,13 @@ pub(crate) struct Share {
 }
 
 impl Clients {
-    /// The part of a new connection from this address.
-    pub(crate) fn share(&self, peer: IpAddr) -> Share {
+    /// The part of a new connection of this party.
+    pub(crate) fn share(&self, party: Party) -> Share {
         let mut clients = lock(&self.0);
         clients.retain(|_, client| client.strong_count() > 0);
-        let known = clients.get(&peer).and_then(Weak::upgrade);
+        let known = clients.get(&party).and_then(Weak::upgrade);
         let client = known.unwrap_or_default();
-        clients.insert(peer, Arc::downgrade(&client));
+        clients.insert(party, Arc::downgrade(&client));
         Share { client, own: 0 }
     }
 }

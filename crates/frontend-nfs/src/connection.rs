@@ -31,7 +31,7 @@ use crate::limits::{
 };
 use crate::procedures::{self, OnBehalf};
 use crate::reply::{Draft, Reply};
-use crate::reply_cache::{KeptReply, Key, SharedCall};
+use crate::reply_cache::{KeptReply, Key, SharedCall, Whose};
 use crate::rpc::{self, Call, Incoming, Refusal};
 use crate::server::Server;
 use crate::status::Status;
@@ -65,7 +65,7 @@ pub struct Connection<P: Platform> {
     origin: Peer,
     /// From which address, in its one form.
     peer: IpAddr,
-    /// For whom its calls are. Connections of one address are one client's.
+    /// For whom its calls are.
     callers: Callers,
     /// As of which change of the server's admission.
     admitted_as_of: u64,
@@ -96,7 +96,7 @@ impl<P: Platform> Connection<P> {
         // Before the rules are read: a change between the two is then met twice, and not missed.
         let admitted_as_of = server.admission_changes();
         Self {
-            share: server.clients.share(peer),
+            share: server.clients.share(origin.party()),
             callers: server.callers(&origin),
             admitted_as_of,
             running: Workers::new(Arc::clone(&server.volume), Arc::clone(&server.spare_workers)),
@@ -295,7 +295,9 @@ impl<P: Platform> Connection<P> {
             let arguments = mount::Arguments::decode(call.procedure, bytes)?;
             self.tally.count(Event::Mount(call.procedure));
             let draft = Draft::accepted(call.xid, Vec::new());
-            let answer = mount::answer(Arc::clone(&self.server), self.peer, draft, arguments, reply_bytes_max as usize);
+            let by = self.callers.get(caller).caller.clone();
+            let bytes_max = reply_bytes_max as usize;
+            let answer = mount::answer(Arc::clone(&self.server), self.peer, by, draft, arguments, bytes_max);
             let worker = self.running.take();
             self.run(worker, Work::Other(Box::pin(answer)), CALL_BYTES + u64::from(reply_bytes_max));
             return Ok(());
@@ -318,7 +320,8 @@ impl<P: Platform> Connection<P> {
         let on_behalf = OnBehalf { caller: known.caller.clone(), client: known.client.clone() };
         if arguments.changes_once() {
             self.running.give_back(worker);
-            let key = Key::new(self.peer, known.uid(), call.xid, &record);
+            let whose = Whose { party: self.origin.party(), user: known.uid() };
+            let key = self.server.replies.key(self.peer, whose, call.xid, &record);
             self.run_once(key, call.xid, on_behalf, arguments, charge);
         } else {
             let draft = Draft::accepted(call.xid, std::mem::take(&mut worker.draft));

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use volume::{MOUNT_PATH_BYTES_MAX, Platform};
+use volume::{Caller, MOUNT_PATH_BYTES_MAX, Platform};
 
 use crate::reply::{Draft, Reply};
 use crate::rpc;
@@ -105,17 +105,18 @@ impl Mounts {
     }
 }
 
-/// Answers a call; of the list of mounts with as much as fits into `bytes_max`.
+/// Answers a call that is made for `caller`; of the list of mounts with as much as fits into `bytes_max`.
 pub(crate) async fn answer<P: Platform>(
     server: Arc<Server<P>>,
     client: IpAddr,
+    caller: Caller,
     mut draft: Draft,
     arguments: Arguments,
     bytes_max: usize,
 ) -> Reply {
     match arguments {
         Arguments::Null => {}
-        Arguments::Mount { path } => mount(&server, client, &mut draft, path).await,
+        Arguments::Mount { path } => mount(&server, client, &caller, &mut draft, path).await,
         Arguments::Dump => dump(&server, &mut draft, bytes_max),
         Arguments::Unmount { path } => {
             server.mounts.change(|lines| lines.retain(|line| line.client != client || line.path != path));
@@ -126,8 +127,8 @@ pub(crate) async fn answer<P: Platform>(
     draft.finish()
 }
 
-async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, draft: &mut Draft, path: Vec<u8>) {
-    match server.volume.mount(&path).await.map_err(Status::from) {
+async fn mount<P: Platform>(server: &Server<P>, client: IpAddr, caller: &Caller, draft: &mut Draft, path: Vec<u8>) {
+    match server.volume.mount_by(caller, &path).await.map_err(Status::from) {
         Err(status) => {
             draft.note(status);
             draft.writer.u32(status.mount_code());

@@ -1,31 +1,39 @@
 //! Replies kept for clients that ask again: a call that changes something is run once.
 //!
-//! Owns: the last calls of that kind of all connections, running or answered.
-//! Does not own: which calls are of that kind (`arguments`), and the running (`connection`).
-//! Invariants: at most [`ENTRIES_MAX`] calls; what is still running is not forgotten while one of the
-//! oldest is answered, and what a client asked that has few there not while another has many. A call that comes
-//! twice runs once, and both get its reply.
+//! Owns: the last calls of that kind of all connections, running or answered; how many of them are whose.
+//! Does not own: which calls are of that kind (`arguments`), the running (`connection`), the parties (`frontend`).
+//! Invariants: at most [`ENTRIES_MAX`] calls, and [`USER_ENTRIES_MAX`] of one user of one party. A call is forgotten
+//! for a later one of its own user, or because its party has most, and its user most in that party. So a user who makes
+//! many calls has no call of another user forgotten. Up to [`ROOT_ENTRIES`] of this host's root stay whoever asks. A call that
+//! runs is not forgotten while one of the oldest of the same user is answered. A call that comes
+//! twice runs once, and both get its reply. Numbers and bytes that clients choose are hashed with a key that they do not know.
 //!
 //! A client that lost its connection sends its unanswered calls again over a new one, from another
 //! port; so the key is the peer's address without the port, the user, the call's number, and a hash of all of
 //! the call's bytes (credentials with their stamp included), which keeps two clients of one host
 //! apart unless they number their calls alike and send the same bytes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
-use std::hash::{BuildHasherDefault, DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use frontend::Party;
 use futures_util::future::{FutureExt, Shared};
+use siphasher::sip::SipHasher13;
 
 use crate::status::Status;
 
 /// Most calls that are remembered: what a client can have unanswered (its window, and the replies
 /// that fit the socket buffers), several times over.
 pub const ENTRIES_MAX: usize = 16_384;
+/// Most calls of one user of one party.
+const USER_ENTRIES_MAX: usize = ENTRIES_MAX / 4;
+/// So many of this host's root are not forgotten for others.
+const ROOT_ENTRIES: usize = ENTRIES_MAX / 4;
 /// How many of the oldest calls are looked at for one that is answered.
 const EVICTION_TRIES: usize = 64;
 
@@ -39,42 +47,76 @@ pub(crate) struct KeptReply {
 /// A call that is running or answered; whoever awaits it drives it. Must not own the cache.
 pub(crate) type SharedCall = Shared<Pin<Box<dyn Future<Output = KeptReply> + Send>>>;
 
+/// The party that a call comes from, and the user that the server carries it out for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct Whose {
+    pub(crate) party: Party,
+    pub(crate) user: Option<u32>,
+}
+
 /// What two sendings of the same call have in common.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Key {
     peer: IpAddr,
-    uid: Option<u32>,
+    /// Two of one host may send the same bytes.
+    whose: Whose,
     xid: u32,
     bytes: usize,
     hash: u64,
 }
 
-impl Key {
-    /// The key of a call from its whole record, carried out as this user: two of one host may send the same bytes.
-    pub(crate) fn new(peer: IpAddr, uid: Option<u32>, xid: u32, record: &[u8]) -> Self {
-        let mut hasher = DefaultHasher::new();
-        hasher.write(record);
-        Self { peer, uid, xid, bytes: record.len(), hash: hasher.finish() }
+/// Hashes numbers and bytes that clients choose.
+#[derive(Clone)]
+struct Keyed([u8; 16]);
+
+impl BuildHasher for Keyed {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_key(&self.0)
     }
 }
 
-#[derive(Default)]
 struct Kept {
-    /// Not seeded: the cache is to behave alike in every run of the simulator.
-    calls: HashMap<Key, SharedCall, BuildHasherDefault<DefaultHasher>>,
-    /// From the oldest on; the same keys. Those that were spared for their client's sake stand as if they were new.
-    order: VecDeque<Key>,
-    /// How many of them are whose.
-    of_peers: HashMap<IpAddr, usize, BuildHasherDefault<DefaultHasher>>,
+    calls: HashMap<Key, SharedCall, Keyed>,
+    /// The same keys, of each from the oldest on.
+    of: BTreeMap<Whose, VecDeque<Key>>,
+    parties: Counts<Party>,
+    users: BTreeMap<Party, Counts<Option<u32>>>,
+}
+
+/// Numbers of calls by their owners, and the owner with the most.
+struct Counts<K> {
+    of: BTreeMap<K, usize>,
+    ordered: BTreeSet<(usize, K)>,
 }
 
 /// The cache, shared by all connections.
-#[derive(Default)]
 pub(crate) struct ReplyCache {
+    hashes: Keyed,
     kept: Mutex<Kept>,
 }
 
 impl ReplyCache {
+    /// An empty one. Nobody but the server knows the key.
+    pub(crate) fn new(hash_key: [u8; 16]) -> Self {
+        let hashes = Keyed(hash_key);
+        let kept = Kept {
+            calls: HashMap::with_hasher(hashes.clone()),
+            of: BTreeMap::new(),
+            parties: Counts::default(),
+            users: BTreeMap::new(),
+        };
+        Self { hashes, kept: Mutex::new(kept) }
+    }
+
+    /// The key of a call from its whole record.
+    pub(crate) fn key(&self, peer: IpAddr, whose: Whose, xid: u32, record: &[u8]) -> Key {
+        let mut hasher = self.hashes.build_hasher();
+        hasher.write(record);
+        Key { peer, whose, xid, bytes: record.len(), hash: hasher.finish() }
+    }
+
     /// The call kept under `key`, and true; or the one that `start` makes, which is kept, and false.
     /// `start` must not run the call or come back here.
     pub(crate) fn find_or_start(
@@ -87,11 +129,9 @@ impl ReplyCache {
             if let Some(call) = kept.calls.get(&key) {
                 (call.clone(), true, None)
             } else {
-                let forgotten = kept.make_room();
+                let forgotten = kept.make_room(key.whose);
                 let call = start().shared();
-                kept.calls.insert(key, call.clone());
-                kept.order.push_back(key);
-                *kept.of_peers.entry(key.peer).or_default() += 1;
+                kept.add(key, call.clone());
                 (call, false, forgotten)
             }
         };
@@ -103,37 +143,79 @@ impl ReplyCache {
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         let kept = self.kept.lock().unwrap();
-        assert_eq!(kept.calls.len(), kept.order.len());
-        assert_eq!(kept.of_peers.values().sum::<usize>(), kept.order.len());
-        kept.order.len()
+        let len = kept.calls.len();
+        assert_eq!(kept.of.values().map(VecDeque::len).sum::<usize>(), len);
+        assert_eq!(kept.parties.of.values().sum::<usize>(), len);
+        let users = kept.users.values().flat_map(|users| users.of.values());
+        assert_eq!((users.clone().sum::<usize>(), users.count()), (len, kept.of.len()));
+        assert!(kept.of.values().all(|keys| !keys.is_empty()), "those that have none are forgotten");
+        assert_eq!(kept.parties.of.len(), kept.users.len());
+        len
     }
 }
 
 impl Kept {
-    fn make_room(&mut self) -> Option<SharedCall> {
-        if self.order.len() < ENTRIES_MAX {
+    fn add(&mut self, key: Key, call: SharedCall) {
+        let Whose { party, user } = key.whose;
+        self.calls.insert(key, call);
+        self.of.entry(key.whose).or_default().push_back(key);
+        self.parties.change(party, |count| count + 1);
+        self.users.entry(party).or_default().change(user, |count| count + 1);
+    }
+
+    /// Forgets a call if one of `whose` is to come and there are as many as may be.
+    fn make_room(&mut self, whose: Whose) -> Option<SharedCall> {
+        if self.of.get(&whose).is_some_and(|keys| keys.len() >= USER_ENTRIES_MAX) {
+            return self.forget_one(whose);
+        }
+        if self.calls.len() < ENTRIES_MAX {
             return None;
         }
-        self.spare_modest_peers();
+        let spared = |party: Party, count: usize| party == Party::ROOT && count <= ROOT_ENTRIES;
+        let party = self.parties.from_the_most().find(|&(count, party)| !spared(party, count))?.1;
+        let user = self.users.get(&party)?.from_the_most().next()?.1;
+        self.forget_one(Whose { party, user })
+    }
+
+    /// Forgets the oldest call that is answered, if that is among the oldest of all, or the oldest.
+    fn forget_one(&mut self, whose: Whose) -> Option<SharedCall> {
+        let Whose { party, user } = whose;
+        let keys = self.of.get_mut(&whose)?;
         let answered = |key: &Key| self.calls.get(key).is_none_or(|call| call.peek().is_some());
-        let oldest = self.order.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0);
-        let key = self.order.remove(oldest)?;
-        if let Some(count) = self.of_peers.get_mut(&key.peer) {
-            *count -= 1;
-            if *count == 0 {
-                self.of_peers.remove(&key.peer);
+        let key = keys.remove(keys.iter().take(EVICTION_TRIES).position(answered).unwrap_or(0))?;
+        if keys.is_empty() {
+            self.of.remove(&whose);
+        }
+        self.parties.change(party, |count| count - 1);
+        if let Some(users) = self.users.get_mut(&party) {
+            users.change(user, |count| count - 1);
+            if users.of.is_empty() {
+                self.users.remove(&party);
             }
         }
         self.calls.remove(&key)
     }
+}
 
-    /// Has the oldest be one of a client with at least its part of the cache. There always is one; what stands
-    /// before it is not met again for as long as it takes the others to come to the front.
-    fn spare_modest_peers(&mut self) {
-        let part = ENTRIES_MAX / self.of_peers.len().max(1);
-        let has_much = |key: &Key| self.of_peers.get(&key.peer).is_some_and(|count| *count >= part);
-        let spared = self.order.iter().position(has_much).unwrap_or(0);
-        self.order.rotate_left(spared);
+impl<K> Default for Counts<K> {
+    fn default() -> Self {
+        Self { of: BTreeMap::new(), ordered: BTreeSet::new() }
+    }
+}
+
+impl<K: Ord + Copy> Counts<K> {
+    fn change(&mut self, whose: K, change: impl FnOnce(usize) -> usize) {
+        let before = self.of.remove(&whose).unwrap_or(0);
+        self.ordered.remove(&(before, whose));
+        let now = change(before);
+        if now > 0 {
+            self.of.insert(whose, now);
+            self.ordered.insert((now, whose));
+        }
+    }
+
+    fn from_the_most(&self) -> impl Iterator<Item = (usize, K)> + '_ {
+        self.ordered.iter().rev().copied()
     }
 }
 

@@ -48,7 +48,7 @@ impl<P: Platform> Server<P> {
             admission: RwLock::new(admission),
             admission_changes: AtomicU64::new(0),
             mounts: Mounts::default(),
-            replies: ReplyCache::default(),
+            replies: ReplyCache::new(volume.hash_key()),
             calls: Calls::new(),
             clients: Clients::default(),
             spare_workers: Arc::default(),

@@ -12,6 +12,6 @@ mod caller;
 mod machine;
 mod recording;
 
-pub use caller::{Claim, GROUPS_MAX, Peer};
+pub use caller::{Claim, GROUPS_MAX, Origin, Party, Peer};
 pub use machine::{Lent, LentBytes, Machine, Output, ProtocolError, Segment};
 pub use recording::{CALLS_KEPT, RecordedCall, RecordedOperation, Recording, RecordingReader};

@@ -7,7 +7,7 @@
 mod connection;
 mod crowd;
 mod listener;
-mod owner;
+mod origin;
 mod room;
 mod serve;
 mod socket;

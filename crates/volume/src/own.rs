@@ -20,6 +20,11 @@ use crate::volume::Volume;
 const OWN: &Caller = &Caller::SERVER;
 
 impl<P: Platform> Volume<P> {
+    /// [`Volume::mount_by`] the server itself.
+    pub async fn mount(&self, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
+        self.mount_by(OWN, path).await
+    }
+
     /// [`Volume::set_attributes_by`] the server itself.
     pub async fn set_attributes(
         &self,

@@ -142,6 +142,12 @@ impl<P: Platform> Volume<P> {
         inode.handle
     }
 
+    /// A secret of this volume for hashes of numbers and bytes that clients choose: a client that knew the key could
+    /// choose many with one hash. It stays the same as long as the key of handles does.
+    pub fn hash_key(&self) -> [u8; 16] {
+        self.key.derived("hashes of what clients choose")
+    }
+
     /// Sixty-four bits that change exactly when acknowledged data that no sync has covered may have
     /// been lost: drawn when the server starts, and mixed anew when the engine had to give data up.
     pub fn write_verifier(&self) -> [u8; 8] {

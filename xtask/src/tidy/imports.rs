@@ -69,7 +69,7 @@ const TABLE: &[Row] = &[
         name: "frontend-nfs",
         ours: &["frontend", "volume"],
         ours_in_tests: &["engine", "frames", "platform-linux", "nfs-client"],
-        others: Some(&["bytes", "futures-util", "thiserror"]),
+        others: Some(&["bytes", "futures-util", "siphasher", "thiserror"]),
     },
     Row {
         name: "cli",

@@ -451,9 +451,9 @@ pub(crate) struct NfsGauges {
     pub(crate) connections_max: u64,
     /// Closed because they were silent for too long.
     pub(crate) closed_silent: u64,
-    /// Idle ones closed to make room for new ones.
+    /// Closed to make room for new ones.
     pub(crate) closed_for_room: u64,
-    /// Refused because their address had as many as it may, all with calls in progress.
+    /// Refused because all that could have made room had calls in progress.
     pub(crate) refused: u64,
     /// Bytes that connections hold: requests in progress or on their way in, replies not sent yet.
     pub(crate) request_bytes: u64,

@@ -69,7 +69,7 @@ families! { SERVER "What `serve` tells beside the engine's counters":
     NFS_CONNECTIONS Gauge "afflux_nfs_connections" "Open connections.";
     NFS_CONNECTIONS_MAX Gauge "afflux_nfs_connections_max" "How many there may be.";
     NFS_ACCEPTED Counter "afflux_nfs_accepted_connections_total" "Connections accepted.";
-    NFS_REFUSED Counter "afflux_nfs_refused_connections_total" "Connections refused: their address had as many as it may, all at work.";
+    NFS_REFUSED Counter "afflux_nfs_refused_connections_total" "Connections refused: all that could have made room for them were at work.";
     NFS_CLOSED Counter "afflux_nfs_closed_connections_total" "Connections that the server closed, by why: silent, room (for others), stalled, unread, nonsense.";
     NFS_IN Counter "afflux_nfs_received_bytes_total" "Bytes received.";
     NFS_OUT Counter "afflux_nfs_sent_bytes_total" "Bytes sent.";

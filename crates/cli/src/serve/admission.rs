@@ -17,8 +17,8 @@ use crate::configuration::Configuration;
 pub(super) fn rules(configuration: &Configuration, notes: &mut Vec<String>) -> Rules {
     if let Err(error) = peers_are_identified() {
         notes.push(format!(
-            "this kernel does not tell whose a connection is (sock_diag: {error}), so no process of this machine is known: \
-             calls are refused unless --allow names the address that they come from"
+            "this kernel does not tell whose a connection is (sock_diag, rtnetlink: {error}): calls of this machine's own \
+             processes are refused"
         ));
     }
     let rules = if acts_as_others() {

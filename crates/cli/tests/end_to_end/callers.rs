@@ -1,20 +1,21 @@
 //! Who is answered, and as whom calls are carried out: forged callers, networks, squashing, a server that is not root's.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, fchown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-use nfs_client::{Change, Client, Creation, Error, Node, Stability, User};
+use nfs_client::{Call, Change, Client, Creation, Error, NFS, Node, Stability, User};
 use rustix::net::{AddressFamily, SocketType, bind, connect, socket};
+use rustix::process::Signal;
 
 use crate::scratch::{Scratch, can_be_several_users};
 use crate::server::{Server, afflux, afflux_at, eventually, text};
 
 const NOBODY: u32 = 65_534;
-const MARY: User = User { uid: 4001, gid: 4101 };
-const ROOT: User = User { uid: 0, gid: 0 };
+pub(crate) const MARY: User = User { uid: 4001, gid: 4101 };
+pub(crate) const ROOT: User = User { uid: 0, gid: 0 };
 
 const PERM: u32 = 1;
 const ACCESS: u32 = 13;
@@ -25,7 +26,7 @@ const TOO_WEAK: [u32; 3] = [1, 1, 5];
 const BAD_CREDENTIAL: [u32; 3] = [1, 1, 1];
 
 /// A connection whose socket belongs to `user`, as that user's process would have it.
-fn connected_as(user: u32, server: &Server) -> Client {
+pub(crate) fn connected_as(user: u32, server: &Server) -> Client {
     let socket = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
     fchown(&socket, Some(user), None).unwrap();
     connect(&socket, &SocketAddr::from((Ipv4Addr::LOCALHOST, server.port()))).unwrap();
@@ -39,18 +40,18 @@ fn refused<T: std::fmt::Debug>(answer: Result<T, Error>) -> Vec<u32> {
     }
 }
 
-fn status<T>(answer: Result<T, Error>) -> u32 {
+pub(crate) fn status<T>(answer: Result<T, Error>) -> u32 {
     answer.map_or_else(|error| error.status().unwrap_or_else(|| panic!("{error}")), |_| 0)
 }
 
 /// A directory that everybody may write to.
-fn open_directory(scratch: &Scratch, name: &str) -> PathBuf {
+pub(crate) fn open_directory(scratch: &Scratch, name: &str) -> PathBuf {
     let path = scratch.directory(name);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
     path
 }
 
-fn create(client: &mut Client, directory: &[u8], name: &str, mode: u32) -> Result<Vec<u8>, Error> {
+pub(crate) fn create(client: &mut Client, directory: &[u8], name: &str, mode: u32) -> Result<Vec<u8>, Error> {
     let how = Creation::Guarded(Change { mode: Some(mode), ..Change::default() });
     client.create(directory, name.as_bytes(), how).map(|made| made.handle.unwrap().to_vec())
 }
@@ -188,6 +189,127 @@ fn everybody_is_nobody_where_all_are_squashed_and_nobody_changes_what_is_read_on
     assert_eq!(refusals, [ROFS; 12]);
 }
 
+const NOENT: u32 = 2;
+const NOTDIR: u32 = 20;
+
+/// A served tree with a directory that only `owner` may search, things below it, and ways into it from outside.
+fn tree_with_a_private_directory(data: &Path, owner: u32) {
+    fs::create_dir_all(data.join("private/inner/deep")).unwrap();
+    fs::create_dir_all(data.join("public/inner")).unwrap();
+    for path in ["private/inner", "private/inner/deep", "public", "public/inner"] {
+        fs::set_permissions(data.join(path), fs::Permissions::from_mode(0o777)).unwrap();
+    }
+    fs::write(data.join("private/file"), b"bytes").unwrap();
+    fs::write(data.join("public/file"), b"bytes").unwrap();
+    let links = [("way", "private/inner"), ("absolute", "/private/inner"), ("around", "public/../private/./inner")];
+    for (link, target) in [&links[..], &[("public/back", "../private/inner"), ("way out", "public/inner")]].concat() {
+        std::os::unix::fs::symlink(target, data.join(link)).unwrap();
+    }
+    std::os::unix::fs::symlink("/public", data.join("private/out")).unwrap();
+    fs::set_permissions(data.join("private"), fs::Permissions::from_mode(0o700)).unwrap();
+    chown(data.join("private"), Some(owner), Some(owner)).unwrap();
+}
+
+/// Paths through `private`, to objects that exist and to others that do not.
+const THROUGH_PRIVATE: [&str; 12] = [
+    "/private/inner",
+    "private//inner/",
+    "/private/inner/deep",
+    "/private/absent",
+    "/private/absent/more",
+    "/private/file",
+    "/private/file/more",
+    "/private/out",
+    "/private/..",
+    "/way",
+    "/absolute/deep",
+    "/public/back",
+];
+
+#[test]
+fn mount_needs_search_permission_at_each_name_as_lookup_does() {
+    if !can_be_several_users() {
+        return;
+    }
+    const JOHN: User = User { uid: 4002, gid: 4102 };
+    let scratch = Scratch::new();
+    let data = open_directory(&scratch, "data");
+    tree_with_a_private_directory(&data, JOHN.uid);
+    let server = Server::start(scratch.path(), &[&data], &[]);
+    let mut kernel = connected_as(0, &server);
+    let root = kernel.mount("/").unwrap();
+    let inner = kernel.find(&root, "private/inner").unwrap();
+    let denied = |client: &mut Client, whose: &str| {
+        for path in THROUGH_PRIVATE {
+            assert_eq!(status(client.mount(path)), ACCESS, "{path} of {whose}");
+        }
+        assert_eq!(status(client.mount("/around")), ACCESS, "{whose}");
+        // LOOKUP finds the directory itself, and paths that do not enter it are open.
+        let found = client.lookup(&root, b"private").unwrap().0;
+        assert_eq!(client.mount("/private").unwrap(), found, "{whose}");
+        assert_eq!(status(client.lookup(&found, b"absent")), ACCESS, "{whose}");
+        for path in ["/", "", "/..", "/public/..", "/private/../..", "/way out/../.."] {
+            match path.contains("private") {
+                true => assert_eq!(status(client.mount(path)), ACCESS, "{path} of {whose}"),
+                false => assert_eq!(client.mount(path).unwrap(), root, "{path} of {whose}"),
+            }
+        }
+        client.mount("/way out").unwrap();
+        assert_eq!(status(client.mount("/absent")), NOENT);
+        assert_eq!(status(client.mount("/public/absent/more")), NOENT);
+        assert_eq!(status(client.mount("/public/file")), NOTDIR);
+        assert_eq!(status(client.mount("/public/file/more")), NOTDIR);
+    };
+    let allowed = |client: &mut Client, whose: &str| {
+        for path in ["/private/inner", "/way", "/absolute", "/around", "/public/back"] {
+            assert_eq!(client.mount(path).unwrap(), inner, "{path} of {whose}");
+        }
+        assert_eq!(client.mount("/private/inner/../..").unwrap(), root, "{whose}");
+        assert_eq!(status(client.mount("/private/absent")), NOENT, "{whose}");
+        assert_eq!(status(client.mount("/private/file")), NOTDIR, "{whose}");
+    };
+    // Their claims change nothing for processes of this machine.
+    let mut mary = connected_as(MARY.uid, &server);
+    for claim in [Some(ROOT), Some(JOHN), None] {
+        mary.set_user(claim);
+        denied(&mut mary, "another user");
+    }
+    let mut john = connected_as(JOHN.uid, &server);
+    john.set_user(Some(MARY));
+    allowed(&mut john, "the owner");
+    // Root's kernel speaks for its users.
+    allowed(&mut kernel, "root");
+    kernel.set_user(Some(JOHN));
+    allowed(&mut kernel, "the owner through a kernel");
+    kernel.set_user(Some(MARY));
+    denied(&mut kernel, "another user through a kernel");
+    kernel.set_user(None);
+    denied(&mut kernel, "nobody");
+    drop(server);
+
+    let server = Server::start(scratch.path(), &[&data], &["--squash", "all"]);
+    for owner_of_socket in [0, JOHN.uid] {
+        denied(&mut connected_as(owner_of_socket, &server), "anybody squashed");
+    }
+    drop(server);
+    let server = Server::start(scratch.path(), &[&data], &["--read-only"]);
+    denied(&mut connected_as(MARY.uid, &server), "another user who only reads");
+    allowed(&mut connected_as(JOHN.uid, &server), "the owner who only reads");
+    drop(server);
+
+    // Every caller that the server answers may mount an export's own root, also where it is one of several.
+    let private = data.join("private");
+    let server = Server::start(scratch.path(), &[&private, &data.join("public")], &[]);
+    let mut mary = connected_as(MARY.uid, &server);
+    let root = mary.mount("/private").unwrap();
+    assert_eq!(status(mary.lookup(&root, b"inner")), ACCESS);
+    assert_eq!(status(mary.mount("/private/inner")), ACCESS);
+    assert_eq!(status(mary.mount("/private/absent")), ACCESS);
+    assert_eq!(status(mary.mount("/other")), NOENT);
+    assert_eq!(status(mary.mount("/")), NOENT);
+    connected_as(JOHN.uid, &server).mount("/private/inner").unwrap();
+}
+
 /// An address of this machine that is not loopback's, if it has one: a connection to it comes from it.
 fn own_address() -> Option<Ipv4Addr> {
     let probe = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
@@ -220,6 +342,59 @@ fn a_process_of_this_machine_is_no_other_machine_by_another_address() {
     forger.set_user(Some(ROOT));
     create(&mut forger, &root, "file", 0o600).unwrap();
     assert_eq!(owner(&data.join("file")).0, MARY.uid);
+}
+
+/// A socket of `user` that is connected to the server by this address.
+fn socket_of(user: u32, to: SocketAddr) -> TcpStream {
+    let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket(family, SocketType::STREAM, None).unwrap();
+    fchown(&socket, Some(user), None).unwrap();
+    connect(&socket, &to).unwrap();
+    TcpStream::from(socket)
+}
+
+/// The kernel keeps what a process has sent that closed its socket before the server accepted it.
+#[test]
+fn a_process_of_this_machine_is_no_other_machine_by_having_closed_its_socket() {
+    if !can_be_several_users() {
+        return;
+    }
+    let scratch = Scratch::new();
+    let data = scratch.directory("data");
+    let control = scratch.path().join("control.sock");
+    let mut command = afflux(scratch.path());
+    command.args(["serve", "--json", "--cache", "64MiB", "--listen", "[::]:0"]).arg("--control").arg(&control);
+    let open = ["--allow", "0.0.0.0/0", "--allow", "::/0", "--any-port", "--squash", "none"];
+    let server = Server::spawn(
+        {
+            command.args(open).arg(&data);
+            command
+        },
+        control,
+        scratch.path(),
+    );
+    let too_weak = || server.stat()["nfs"]["calls"]["rpc_auth_tooweak"].as_u64().unwrap();
+    let mut honest = connected_as(MARY.uid, &server);
+    let root = honest.mount("/").unwrap();
+    let addresses = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 77)].into_iter().chain(own_address());
+    let addresses = addresses.map(IpAddr::from).chain([Ipv6Addr::LOCALHOST.into()]);
+    for (at, address) in addresses.enumerate() {
+        let name = format!("made {at}");
+        // It accepts nothing while it is stopped.
+        server.signal(Signal::STOP);
+        let mut forger = Client::over(socket_of(MARY.uid, SocketAddr::new(address, server.port()))).unwrap();
+        let call = Call::Create { directory: root.clone(), name: name.clone().into() };
+        forger.send(NFS, call.procedure().0, &call.arguments()).unwrap();
+        drop(forger);
+        server.signal(Signal::CONT);
+        let refused = at as u64 + 1;
+        eventually("the call is answered", || data.join(&name).exists() || too_weak() == refused);
+        assert!(!data.join(&name).exists(), "root's call by {address}");
+        // A process that still holds its socket is served by that address.
+        let mut client = Client::over(socket_of(MARY.uid, SocketAddr::new(address, server.port()))).unwrap();
+        client.set_user(Some(ROOT));
+        assert_eq!(status(create(&mut client, &root, &name, 0o600)), ACCESS, "{address}");
+    }
 }
 
 /// A server that a user runs, whose directories are that user's.

@@ -6,6 +6,7 @@ mod bad_input;
 mod callers;
 mod client;
 mod control;
+mod crowds;
 mod durability;
 mod eject;
 mod explaining;

@@ -2,8 +2,8 @@ use super::*;
 
 const GROUP: u32 = 77;
 
-fn peer(address: &str, port: u16, socket_owner: Option<u32>) -> Peer {
-    Peer { address: address.parse().unwrap(), port, socket_owner }
+fn peer(address: &str, port: u16, owner: Option<u32>) -> Peer {
+    Peer { address: address.parse().unwrap(), port, origin: owner.map_or(Origin::Elsewhere, Origin::User) }
 }
 
 fn of_callers() -> Rules {
@@ -56,6 +56,22 @@ fn a_process_of_this_host_is_itself_and_roots_is_anybody() {
     let rules = Rules { networks: vec!["0.0.0.0/0".parse().unwrap()], any_port: true, ..of_callers() };
     let by_another_address = rules.standing(&peer("192.0.2.1", 40_000, Some(1000)));
     assert_eq!(by_another_address, user(1000), "a network that is allowed makes nobody here somebody else");
+}
+
+#[test]
+fn whoever_is_here_and_nobodys_is_refused_by_every_rule() {
+    let networks = vec!["0.0.0.0/0".parse().unwrap(), "::/0".parse().unwrap()];
+    let open = Rules { networks, any_port: true, squash: Squash::None, ..of_callers() };
+    for rules in [
+        open.clone(),
+        Rules { squash: Squash::All, read_only: true, ..open.clone() },
+        Rules { serving_user: Some(1000), squash: Squash::All, ..open },
+    ] {
+        for address in ["127.0.0.1", "::1", "192.0.2.1"] {
+            let orphan = Peer { origin: Origin::Orphan, ..peer(address, 700, None) };
+            assert_eq!(rules.standing(&orphan), Standing::Refused, "{address}");
+        }
+    }
 }
 
 #[test]

@@ -11,14 +11,14 @@ impl Wake for Count {
     }
 }
 
-fn peer(last: u8) -> IpAddr {
-    IpAddr::from([10, 0, 0, last])
+fn user(uid: u32) -> Party {
+    Party::User(uid)
 }
 
 #[test]
-fn connections_of_one_address_are_added_up_and_those_of_others_are_not() {
+fn connections_of_one_party_are_added_up_and_those_of_others_are_not() {
     let clients = Clients::default();
-    let (mut first, mut second, mut other) = (clients.share(peer(1)), clients.share(peer(1)), clients.share(peer(2)));
+    let (mut first, mut second, mut other) = (clients.share(user(1)), clients.share(user(1)), clients.share(user(2)));
     first.hold(100);
     second.hold(30);
     other.hold(7);
@@ -32,7 +32,7 @@ fn connections_of_one_address_are_added_up_and_those_of_others_are_not() {
 #[test]
 fn who_waits_is_woken_when_another_holds_less_and_not_when_it_holds_more() {
     let clients = Clients::default();
-    let (mut first, second) = (clients.share(peer(1)), clients.share(peer(1)));
+    let (mut first, second) = (clients.share(user(1)), clients.share(user(1)));
     let count = Arc::new(Count(AtomicUsize::new(0)));
     let waker = Waker::from(Arc::clone(&count));
     first.hold(100);
@@ -51,8 +51,8 @@ fn who_waits_is_woken_when_another_holds_less_and_not_when_it_holds_more() {
 fn clients_that_went_are_forgotten_when_the_next_comes() {
     let clients = Clients::default();
     for last in 0..100 {
-        drop(clients.share(peer(last)));
+        drop(clients.share(user(last)));
     }
-    let _one = clients.share(peer(200));
+    let _one = clients.share(user(200));
     assert_eq!(lock(&clients.0).len(), 1);
 }

@@ -4,8 +4,27 @@ use std::task::{Context, Poll};
 
 use super::*;
 
-fn peer(last: u8) -> IpAddr {
+fn machine(last: u8) -> IpAddr {
     IpAddr::from([10, 0, 0, last])
+}
+
+fn cache() -> ReplyCache {
+    ReplyCache::new([7; 16])
+}
+
+fn of_machine(last: u8, user: Option<u32>) -> Whose {
+    Whose { party: Party::Machine(machine(last)), user }
+}
+
+fn done() -> Pin<Box<dyn Future<Output = KeptReply> + Send>> {
+    Box::pin(std::future::ready(kept("done")))
+}
+
+/// Makes a call, and has it answered; whether it was known.
+fn ask(cache: &ReplyCache, whose: Whose, xid: u32) -> bool {
+    let (mut call, found) = cache.find_or_start(cache.key(machine(1), whose, xid, b""), done);
+    assert!(poll(&mut call).is_ready());
+    found
 }
 
 fn kept(word: &'static str) -> KeptReply {
@@ -18,7 +37,7 @@ fn poll(call: &mut SharedCall) -> Poll<KeptReply> {
 
 #[test]
 fn a_call_sent_again_gets_the_first_reply() {
-    let cache = ReplyCache::default();
+    let cache = cache();
     let runs = Arc::new(AtomicUsize::new(0));
     let start = || {
         let runs = Arc::clone(&runs);
@@ -27,7 +46,7 @@ fn a_call_sent_again_gets_the_first_reply() {
             kept("done")
         }) as Pin<Box<dyn Future<Output = KeptReply> + Send>>
     };
-    let key = Key::new(peer(1), None, 7, b"remove a");
+    let key = cache.key(machine(1), of_machine(1, None), 7, b"remove a");
     let (mut first, found) = cache.find_or_start(key, start);
     assert!(!found);
     assert_eq!(poll(&mut first), Poll::Ready(kept("done")));
@@ -37,10 +56,11 @@ fn a_call_sent_again_gets_the_first_reply() {
     assert_eq!(runs.load(Ordering::Relaxed), 1);
     // Another client, another number, other bytes: other calls.
     for other in [
-        Key::new(peer(2), None, 7, b"remove a"),
-        Key::new(peer(1), Some(1000), 7, b"remove a"),
-        Key::new(peer(1), None, 8, b"remove a"),
-        Key::new(peer(1), None, 7, b"remove b"),
+        cache.key(machine(2), of_machine(1, None), 7, b"remove a"),
+        cache.key(machine(1), of_machine(2, None), 7, b"remove a"),
+        cache.key(machine(1), of_machine(1, Some(1000)), 7, b"remove a"),
+        cache.key(machine(1), of_machine(1, None), 8, b"remove a"),
+        cache.key(machine(1), of_machine(1, None), 7, b"remove b"),
     ] {
         assert!(!cache.find_or_start(other, start).1);
     }
@@ -48,7 +68,7 @@ fn a_call_sent_again_gets_the_first_reply() {
 
 #[test]
 fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
-    let cache = ReplyCache::default();
+    let cache = cache();
     let give = Arc::new(AtomicUsize::new(0));
     let take = Arc::clone(&give);
     let start = || {
@@ -59,7 +79,7 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
         });
         Box::pin(wait) as Pin<Box<dyn Future<Output = KeptReply> + Send>>
     };
-    let key = Key::new(peer(1), None, 7, b"rename a b");
+    let key = cache.key(machine(1), of_machine(1, None), 7, b"rename a b");
     let (mut first, _) = cache.find_or_start(key, start);
     assert_eq!(poll(&mut first), Poll::Pending);
     let (mut second, found) = cache.find_or_start(key, start);
@@ -70,39 +90,65 @@ fn a_call_sent_again_while_it_runs_waits_for_it_and_can_drive_it() {
 }
 
 #[test]
-fn keeps_a_bounded_number_and_running_calls_longest() {
-    let cache = ReplyCache::default();
-    let done = || Box::pin(std::future::ready(kept("done"))) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
+fn keeps_a_bounded_number_of_each_user_and_running_calls_longest() {
+    let cache = cache();
     let never = || Box::pin(std::future::pending()) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
-    let key = |xid: u32| Key::new(peer(1), None, xid, b"");
+    let whose = of_machine(1, Some(1000));
+    let key = |xid: u32| cache.key(machine(1), whose, xid, b"");
     let (_running, _) = cache.find_or_start(key(0), never);
-    for xid in 1..ENTRIES_MAX as u32 + 100 {
-        let (mut call, found) = cache.find_or_start(key(xid), done);
-        assert!(!found && poll(&mut call).is_ready());
+    for xid in 1..USER_ENTRIES_MAX as u32 + 100 {
+        assert!(!ask(&cache, whose, xid));
     }
-    assert_eq!(cache.len(), ENTRIES_MAX);
+    assert_eq!(cache.len(), USER_ENTRIES_MAX);
     assert!(cache.find_or_start(key(0), never).1, "the running call is still known");
-    assert!(!cache.find_or_start(key(1), done).1, "the oldest answered one is not");
-    assert!(cache.find_or_start(key(ENTRIES_MAX as u32), done).1);
-    assert_eq!(cache.len(), ENTRIES_MAX);
+    assert!(!ask(&cache, whose, 1), "the oldest answered one is not");
+    assert!(ask(&cache, whose, USER_ENTRIES_MAX as u32));
+    assert_eq!(cache.len(), USER_ENTRIES_MAX);
 }
 
 #[test]
-fn a_client_that_asks_much_does_not_have_others_forgotten() {
-    let cache = ReplyCache::default();
-    let done = || Box::pin(std::future::ready(kept("done"))) as Pin<Box<dyn Future<Output = KeptReply> + Send>>;
-    let ask = |last: u8, xid: u32| {
-        let (mut call, found) = cache.find_or_start(Key::new(peer(last), None, xid, b""), done);
-        assert!(poll(&mut call).is_ready());
-        found
-    };
+fn who_asks_much_does_not_have_others_forgotten() {
+    let cache = cache();
+    let roots = Whose { party: Party::ROOT, user: Some(0) };
+    let mounted = |uid| Whose { party: Party::ROOT, user: Some(uid) };
+    let user = |uid| Whose { party: Party::User(uid), user: Some(uid) };
+    let modest = [roots, mounted(1000), user(1000), of_machine(1, Some(1000)), of_machine(2, Some(0))];
     for xid in 0..100 {
-        assert!(!ask(1, xid) && !ask(2, xid));
+        assert!(modest.iter().all(|&whose| !ask(&cache, whose, xid)));
     }
-    for xid in 0..4 * ENTRIES_MAX as u32 {
-        assert!(!ask(3, xid));
+    // Many calls come from a user of this host by its own connection, from the same user through a mount of root's
+    // kernel, from a machine that claims many users, and from many machines.
+    for xid in 0..ENTRIES_MAX as u32 + 4_000 {
+        let of_many = of_machine(100 + (xid % 50) as u8, Some(0));
+        for whose in [user(1001), mounted(1001), of_machine(3, Some(1001)), of_machine(4, Some(xid % 5_000)), of_many] {
+            assert!(!ask(&cache, whose, 1_000 + xid), "{whose:?}");
+        }
     }
-    assert!((0..100).all(|xid| ask(1, xid) && ask(2, xid)), "two that asked little");
-    assert!(ask(3, 4 * ENTRIES_MAX as u32 - 1), "the last of the one that asked much");
     assert_eq!(cache.len(), ENTRIES_MAX);
+    for whose in modest {
+        assert!((0..100).all(|xid| ask(&cache, whose, xid)), "{whose:?}");
+    }
+    assert!(ask(&cache, user(1001), 1_000 + ENTRIES_MAX as u32 + 3_999), "the last of one that asked much");
+}
+
+#[test]
+fn what_this_hosts_root_asked_stays_whoever_comes() {
+    let cache = cache();
+    let roots = Whose { party: Party::ROOT, user: Some(0) };
+    (0..ROOT_ENTRIES as u32).for_each(|xid| assert!(!ask(&cache, roots, xid)));
+    // As many users as there are places, each with one call.
+    for uid in 1..2 * ENTRIES_MAX as u32 {
+        assert!(!ask(&cache, Whose { party: Party::User(uid), user: Some(uid) }, 1));
+    }
+    assert_eq!(cache.len(), ENTRIES_MAX);
+    assert!((0..ROOT_ENTRIES as u32).all(|xid| ask(&cache, roots, xid)));
+}
+
+#[test]
+fn hashes_depend_on_a_key_that_clients_do_not_know() {
+    let key = |hash_key| ReplyCache::new(hash_key).key(machine(1), of_machine(1, None), 7, b"remove a");
+    assert_eq!(key([7; 16]).hash, key([7; 16]).hash, "every run of the simulator is the same");
+    assert_ne!(key([7; 16]).hash, key([8; 16]).hash);
+    let place = |hash_key| Keyed(hash_key).hash_one(key([7; 16]));
+    assert_ne!(place([7; 16]), place([8; 16]));
 }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use frontend::{Machine, Segment};
-use frontend_nfs::{NfsKnob, Rules};
+use frontend::{Machine, Origin, Segment};
+use frontend_nfs::{NfsKnob, Rules, Squash};
+use nfs3_types::mount::dirpath;
 use nfs3_types::nfs3::*;
 use nfs3_types::xdr_codec::{Opaque, Pack};
 
@@ -160,11 +161,36 @@ fn the_same_bytes_from_two_users_of_a_host_are_two_calls() {
     let root = Peer::new(&world, CLIENT).root();
     world.server.admit(Rules::of_callers(Arc::new(|uid| (uid, Vec::new()))).into());
     for (user, duplicates) in [(1001, 0), (1002, 0), (1001, 1)] {
-        let known = frontend::Peer { socket_owner: Some(user), ..IpAddr::from(CLIENT).into() };
+        let known = frontend::Peer { origin: Origin::User(user), ..IpAddr::from(CLIENT).into() };
         let mut peer = Peer::known(&world, known);
         peer.send(&remove_record(70, &root, b"none")).unwrap();
         peer.replies(1);
         assert_eq!(count_of(&world, "rpc_duplicate_call"), duplicates, "as user {user}");
+    }
+}
+
+#[test]
+fn an_allowed_machine_mounts_as_whom_it_is_taken_for() {
+    use std::os::unix::fs::PermissionsExt;
+    let world = World::over(|path| {
+        std::fs::create_dir_all(path.join("private/inner")).unwrap();
+        std::fs::set_permissions(path.join("private"), std::fs::Permissions::from_mode(0o700)).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    });
+    const ACCES: u32 = 13;
+    let rules = Rules::of_callers(Arc::new(|uid| (uid, Vec::new())));
+    let rules = Rules { networks: vec!["192.0.2.0/24".parse().unwrap()], any_port: true, ..rules };
+    for (squash, expected) in [(Squash::Root, ACCES), (Squash::All, ACCES), (Squash::None, 0)] {
+        world.server.admit(Rules { squash, ..rules.clone() }.into());
+        let mut root_there = Peer::new(&world, [192, 0, 2, 7]);
+        let mut mount = |path: &'static str| {
+            let results = root_there.call(MOUNT, 1, &packed(&dirpath(Opaque::borrowed(path.as_bytes()))));
+            u32::from_be_bytes(results[..4].try_into().unwrap())
+        };
+        assert_eq!([mount("/"), mount("/private")], [0, 0], "{squash:?}");
+        assert_eq!(mount("/private/inner"), expected, "{squash:?}");
+        let absent = if expected == 0 { 2 } else { ACCES };
+        assert_eq!(mount("/private/absent"), absent, "{squash:?}");
     }
 }
 

@@ -1,24 +1,24 @@
 //! Who makes room for a new connection when there are as many as may be.
 //!
 //! Owns: the limits, the choice.
-//! Does not own: closing what was chosen (`serve`), what a connection is doing (`connection`).
-//! Invariants: a pure function of what is given. Only an idle connection is chosen: one without calls in
-//! progress and without unsent replies. The addresses with the most connections give way first, so that
-//! many connections from one address do not take the place of another's few.
+//! Does not own: closing the chosen connection (`serve`), the state of a connection (`connection`), the parties
+//! (`frontend`).
+//! Invariants: a pure function of what is given. The party with the most connections makes room, and none that has
+//! fewer than the newcomer's: so many connections of one party do not take the places of another's few. An idle
+//! connection goes first, then one whose peer does not read; one at work only for a party that has fewer afterwards, too.
+//! Some places are root's alone. No new connection waits for a peer.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
 
-/// Bits of an IPv6 address that are one peer: what a single subscriber gets.
-const IPV6_PEER_BITS: u32 = 64;
+use frontend::Party;
 
 /// What a service takes at most. Asked for again whenever it matters, so that a limit may be changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ServeLimits {
     /// Connections at once, at least 1.
     pub connections_max: usize,
-    /// Connections from one address (of IPv6, from one network of 64 bits), at least 1.
+    /// Connections of one party, at least 1.
     pub peer_connections_max: usize,
     /// How long a connection may be silent before it is closed; 0 is for ever.
     pub idle_ns: u64,
@@ -29,27 +29,33 @@ pub struct ServeLimits {
     pub unread_ns: u64,
 }
 
+/// Of so many places one is kept for this host's root.
+const PLACES_FOR_ONE_OF_ROOT: usize = 16;
+
+impl ServeLimits {
+    /// Places that only root of this host takes.
+    fn places_of_root(&self) -> usize {
+        self.connections_max / PLACES_FOR_ONE_OF_ROOT
+    }
+}
+
 /// A connection that was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RefusedConnection {
-    /// Where it came from.
-    pub address: IpAddr,
-    /// How many connections that address has.
+    /// The party that it is of.
+    pub party: Party,
+    /// How many connections that party has.
     pub connections: usize,
 }
 
 impl fmt::Display for RefusedConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { address, connections } = self;
-        write!(f, "a connection from {address} was refused: its {connections} connections all have calls in progress")
-    }
-}
-
-/// The address that connections are counted by.
-pub(super) fn counted_as(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> IPV6_PEER_BITS << IPV6_PEER_BITS)),
-        v4 => v4,
+        let Self { party, connections } = self;
+        write!(
+            f,
+            "a connection of {party}, which has {connections}, was refused: all that could make room for it have calls \
+             in progress"
+        )
     }
 }
 
@@ -57,13 +63,22 @@ pub(super) fn counted_as(address: IpAddr) -> IpAddr {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Member {
     pub(super) number: u64,
-    /// As [`counted_as`] gives it.
-    pub(super) address: IpAddr,
+    pub(super) party: Party,
+    /// No calls in progress, no unsent replies.
     pub(super) idle: bool,
+    /// Its peer has not taken replies, or not ended a record, for a while.
+    pub(super) stalled: bool,
     /// It was told to go.
     pub(super) leaving: bool,
     /// When it last received or sent something.
     pub(super) active_ns: u64,
+}
+
+impl Member {
+    /// Greatest for an idle connection, then for a stalled one. Among those alike the least recently active is greater.
+    fn waits_for_nothing_here(&self) -> (bool, bool, std::cmp::Reverse<u64>) {
+        (self.idle, self.stalled, std::cmp::Reverse(self.active_ns))
+    }
 }
 
 /// What becomes of a new connection.
@@ -73,33 +88,45 @@ pub(super) enum Choice {
     Serve,
     /// This one goes; then there is.
     MakeRoom(u64),
-    /// Until one goes that was told to, or becomes idle.
+    /// Until one is gone, or stays, that was told to go.
     Wait,
-    /// Its address has as many as it may, and all are at work.
+    /// All connections that could make room are at work.
     Refuse,
 }
 
-/// What becomes of a new connection from `address`.
-pub(super) fn choose(members: &[Member], address: IpAddr, limits: &ServeLimits) -> Choice {
-    let mut counts: BTreeMap<IpAddr, usize> = BTreeMap::new();
+/// Decides about a new connection of `party`.
+pub(super) fn choose(members: &[Member], party: Party, limits: &ServeLimits) -> Choice {
+    let mut counts: BTreeMap<Party, usize> = BTreeMap::new();
     for member in members {
-        *counts.entry(member.address).or_default() += 1;
+        *counts.entry(member.party).or_default() += 1;
     }
-    let same = counts.get(&address).copied().unwrap_or(0);
-    let crowded = same >= limits.peer_connections_max.max(1);
-    if !crowded && members.len() < limits.connections_max.max(1) {
+    let count = |party: Party| counts.get(&party).copied().unwrap_or(0);
+    let (all, own, roots) = (limits.connections_max.max(1), count(party), limits.places_of_root());
+    let full = match party {
+        Party::ROOT => members.len() >= all,
+        // Root's connections beyond its own places are in other places.
+        _ => members.len() + roots.saturating_sub(count(Party::ROOT)) >= all,
+    };
+    let crowded = own >= limits.peer_connections_max.max(1);
+    if !crowded && !full {
         return Choice::Serve;
     }
-    let mut candidates = members.iter().filter(|member| !crowded || member.address == address);
-    if candidates.clone().any(|member| member.leaving) {
+    // Root's connections in its own places count as none.
+    let weight = |party: Party| if party == Party::ROOT { count(party).saturating_sub(roots) } else { count(party) };
+    let gives_way = |member: &&Member| {
+        member.party == party || (!crowded && weight(member.party) > 0 && weight(member.party) >= own)
+    };
+    if members.iter().filter(gives_way).any(|member| member.leaving) {
         return Choice::Wait;
     }
-    let weight = |member: &&Member| (counts.get(&member.address).copied(), std::cmp::Reverse(member.active_ns));
-    match candidates.by_ref().filter(|member| member.idle).max_by_key(weight) {
-        Some(member) => Choice::MakeRoom(member.number),
-        None if crowded => Choice::Refuse,
-        None => Choice::Wait,
-    }
+    let first = |member: &&Member| (weight(member.party), member.party, member.waits_for_nothing_here());
+    let of_most = members.iter().filter(gives_way).max_by_key(first);
+    let goes = |member: &&Member| {
+        let fewer = member.party != party && weight(member.party) > own + 1;
+        member.idle || member.stalled || fewer
+    };
+    let idle = || members.iter().filter(|member| gives_way(member) && member.idle).max_by_key(first);
+    of_most.filter(goes).or_else(idle).map_or(Choice::Refuse, |member| Choice::MakeRoom(member.number))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use frontend::Peer;
+use frontend::{Origin, Peer};
 use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
 use rustix::net::{
@@ -21,7 +21,7 @@ use rustix::net::{
     shutdown, socket_with, sockopt,
 };
 
-use super::owner::SocketOwners;
+use super::origin::Origins;
 
 /// Connections that wait to be accepted. More would lose a second each: the kernel drops what they
 /// send first, and they try again.
@@ -177,13 +177,13 @@ fn refused(address: String, error: Errno) -> ListenError {
     }
 }
 
-/// Sets up an accepted connection and says who it is; `owners` is asked whose socket the peer's is. Of all peers: a
-/// process of this host may come by any of the host's addresses.
-pub(super) fn accepted(socket: &OwnedFd, owners: Option<&mut SocketOwners>) -> Result<Peer, Errno> {
-    let address = getpeername(socket.as_fd())?.and_then(|address| SocketAddr::try_from(address).ok());
-    let Some(address) = address else {
+/// Sets up an accepted connection and says who its peer is. The kernel is asked about every peer: a process of this
+/// host may come by any of the host's addresses.
+pub(super) fn accepted(socket: &OwnedFd, origins: &mut Origins) -> Result<Peer, Errno> {
+    let peer_name = || Ok::<_, Errno>(getpeername(socket.as_fd())?.and_then(|name| SocketAddr::try_from(name).ok()));
+    let Some(address) = peer_name()? else {
         let owner = sockopt::socket_peercred(socket)?.uid.as_raw();
-        return Ok(Peer { address: Ipv4Addr::LOCALHOST.into(), port: 0, socket_owner: Some(owner) });
+        return Ok(Peer { address: Ipv4Addr::LOCALHOST.into(), port: 0, origin: Origin::User(owner) });
     };
     sockopt::set_tcp_nodelay(socket, true)?;
     if address.ip().to_canonical().is_loopback() {
@@ -195,11 +195,10 @@ pub(super) fn accepted(socket: &OwnedFd, owners: Option<&mut SocketOwners>) -> R
     sockopt::set_tcp_keepintvl(socket, KEEPALIVE_INTERVAL)?;
     sockopt::set_tcp_keepcnt(socket, KEEPALIVE_COUNT)?;
     sockopt::set_tcp_user_timeout(socket, USER_TIMEOUT_MS)?;
-    let mut socket_owner = None;
-    if let Some(owners) = owners {
-        let own = SocketAddr::try_from(getsockname(socket)?)?;
-        // An answer that fails is no answer: who is asked for may be a process of this host.
-        socket_owner = owners.owner(address, own)?;
-    }
-    Ok(Peer { address: address.ip().to_canonical(), port: address.port(), socket_owner })
+    let own = SocketAddr::try_from(getsockname(socket)?)?;
+    // A question that fails ends the connection: its peer may be a process of this host.
+    let origin = origins.of(address, own)?;
+    // The connection still is, so the two addresses were nobody else's while the kernel was asked.
+    peer_name()?;
+    Ok(Peer { address: address.ip().to_canonical(), port: address.port(), origin })
 }

@@ -1,15 +1,16 @@
 //! Serving: connections come in, each gets a protocol machine and a reactor.
 //!
 //! Owns: the acceptors, the bounds on connections and on what they hold, the sums over all of them, the
-//! end; telling silent connections, those that hold what others wait for, and those unread for long, to go.
+//! end; telling connections to go. A connection goes to make room for a new one, because it is silent, because it holds
+//! memory that others wait for, or because nobody could read it for long.
 //! Does not own: a connection's bytes (`connection`), which connection makes room (`crowd`), protocols.
-//! Invariants: at most `connections_max` connections; a new one waits until an idle one has made room,
-//! or another has ended. A connection that is told to go decides itself whether it is idle: one with calls
-//! in progress or unsent replies stays, unless its peer is why others get no memory or waits for us for too long. Every connection is counted until its last resource is gone.
+//! Invariants: at most `connections_max` connections. A new one waits for the end of the connection that makes room for
+//! it, and for no peer. A connection that is told to go because it is silent decides itself whether it is: one with
+//! calls in progress or unsent replies stays. Every connection is counted until its last resource is gone.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::pin::pin;
 use std::rc::Rc;
@@ -18,13 +19,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use engine::{Nanos, Platform};
-use frontend::{Machine, Peer};
+use frontend::{Machine, Party, Peer};
 use rustix::io::Errno;
 
 use super::connection::Connection;
-use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose, counted_as};
+use super::crowd::{Choice, Member, RefusedConnection, ServeLimits, choose};
 use super::listener::{Listener, accepted};
-use super::owner::SocketOwners;
+use super::origin::Origins;
 use super::room::{Room, Share, UNIT_BYTES};
 use super::socket::accept;
 use crate::clock;
@@ -45,6 +46,8 @@ const LOOK_NS: u64 = Nanos::SECOND;
 const PROGRESS_BYTES_MIN: u64 = 64 << 10;
 /// ... and so many times in a row that it did not its connection goes: a lost packet alone is not enough.
 const STALLS_MAX: u8 = 2;
+/// A connection is stalled whose peer has moved nothing for so long though it is the peer's turn.
+const STALL_NS: u64 = Nanos::SECOND;
 /// What the memory that may be held divides into; only above one such part connections receive more than
 /// they know to come, so that what is left over is enough for whole records.
 const SPARE_PARTS: u64 = 4;
@@ -69,9 +72,9 @@ pub struct ServeCounts {
     pub protocol_errors: u64,
     /// Connections closed because they were silent for as long as a connection may be.
     pub closed_silent: u64,
-    /// Idle connections closed to make room for new ones.
+    /// Connections closed to make room for new ones.
     pub closed_for_room: u64,
-    /// Connections refused because their address had as many as it may, all at work.
+    /// Connections refused because all that could have made room were at work.
     pub refused: u64,
     /// Bytes that connections hold: received and not answered, or not sent yet.
     pub request_bytes: u64,
@@ -94,12 +97,10 @@ pub struct PeerCounts {
     pub bytes_out: u64,
 }
 
-/// Whether this kernel tells whose the socket of a peer on loopback is; why not if it does not.
+/// Whether this kernel tells whose the sockets of peers on this host are, and which addresses are this host's; why not if
+/// it does not.
 pub fn peers_are_identified() -> Result<(), std::io::Error> {
-    let nowhere = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    // Nothing is connected between these two; a kernel that can tell says just that.
-    SocketOwners::new()?.owner(nowhere(0), nowhere(0))?;
-    Ok(())
+    Ok(Origins::new().are_known()?)
 }
 
 /// A running service. Dropping the handle does not end it.
@@ -140,11 +141,9 @@ struct Service {
     closed_stalled: AtomicU64,
     closed_unread: AtomicU64,
     room: Room,
-    /// A new connection waits for room. Set before it is looked for one that is idle.
-    crowded: AtomicBool,
     roster: Mutex<Roster>,
-    /// Absent where the kernel does not tell. Locked for one question of an acceptor.
-    owners: Option<Mutex<SocketOwners>>,
+    /// Locked for the questions about one peer.
+    origins: Mutex<Origins>,
 }
 
 #[derive(Default)]
@@ -163,8 +162,7 @@ struct Entry {
 
 /// What a connection does, for others to see.
 struct Standing {
-    /// As [`counted_as`] gives it.
-    address: IpAddr,
+    party: Party,
     /// Written by the connection alone.
     active_ns: AtomicU64,
     /// Calls in progress, or replies not sent. Written by the connection alone.
@@ -198,15 +196,17 @@ impl Standing {
     }
 }
 
-/// Why an idle connection is told to go.
+/// Why a connection is told to go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 enum Reason {
+    /// It goes if it is idle.
     Silent = 1,
+    /// A new connection gets its place: it goes even with calls in progress.
     Room = 2,
     /// Its peer stands still while others wait for what it holds: it goes even with calls in progress.
     Stalled = 3,
-    /// What it sent lay unread for too long: it goes even with calls in progress.
+    /// Bytes of its peer lay unread for too long: it goes if they still do, even with calls in progress.
     Unread = 4,
 }
 
@@ -240,9 +240,8 @@ pub fn serve(
         closed_stalled: AtomicU64::new(0),
         closed_unread: AtomicU64::new(0),
         room,
-        crowded: AtomicBool::new(false),
         roster: Mutex::default(),
-        owners: SocketOwners::new().ok().map(Mutex::new),
+        origins: Mutex::new(Origins::new()),
     });
     for listener in listeners {
         if !platform.uses_ring() {
@@ -365,19 +364,14 @@ impl Service {
         self.accepting.load(Ordering::SeqCst)
     }
 
-    /// Waits until there is room for a connection from `address`. False when there will be none.
-    fn room(&self, address: IpAddr) -> impl Future<Output = bool> + '_ {
+    /// Has room made for a connection of `party`. False when there will be none.
+    fn room(&self, party: Party) -> impl Future<Output = bool> + '_ {
         poll_fn(move |cx| {
             self.keep_other(cx.waker());
             if !self.is_accepting() {
                 return Poll::Ready(false);
             }
-            self.crowded.store(true, Ordering::SeqCst);
-            let choice = self.choose(counted_as(address));
-            if matches!(choice, Choice::Serve | Choice::Refuse) {
-                self.crowded.store(false, Ordering::SeqCst);
-            }
-            match choice {
+            match self.choose(party) {
                 Choice::Serve => Poll::Ready(true),
                 Choice::Wait => Poll::Pending,
                 Choice::MakeRoom(number) => {
@@ -385,33 +379,37 @@ impl Service {
                     Poll::Pending
                 }
                 Choice::Refuse => {
-                    self.refuse(address);
+                    self.refuse(party);
                     Poll::Ready(false)
                 }
             }
         })
     }
 
-    fn choose(&self, address: IpAddr) -> Choice {
+    fn choose(&self, party: Party) -> Choice {
         let limits = (self.limits)();
-        choose(&self.members(), address, &limits)
+        choose(&self.members(), party, &limits)
     }
 
     fn members(&self) -> Vec<Member> {
+        let now = clock::monotonic();
         let member = |(&number, entry): (&u64, &Entry)| {
             let standing = &entry.standing;
+            let active_ns = standing.active_ns.load(Ordering::Relaxed);
+            let waits_for_peer = standing.waits_for_peer.load(Ordering::SeqCst);
             Member {
                 number,
-                address: standing.address,
+                party: standing.party,
                 idle: !standing.busy.load(Ordering::SeqCst),
+                stalled: waits_for_peer && now.since(Nanos(active_ns)) >= STALL_NS,
                 leaving: standing.leaving.load(Ordering::Relaxed) != 0,
-                active_ns: standing.active_ns.load(Ordering::Relaxed),
+                active_ns,
             }
         };
         self.lock().connections.iter().map(member).collect()
     }
 
-    /// Tells a connection to go if it is idle.
+    /// Tells a connection to go, if it does for that reason.
     fn tell_to_go(&self, number: u64, reason: Reason) {
         self.tell(number, |standing| standing.leaving.store(reason as u8, Ordering::SeqCst));
     }
@@ -425,11 +423,10 @@ impl Service {
         waker.into_iter().for_each(Waker::wake);
     }
 
-    fn refuse(&self, address: IpAddr) {
+    fn refuse(&self, party: Party) {
         self.refused.fetch_add(1, Ordering::Relaxed);
-        let counted = counted_as(address);
-        let connections = self.members().iter().filter(|member| member.address == counted).count();
-        (self.on_refused)(&RefusedConnection { address, connections });
+        let connections = self.members().iter().filter(|member| member.party == party).count();
+        (self.on_refused)(&RefusedConnection { party, connections });
     }
 
     /// Tells connections to go that have been silent for as long as one may be.
@@ -504,21 +501,20 @@ impl Service {
     async fn admit(self: &Arc<Self>, socket: OwnedFd) {
         // A peer that is gone already has no name.
         let Ok(peer) = self.identify(&socket) else { return };
-        if self.room(peer.address).await {
+        if self.room(peer.party()).await {
             self.place(socket, peer);
         }
     }
 
     fn identify(&self, socket: &OwnedFd) -> Result<Peer, Errno> {
-        let mut owners = self.owners.as_ref().map(|owners| owners.lock().unwrap_or_else(PoisonError::into_inner));
-        accepted(socket, owners.as_deref_mut())
+        accepted(socket, &mut self.origins.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Gives an accepted connection to a reactor.
     fn place(self: &Arc<Self>, socket: OwnedFd, peer: Peer) {
         let number = self.accepted.fetch_add(1, Ordering::Relaxed);
         let standing = Arc::new(Standing {
-            address: counted_as(peer.address),
+            party: peer.party(),
             active_ns: AtomicU64::new(clock::monotonic().0),
             busy: AtomicBool::new(false),
             leaving: AtomicU8::new(0),
@@ -619,15 +615,12 @@ impl Place {
 
     /// Says whether the connection has calls in progress or replies to send.
     pub(super) fn set_busy(&self, busy: bool) {
-        let was_busy = self.standing.busy.swap(busy, Ordering::SeqCst);
-        if was_busy && !busy && self.service.crowded.load(Ordering::SeqCst) {
-            // It may be what a new connection waits for.
-            self.service.wake_others();
-        }
+        self.standing.busy.store(busy, Ordering::SeqCst);
     }
 
-    /// Whether the connection was told to go, and does: it counts as closed for that. Not if it is `busy`; and where it
-    /// was told so because it is not read, only if it still is not though something `lies_there`.
+    /// Whether the connection was told to go, and does: it counts as closed for that. A connection that was told to go for
+    /// its silence stays if it is `busy`. One that was told so because nobody read it stays if somebody reads it by now,
+    /// or nothing `lies_there`.
     pub(super) fn goes(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);
@@ -635,7 +628,7 @@ impl Place {
             return false;
         }
         let stays = match reason {
-            reason if reason == Reason::Stalled as u8 => false,
+            reason if reason == Reason::Stalled as u8 || reason == Reason::Room as u8 => false,
             reason if reason == Reason::Unread as u8 => {
                 let is_read = self.standing.unread_since_ns.load(Ordering::SeqCst) == 0;
                 is_read || !lies_there()

@@ -417,34 +417,59 @@ fn a_connection_that_is_not_read_for_too_long_is_reset() {
     }
 }
 
+/// Users of the tests; root alone can be them.
+const USERS: [u32; 3] = [4001, 4002, 4003];
+
+fn is_root() -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        eprintln!("skipped: only root can be several users");
+    }
+    root
+}
+
+/// A client that is a process of this user.
+fn connect_as(user: u32, to: SocketAddr) -> TcpStream {
+    connect_of(Some(user), Ipv4Addr::LOCALHOST, to)
+}
+
+fn connect_of(user: Option<u32>, source: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
+    std::os::unix::fs::fchown(&socket, user, None).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from((source, 0))).unwrap();
+    rustix::net::connect(&socket, &to).unwrap();
+    TcpStream::from(socket)
+}
+
+/// Has a connection at work for ever: its replies are more than the kernel holds, and are not read.
+fn deafen(stream: &mut TcpStream) {
+    stream.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+}
+
+fn is_served(stream: &mut TcpStream) -> bool {
+    stream.write_all(&record(URGENT | 1, b"served")).is_ok() && stream.read_exact(&mut [0; 6]).is_ok()
+}
+
 #[test]
-fn connections_at_work_are_bounded_and_others_wait_for_room() {
+fn connections_at_work_are_bounded_and_one_party_has_as_many_as_it_may() {
     for choice in CHOICES {
-        let rig = Rig::new(choice, Gate { closed: true.into(), ..Gate::default() }, 3, "127.0.0.1:0");
-        let mut served: Vec<_> = (0..2).map(|_| rig.connect()).collect();
+        let gate = Gate { closed: true.into(), ..Gate::default() };
+        let limits = ServeLimits { peer_connections_max: 3, ..limits(10) };
+        let rig = Rig::limited(choice, gate, limits, "127.0.0.1:0");
+        let mut served: Vec<_> = (0..3).map(|_| rig.connect()).collect();
         served.iter_mut().for_each(|stream| stream.write_all(&record(1, b"in")).unwrap());
-        rig.until(|counts| counts.calls_in_progress == 2);
-        // The third: its answer is not taken, and is more than the kernel holds.
-        let mut deaf = rig.connect();
-        deaf.write_all(&record(URGENT | 200, &bytes(1, 1 << 20))).unwrap();
-        deaf.read_exact(&mut [0]).unwrap();
-        // Of one address all are at work, so it is refused more, and told.
-        let mut refused = rig.connect();
-        assert!(matches!(refused.read(&mut [0]), Ok(0) | Err(_)));
+        rig.until(|counts| counts.calls_in_progress == 3);
+        // Of one user all are at work, so it is refused more by whichever address, and told.
+        for mut refused in [rig.connect(), connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address)] {
+            assert!(matches!(refused.read(&mut [0]), Ok(0) | Err(_)));
+        }
         assert_eq!((rig.handle.counts().connections, rig.handle.counts().accepted), (3, 3));
-        assert_eq!(rig.handle.counts().refused, 1);
+        assert_eq!(rig.handle.counts().refused, 2);
         let said = rig.gate.refused.lock().unwrap().clone();
-        assert!(said[0].contains("127.0.0.1") && said[0].contains("its 3 connections"), "{said:?}");
-        // Another address may have as many, but all places are taken: it waits.
-        let mut waiting = connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address);
-        waiting.write_all(&record(1, b"later")).unwrap();
+        let user = format!("user {}, which has 3", rustix::process::geteuid().as_raw());
+        assert!(said.iter().all(|said| said.contains(&user)), "{said:?}");
         rig.gate.open();
-        let mut answer = [0; 5];
-        waiting.read_exact(&mut answer).unwrap();
-        assert_eq!(&answer, b"later");
-        // One that had become idle made room; the calls of all were answered before.
-        let counts = rig.handle.counts();
-        assert_eq!((counts.closed_for_room, counts.refused), (1, 1));
         for mut stream in served {
             let mut answer = [0; 2];
             stream.read_exact(&mut answer).unwrap();
@@ -453,12 +478,48 @@ fn connections_at_work_are_bounded_and_others_wait_for_room() {
     }
 }
 
+#[test]
+fn two_users_whose_clients_do_not_read_lock_out_neither_another_user_nor_root() {
+    if !is_root() {
+        return;
+    }
+    for choice in CHOICES {
+        let limits = ServeLimits { peer_connections_max: 24, ..limits(32) };
+        let rig = Rig::limited(choice, Gate::default(), limits, "127.0.0.1:0");
+        let mut deaf = Vec::new();
+        for (user, connections, source) in [(USERS[0], 24, 1), (USERS[1], 6, 2)] {
+            for _ in 0..connections {
+                let mut stream = connect_of(Some(user), Ipv4Addr::new(127, 0, 0, source), rig.address);
+                deafen(&mut stream);
+                deaf.push(stream);
+            }
+        }
+        // Root's two places are free though the others are all taken.
+        assert_eq!(rig.handle.counts().connections, 30);
+        let mut roots: Vec<_> = (0..2).map(|_| connect_as(0, rig.address)).collect();
+        assert!(roots.iter_mut().all(is_served));
+        assert_eq!(rig.handle.counts().closed_for_room, 0);
+        // A third user gets as many as it asks for until it has nearly as many as the one with the most.
+        let mut third: Vec<_> = (0..6)
+            .map(|_| {
+                let mut stream = connect_as(USERS[2], rig.address);
+                assert!(is_served(&mut stream));
+                stream
+            })
+            .collect();
+        assert!(third.iter_mut().chain(&mut roots).all(is_served));
+        let counts = rig.handle.counts();
+        assert_eq!((counts.connections, counts.closed_for_room, counts.refused), (32, 6, 0));
+        assert!(
+            deaf[24..].iter_mut().all(|stream| stream.read_exact(&mut [0]).is_ok()),
+            "the user with fewer keeps its"
+        );
+    }
+}
+
 /// A client at another of this machine's addresses.
 fn connect_from(source: Ipv4Addr, to: SocketAddr) -> TcpStream {
-    let socket = rustix::net::socket(rustix::net::AddressFamily::INET, rustix::net::SocketType::STREAM, None).unwrap();
-    rustix::net::bind(&socket, &SocketAddr::from((source, 0))).unwrap();
-    rustix::net::connect(&socket, &to).unwrap();
-    TcpStream::from(socket)
+    connect_of(None, source, to)
 }
 
 fn is_closed(stream: &mut TcpStream) -> bool {
@@ -470,34 +531,39 @@ fn is_closed(stream: &mut TcpStream) -> bool {
 
 #[test]
 fn silent_connections_lock_nobody_out() {
-    let connections_max = CONNECTIONS_MAX;
-    let rig = Rig::new(IoChoice::Auto, Gate::default(), connections_max, "127.0.0.1:0");
+    let connections_max = 64;
+    let limits = ServeLimits { peer_connections_max: 60, ..limits(connections_max) };
+    let rig = Rig::limited(IoChoice::Auto, Gate::default(), limits, "127.0.0.1:0");
     let mut used = rig.connect();
     exchange(&mut used, 1, b"used");
-    let mut silent: Vec<_> = (0..connections_max).map(|_| rig.connect()).collect();
+    let mut silent: Vec<_> = (0..60).map(|_| rig.connect()).collect();
     // It was used before any of these came, so it was the first to make room; a client comes back.
     let mut further = rig.connect();
     exchange(&mut further, 1, b"further");
-    rig.until(|counts| counts.closed_for_room == 2 && counts.connections == connections_max);
+    rig.until(|counts| counts.closed_for_room == 2 && counts.connections == 60);
     assert!(is_closed(&mut used) && is_closed(&mut silent[0]));
     assert!(!is_closed(&mut silent[1]), "more were closed than had to make room");
 }
 
 #[test]
-fn silent_connections_of_one_address_make_room_before_those_of_others() {
+fn silent_connections_of_one_user_make_room_before_those_of_others() {
+    if !is_root() {
+        return;
+    }
     for choice in CHOICES {
         let limits = ServeLimits { peer_connections_max: 15, ..limits(20) };
         let rig = Rig::limited(choice, Gate::default(), limits, "127.0.0.1:0");
-        let mut own: Vec<_> = (0..2).map(|_| rig.connect()).collect();
+        let mut own: Vec<_> = (0..2).map(|_| connect_as(USERS[0], rig.address)).collect();
         own.iter_mut().for_each(|stream| exchange(stream, 1, b"own"));
-        let crowd: Vec<_> = (0..60).map(|_| connect_from(Ipv4Addr::new(127, 0, 0, 2), rig.address)).collect();
+        let crowd: Vec<_> = (0..60).map(|_| connect_as(USERS[1], rig.address)).collect();
         rig.until(|counts| counts.accepted == 62 && counts.connections == 17);
-        // Older than all of the crowd, and still there; with three more all places are taken, and five of the crowd go.
-        own.extend((0..8).map(|_| rig.connect()));
+        // Older than all of the crowd, and still there; with two more all places but root's are taken, and six of the
+        // crowd go.
+        own.extend((0..8).map(|_| connect_as(USERS[0], rig.address)));
         own.iter_mut().for_each(|stream| exchange(stream, 1, b"still"));
         assert!(own.iter_mut().all(|stream| !is_closed(stream)));
         let counts = rig.handle.counts();
-        assert_eq!((counts.connections, counts.closed_for_room), (20, 45 + 5));
+        assert_eq!((counts.connections, counts.closed_for_room), (19, 45 + 6));
         drop(crowd);
     }
 }
@@ -655,7 +721,7 @@ fn what_goes_to_a_process_of_this_host_is_not_paced() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let far = OwnedFd::from(listener.accept().unwrap().0);
-    super::listener::accepted(&far, None).unwrap();
+    super::listener::accepted(&far, &mut super::origin::Origins::new()).unwrap();
     let way = rustix::net::sockopt::tcp_congestion(&far).unwrap();
     assert!(["cubic", "reno"].contains(&way.as_str()), "{way}");
 }

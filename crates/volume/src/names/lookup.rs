@@ -2,7 +2,7 @@
 //!
 //! Owns: lookups, the way from a mount path to its directory.
 //! Does not own: what names named a moment ago (`objects::name_cache`), bringing an object into memory (`handles`).
-//! Invariants: an export is left by no name.
+//! Invariants: an export is left by no name. MOUNT of a path tells a caller no more than LOOKUPs of its names.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,8 +25,9 @@ const LINKS_MAX: usize = 40;
 impl<P: Platform> Volume<P> {
     /// The directory that a mount path names: "" and "/" are the export where there is one; with
     /// several the first name is the export's. Symbolic links are followed as if the export were all
-    /// there is: their "/" is its root, and so is what ".." leads to there.
-    pub async fn mount(&self, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
+    /// there is: their "/" is its root, and so is what ".." leads to there. The caller needs the rights of
+    /// [`Volume::lookup_by`] at each name, and no right for an export's own root.
+    pub async fn mount_by(&self, caller: &Caller, path: &[u8]) -> Result<Arc<Inode<P>>, VolumeError> {
         let names = names::components(path)?;
         let mut names = names.as_slice();
         let export = match self.exports.as_slice() {
@@ -42,7 +43,7 @@ impl<P: Platform> Volume<P> {
         let mut names: VecDeque<Bytes> = names.iter().map(|name| Bytes::copy_from_slice(name)).collect();
         let mut links = 0;
         while let Some(name) = names.pop_front() {
-            let found = self.lookup(&inode, &name).await?.0;
+            let found = self.lookup_by(caller, &inode, &name).await?.0;
             if found.kind() != Kind::Symlink {
                 inode = found;
                 continue;

@@ -70,6 +70,16 @@ impl HandleKey {
         &self.key
     }
 
+    /// A secret for another purpose, derived from this one. Handles do not reveal it.
+    pub(crate) fn derived(&self, purpose: &str) -> [u8; 16] {
+        let mut key = [0; 16];
+        for (part, half) in key.chunks_exact_mut(8).enumerate() {
+            // No handle begins so: its first byte is its version.
+            half.copy_from_slice(&self.hash(format!("{purpose} {part}").as_bytes()).to_le_bytes());
+        }
+        key
+    }
+
     /// The 16 bits by which handles name an export: a hash of its root's identity, so that they do
     /// not depend on the order in which directories are exported.
     pub(crate) fn export_tag(&self, root: &Identity) -> u16 {

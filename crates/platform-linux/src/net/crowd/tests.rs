@@ -1,38 +1,116 @@
 use super::*;
 
-fn member(number: u64, address: &str, active_ns: u64) -> Member {
-    let address = counted_as(address.parse().unwrap());
-    Member { number, address, idle: true, leaving: false, active_ns }
+const A: Party = Party::User(1001);
+const B: Party = Party::User(1002);
+const C: Party = Party::User(1003);
+
+fn limits(connections_max: usize, peer_connections_max: usize) -> ServeLimits {
+    ServeLimits { connections_max, peer_connections_max, idle_ns: 0, request_bytes_max: 0, unread_ns: 0 }
+}
+
+fn member(number: u64, party: Party, active_ns: u64) -> Member {
+    Member { number, party, idle: true, stalled: false, leaving: false, active_ns }
+}
+
+/// So many connections of a party, at work.
+fn at_work(party: Party, numbers: std::ops::Range<u64>) -> Vec<Member> {
+    numbers.map(|number| Member { idle: false, ..member(number, party, 1_000 + number) }).collect()
 }
 
 #[test]
-fn the_oldest_idle_one_of_the_address_with_the_most_makes_room() {
-    let limits =
-        ServeLimits { connections_max: 4, peer_connections_max: 3, idle_ns: 0, request_bytes_max: 0, unread_ns: 0 };
-    let (a, b) = ("10.0.0.1", "10.0.0.2");
-    let choose = |members: &[Member], from: &str| choose(members, counted_as(from.parse().unwrap()), &limits);
-    let four = [member(0, b, 1), member(1, a, 7), member(2, a, 5), member(3, a, 6)];
-    assert_eq!(choose(&four[..3], b), Choice::Serve);
-    // Full: the only one of `b` is older than all, and stays.
-    assert_eq!(choose(&four, b), Choice::MakeRoom(2));
-    assert_eq!(choose(&four, "10.0.0.3"), Choice::MakeRoom(2));
-    // As many as one address may have: it makes room itself, even if there is room for others.
-    assert_eq!(choose(&four[1..], a), Choice::MakeRoom(2));
-    // What is at work stays.
-    let busy = four.map(|member| Member { idle: member.address != four[1].address, ..member });
-    assert_eq!(choose(&busy, b), Choice::MakeRoom(0));
-    assert_eq!(choose(&busy, a), Choice::Refuse);
-    let all = busy.map(|member| Member { idle: false, ..member });
-    assert_eq!(choose(&all, b), Choice::Wait);
+fn the_oldest_idle_one_of_the_party_with_the_most_makes_room() {
+    let choose = |members: &[Member], party| choose(members, party, &limits(4, 3));
+    let four = [member(0, B, 1), member(1, A, 7), member(2, A, 5), member(3, A, 6)];
+    assert_eq!(choose(&four[..3], B), Choice::Serve);
+    // Full: the only one of `B` is older than all, and stays.
+    assert_eq!(choose(&four, B), Choice::MakeRoom(2));
+    assert_eq!(choose(&four, C), Choice::MakeRoom(2));
+    // A party at its own bound makes room itself, even if there is room for others.
+    assert_eq!(choose(&four[1..], A), Choice::MakeRoom(2));
     // One at a time is told to go.
     let leaving = four.map(|member| Member { leaving: member.number == 3, ..member });
-    assert_eq!(choose(&leaving, b), Choice::Wait);
+    assert_eq!(choose(&leaving, B), Choice::Wait);
 }
 
 #[test]
-fn a_network_of_ipv6_is_one_peer_and_a_mapped_address_is_the_ipv4_one() {
-    let counted = |address: &str| counted_as(address.parse().unwrap());
-    assert_eq!(counted("2001:db8:1:2:3::1"), counted("2001:db8:1:2:ffff::9"));
-    assert_ne!(counted("2001:db8:1:2::1"), counted("2001:db8:1:3::1"));
-    assert_eq!(counted("::ffff:10.0.0.1"), counted("10.0.0.1"));
+fn who_does_not_read_makes_room_before_who_works_and_the_party_with_the_most_before_all() {
+    let choose = |members: &[Member], party| choose(members, party, &limits(8, 6));
+    let mut members = [at_work(A, 0..5), at_work(B, 5..8)].concat();
+    assert_eq!(choose(&members, C), Choice::MakeRoom(0), "the one that has moved nothing for the longest");
+    members[3].stalled = true;
+    assert_eq!(choose(&members, C), Choice::MakeRoom(3));
+    members[4].idle = true;
+    assert_eq!(choose(&members, C), Choice::MakeRoom(4));
+    // Idle and stalled connections of a smaller party stay while a larger one is there.
+    let mut members = [at_work(A, 0..5), at_work(B, 5..8)].concat();
+    (members[5].idle, members[6].stalled) = (true, true);
+    assert_eq!(choose(&members, C), Choice::MakeRoom(0));
+    // The party with the most makes room for itself by a stalled connection, not by one at work.
+    assert_eq!(choose(&members, A), Choice::Refuse);
+    members[2].stalled = true;
+    assert_eq!(choose(&members, A), Choice::MakeRoom(2));
+    // As many as one may have.
+    let mut members = [at_work(A, 0..6), at_work(B, 6..7)].concat();
+    assert_eq!(choose(&members, A), Choice::Refuse);
+    members[6].idle = true;
+    assert_eq!(choose(&members, A), Choice::Refuse, "another's is none of its business");
+    assert_eq!(choose(&members, B), Choice::Serve);
+    // None has two more: an idle one of anybody who has as many.
+    let mut members: Vec<_> =
+        (0..8).flat_map(|uid| at_work(Party::User(uid + 1), uid.into()..u64::from(uid) + 1)).collect();
+    assert_eq!(choose(&members, Party::User(100)), Choice::Refuse);
+    members[1].idle = true;
+    assert_eq!(choose(&members, Party::User(100)), Choice::MakeRoom(1));
+}
+
+/// Parties come one after the other, each with as many connections as it gets, all at work for ever.
+#[test]
+fn no_number_of_parties_takes_all_places_from_the_next() {
+    let limits = limits(1_024, 768);
+    let mut members: Vec<Member> = Vec::new();
+    let mut next = 0;
+    let mut come = |members: &mut Vec<Member>, party, most: usize| {
+        for _ in 0..most {
+            match choose(members, party, &limits) {
+                Choice::Serve => {}
+                Choice::MakeRoom(gone) => members.retain(|member| member.number != gone),
+                Choice::Wait | Choice::Refuse => return,
+            }
+            members.extend(at_work(party, next..next + 1));
+            next += 1;
+            assert!(members.len() <= limits.connections_max);
+        }
+    };
+    let count = |members: &[Member], party| members.iter().filter(|member| member.party == party).count();
+    come(&mut members, A, 2_000);
+    assert_eq!(count(&members, A), 768);
+    come(&mut members, B, 2_000);
+    for newcomer in 0..30 {
+        let party = Party::Machine(std::net::Ipv4Addr::from(newcomer).into());
+        come(&mut members, party, 20);
+        assert_eq!(count(&members, party), 20, "{party}");
+    }
+    assert_eq!(members.len(), 960, "the others are root's");
+    come(&mut members, Party::ROOT, 64);
+    assert_eq!((count(&members, Party::ROOT), members.len()), (64, 1_024));
+    assert!((0..30).all(|party| count(&members, Party::Machine(std::net::Ipv4Addr::from(party).into())) == 20));
+    // Root gets more places from a larger party.
+    come(&mut members, Party::ROOT, 50);
+    assert_eq!(count(&members, Party::ROOT), 114);
+    come(&mut members, C, 10);
+    assert_eq!((count(&members, C), members.len()), (10, 1_024));
+}
+
+#[test]
+fn so_many_users_that_none_has_two_leave_roots_places_to_root() {
+    let limits = limits(64, 64);
+    let mut members: Vec<_> =
+        (0..60).flat_map(|uid| at_work(Party::User(uid + 1), uid.into()..u64::from(uid) + 1)).collect();
+    assert_eq!(choose(&members, Party::User(100), &limits), Choice::Refuse);
+    for number in 60..64 {
+        assert_eq!(choose(&members, Party::ROOT, &limits), Choice::Serve);
+        members.extend(at_work(Party::ROOT, number..number + 1));
+    }
+    assert_eq!(choose(&members, Party::User(100), &limits), Choice::Refuse, "root's own are no others'");
+    assert_eq!(choose(&members, Party::ROOT, &limits), Choice::Refuse);
 }

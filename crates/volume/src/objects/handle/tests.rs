@@ -61,3 +61,14 @@ fn handles_that_differ_have_other_numbers() {
     assert_eq!(numbers.len(), 1000);
     assert_eq!(handle_number(&[0; 7]), None);
 }
+
+#[test]
+fn a_derived_secret_is_another_for_each_key_and_purpose() {
+    let other = HandleKey::new(*b"0123456789abcdeg");
+    let derived = [key().derived("a"), key().derived("b"), other.derived("a"), *key().as_bytes()];
+    for (at, one) in derived.iter().enumerate() {
+        assert!(derived[..at].iter().all(|two| one != two), "{at}");
+        assert_ne!(one[..8], one[8..]);
+    }
+    assert_eq!(key().derived("a"), derived[0]);
+}
