@@ -9,16 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::Engine;
-use platform_linux::{LinuxPlatform, Reactors, WorkerPool};
+use platform_linux::{HeldWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{Before, Stamp};
 use crate::devices::Devices;
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
-
-/// What the threads of `work` are called.
-pub(crate) const WORK_THREADS: &str = "afflux-open";
 
 /// The parts.
 pub(crate) struct Core {
@@ -40,13 +37,21 @@ impl Core {
         self.engine.platform()
     }
 
-    /// Whether this thread is one of those that end with the cache.
-    pub(crate) fn is_own_thread(&self) -> bool {
-        self.platform().is_own_thread() || std::thread::current().name() == Some(WORK_THREADS)
+    /// Whether the end of the cache would wait for this thread: it is one of the cache's own, or in a call that waits.
+    pub(crate) fn needs_this_thread(&self) -> bool {
+        let carries_out = || self.devices.all().iter().any(|device| device.host.is_own_thread());
+        self.platform().drives_this_thread() || self.work.is_own_thread() || carries_out()
+    }
+
+    /// Does work for a file that a task of the caller awaits.
+    pub(crate) async fn pass<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.platform().for_foreign_task(self.gate.pass(stripe, work)).await
     }
 
     /// Does work for a file that may wait, on this thread.
     pub(crate) fn block<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        // Outermost: a waker may close the cache, which waits for those inside.
+        let _held = HeldWakes::new();
         // For all of it: what this thread's ring has in flight has ended when it leaves.
         let inside = self.gate.enter(stripe);
         let result = match &inside {

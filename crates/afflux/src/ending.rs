@@ -7,13 +7,13 @@
 //! A forked child ends nothing: it has none of the threads.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::Platform;
+use platform_linux::HeldWakes;
 
 use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};
@@ -32,7 +32,7 @@ impl Drop for Life {
             std::mem::forget(Arc::clone(&self.0));
             return;
         }
-        if !self.0.is_own_thread() {
+        if !self.0.needs_this_thread() {
             return self.0.end_told();
         }
         // A waker dropped the last handle, or an open that nobody waits for: the thread cannot wait for its own end.
@@ -57,17 +57,20 @@ impl Core {
             eprintln!("afflux: {unwritten}");
         }
         if let Some(hook) = &self.on_unwritten {
-            let _ = catch_unwind(AssertUnwindSafe(|| hook(&unwritten)));
+            hook.tell(&unwritten);
         }
     }
 
     /// Ends the cache. Whoever comes second waits for the first, and hears the same.
     pub(crate) fn end(&self) -> Result<(), Unwritten> {
+        // Those who wait leave now. Their wakers run before a lock is held, for they may end the cache, too.
+        let held = HeldWakes::new();
+        self.gate.close();
+        drop(held);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ended) = &*ended {
             return ended.clone();
         }
-        self.gate.close();
         let deadline = Instant::now() + self.drain_time;
         self.gate.wait_until_empty(deadline);
         let failed = self.drain_until(deadline);

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::Engine;
-use platform_linux::LinuxPlatform;
+use platform_linux::{HeldWakes, LinuxPlatform};
 
 pub use self::metadata::Metadata;
 use crate::coherence::{Before, Stamp};
@@ -55,6 +55,8 @@ impl Drop for Opened {
             std::mem::forget(Arc::clone(&self.file));
             return;
         }
+        // What waits for memory may wake foreign tasks.
+        let _held = HeldWakes::new();
         let files = &self.life.0.files;
         files.close(&self.file);
         files.rest(&self.file);
@@ -122,7 +124,7 @@ impl File {
     }
 
     async fn pass<T>(&self, work: impl Future<Output = Result<T, Error>>) -> io::Result<T> {
-        Ok(self.0.gate.pass(self.stripe(), work).await?)
+        Ok(self.core().pass(self.stripe(), work).await?)
     }
 
     fn said(&self, error: engine::Error) -> Error {

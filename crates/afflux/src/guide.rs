@@ -115,6 +115,8 @@
 //!
 //! **A panic in the cache** does not end the process. It poisons the cache: every call fails with
 //! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and what was dirty is told as unwritten.
+//! A panic in a waker of yours, or in a [hook](crate::Builder::on_unwritten), is no panic in the cache: it is printed and ends
+//! there. A waker is called with no lock held and may call the cache.
 //!
 //! **A forked child** has no threads of the cache. Its calls fail with [`Error::Forked`](crate::Error::Forked), and
 //! dropping handles does nothing there. Calls from a signal handler are not allowed: they take locks.

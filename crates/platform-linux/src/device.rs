@@ -179,6 +179,11 @@ impl HostDevice {
         self.core.pool.stop_within(patience)
     }
 
+    /// Whether this thread is one of those that carry out its requests.
+    pub fn is_own_thread(&self) -> bool {
+        self.core.pool.is_own_thread()
+    }
+
     /// How its files are read and written, for the log.
     pub fn describe(&self) -> String {
         let by = if self.core.platform.uses_ring() { "io_uring" } else { "preadv and pwritev on threads" };

@@ -6,5 +6,6 @@ mod block_device;
 mod cancelled;
 mod coherence;
 mod endings;
+mod foreign_wakers;
 mod model;
 mod runtimes;
