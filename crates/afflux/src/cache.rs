@@ -107,7 +107,7 @@ impl Cache {
         let life = Arc::clone(&self.life);
         // Made a handle there, so that it is given back if nobody waits for it any more.
         let enter = move || enter().map(|entered| File::new(&life, entered));
-        let entered = core.pass(0, async { Ok(core.on_a_thread(enter).await) }).await?;
+        let entered = core.pass(0, async { Ok(core.work.run(enter).await) }).await?;
         let (file, stamp) = entered?;
         core.pass(file.stripe(), file.begin(stamp, truncate)).await?;
         Ok(file)

@@ -12,7 +12,7 @@ use engine::Engine;
 use platform_linux::{HeldWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{Before, Stamp};
-use crate::devices::Devices;
+use crate::devices::{CacheDevice, Devices};
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
@@ -23,7 +23,7 @@ pub(crate) struct Core {
     pub(crate) gate: Arc<Gate>,
     pub(crate) devices: Devices,
     pub(crate) files: Files,
-    /// For calls to the host that block.
+    /// For calls to the host that block and of which nobody knows the device yet.
     pub(crate) work: WorkerPool,
     /// Until the end.
     pub(crate) reactors: Mutex<Option<Reactors>>,
@@ -39,7 +39,8 @@ impl Core {
 
     /// Whether the end of the cache would wait for this thread: it is one of the cache's own, or in a call that waits.
     pub(crate) fn needs_this_thread(&self) -> bool {
-        let carries_out = || self.devices.all().iter().any(|device| device.host.is_own_thread());
+        let is_of = |device: &Arc<CacheDevice>| device.host.is_own_thread() || device.calls.is_own_thread();
+        let carries_out = || self.devices.all().iter().any(is_of);
         self.platform().drives_this_thread() || self.work.is_own_thread() || carries_out()
     }
 
@@ -62,11 +63,6 @@ impl Core {
             self.platform().forget_this_thread();
         }
         result
-    }
-
-    /// Calls the host on a thread that may block.
-    pub(crate) async fn on_a_thread<T: Send + 'static>(&self, call: impl FnOnce() -> T + Send + 'static) -> T {
-        self.work.run(call).await
     }
 
     /// Makes all that was written to the file durable.

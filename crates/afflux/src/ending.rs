@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::Platform;
-use platform_linux::HeldWakes;
+use platform_linux::{HeldWakes, TakenBack};
 
 use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};
@@ -76,7 +76,7 @@ impl Core {
         let failed = self.drain_until(deadline);
         let all_ended = self.stop_threads(deadline.saturating_duration_since(Instant::now()).max(GRACE));
         let outcome = self.outcome(&failed, !all_ended);
-        self.files.forget();
+        close_within(self.files.forget(), GRACE);
         self.platform().forget_this_thread();
         *ended = Some(outcome.clone());
         outcome
@@ -122,8 +122,11 @@ impl Core {
         for device in self.devices.all() {
             all_ended &= device.host.stop_within(left());
         }
-        // Looks at files, which change nothing.
+        // These look at files and open them, which changes nothing.
         let _ = self.work.stop_within(left());
+        for device in self.devices.all() {
+            let _ = device.calls.stop_within(left());
+        }
         all_ended
     }
 
@@ -147,6 +150,23 @@ impl Core {
             return Ok(());
         }
         Err(Unwritten { files, panic, still_in_flight, time: self.drain_time })
+    }
+}
+
+/// Closes descriptors, and waits no longer than so long for that: a mount that hangs keeps a thread that closes its
+/// files. What was not closed then is closed when the mount goes on.
+fn close_within(descriptors: Vec<TakenBack>, patience: Duration) {
+    if descriptors.is_empty() {
+        return;
+    }
+    let (closed, all_closed) = channel::<()>();
+    let close = move || {
+        drop(descriptors);
+        drop(closed);
+    };
+    // Where there is no thread, the closure is dropped here, and the descriptors with it.
+    if std::thread::Builder::new().name("afflux-close".to_owned()).spawn(close).is_ok() {
+        let _ = all_closed.recv_timeout(patience);
     }
 }
 

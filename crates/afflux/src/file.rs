@@ -57,9 +57,16 @@ impl Drop for Opened {
         }
         // What waits for memory may wake foreign tasks.
         let _held = HeldWakes::new();
-        let files = &self.life.0.files;
-        files.close(&self.file);
-        files.rest(&self.file);
+        let core = &self.life.0;
+        core.files.close(&self.file);
+        if core.needs_this_thread() {
+            // A waker dropped the handle. The cache's threads do not wait for the host.
+            let (core, file) = (Arc::downgrade(core), Arc::clone(&self.file));
+            let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&file));
+            self.file.device.calls.post(rest);
+        } else {
+            core.files.rest(&self.file);
+        }
     }
 }
 

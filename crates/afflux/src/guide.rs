@@ -108,10 +108,13 @@
 //! writes when so much is dirty as may be, and where little space is left every write of new pages, which has space
 //! reserved first. What is cached is read and overwritten as ever, and files on other devices go on. Writes and syncs wait
 //! as long as the device does nothing, as they would without a cache, or until the knob `hang_error_ms` says that it was
-//! long enough (0, the default, is never; it has to complete nothing at all for that time, reads included). Closing the
+//! long enough (0, the default, is never; it has to complete nothing at all for that time, reads included). Changes of size
+//! and holes are refused then, too; one that the device was asked for already may be made when it goes on. Closing the
 //! cache ends these waits, and takes the [time](crate::Builder::drain_time) that it was given and a few seconds at most; a
 //! future can be dropped. Two waits have no bound but the kernel's: a blocking read that the device was asked for, since
-//! the device may still fill the pages, and calls that only the kernel can answer, such as opening a file.
+//! the device may still fill the pages, and calls that only the kernel can answer, such as opening a file. The drop of a
+//! file's last handle closes the file on the host, on the thread that drops it. A mount that hangs keeps those alone who
+//! use its files.
 //!
 //! **A panic in the cache** does not end the process. It poisons the cache: every call fails with
 //! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and what was dirty is told as unwritten.

@@ -23,7 +23,7 @@ use engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
-pub use self::file::{HostFile, SpareDescriptors};
+pub use self::file::{HostFile, SpareDescriptors, TakenBack};
 use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;

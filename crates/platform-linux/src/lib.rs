@@ -23,7 +23,7 @@ mod users;
 mod watch;
 
 pub use claim::{Claim, claim, unclaim};
-pub use device::{Caching, HostDevice, HostFile, SpareDescriptors};
+pub use device::{Caching, HostDevice, HostFile, SpareDescriptors, TakenBack};
 pub use filter::refuse_foreign_calls;
 pub use foreign::{HeldWakes, contain};
 pub use host::{

@@ -7,5 +7,6 @@ mod cancelled;
 mod coherence;
 mod endings;
 mod foreign_wakers;
+mod hung_mount;
 mod model;
 mod runtimes;

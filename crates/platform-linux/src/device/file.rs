@@ -73,6 +73,16 @@ struct Descriptors {
     direct_refused: bool,
 }
 
+/// Descriptors that a file has no longer. Dropping this closes them, which the host may be long at.
+pub struct TakenBack(Descriptors);
+
+impl TakenBack {
+    /// The one that the file was given.
+    pub fn given(&self) -> Option<&OwnedFd> {
+        self.0.given.as_deref()
+    }
+}
+
 #[derive(Clone)]
 struct Descriptor {
     fd: Arc<OwnedFd>,
@@ -188,14 +198,16 @@ impl HostFile {
         self.closed(old.spare_count());
     }
 
-    /// Closes all its descriptors, those in use as soon as they are no longer. Requests fail from now on, until it is
-    /// lent another.
-    pub fn take_back(&self) {
+    /// Takes all its descriptors, to be closed by the caller; those in use close as soon as they are no longer. Requests
+    /// fail from now on, until it is lent another. Does not block.
+    #[must_use = "they are closed where this is dropped, which may block"]
+    pub fn take_back(&self) -> TakenBack {
         let mut descriptors = self.lock();
         let direct_refused = descriptors.direct_refused;
         let old = std::mem::replace(&mut *descriptors, Descriptors { direct_refused, ..Descriptors::default() });
         drop(descriptors);
         self.closed(old.spare_count());
+        TakenBack(old)
     }
 
     /// Closes what it opened itself and does not use now.
