@@ -65,6 +65,22 @@ impl Core {
         result
     }
 
+    /// Sees to it that all that is written to the file while it has `size` bytes can be carried out: has the host give
+    /// the descriptor that this takes. To be called before something is written, and after, since a sync of what was
+    /// written before may have let go of the descriptor meanwhile.
+    pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
+        if file.host.can_be_written(&file.device.host, size) || file.host.keep_writable() {
+            return Ok(());
+        }
+        let opened = if self.platform().waits_on_this_thread() {
+            file.host.open_writable()
+        } else {
+            let own = Arc::clone(file);
+            file.device.calls.run(move || own.host.open_writable()).await
+        };
+        opened.map_err(|error| self.refused(error.raw_os_error().unwrap_or_default(), &file.path()))
+    }
+
     /// Makes all that was written to the file durable.
     pub(crate) async fn sync(&self, file: &CachedFile) -> Result<(), Error> {
         let mut sync = SyncOf::begins(file);
@@ -95,6 +111,9 @@ impl<'a> SyncOf<'a> {
 
     pub(crate) fn succeeded(&mut self) {
         self.is_undone = !self.file.file.is_clean();
+        if !self.is_undone {
+            self.file.unkeep_descriptor();
+        }
     }
 }
 

@@ -356,7 +356,8 @@ impl File {
     /// # Errors
     /// No space on the device, or a device that keeps failing or [hangs](crate::guide#errors); what the device says of
     /// the rest of a block that is written in part; a range above the largest size; a handle that was not opened for
-    /// writing; a cache that is closed. A part of the bytes, from the first on, may have been written then.
+    /// writing; no descriptors left for the file's end ([`Error::OutOfDescriptors`](crate::Error::OutOfDescriptors)); a
+    /// cache that is closed. A part of the bytes, from the first on, may have been written then.
     #[inline]
     pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
         self.may_write()?;
@@ -380,8 +381,12 @@ impl File {
     }
 
     async fn write_work(&self, from: &[u8], offset: u64) -> Result<(), Error> {
-        self.0.file.note_written();
-        self.0.engine.write(&self.0.pages, offset, from).await.map_err(|error| self.said(error))
+        let (core, file) = (self.core(), &self.0.file);
+        let end = offset.saturating_add(from.len() as u64);
+        file.note_written();
+        core.can_be_written(file, end.max(self.len())).await?;
+        self.0.engine.write(&self.0.pages, offset, from).await.map_err(|error| self.said(error))?;
+        core.can_be_written(file, end.max(self.len())).await
     }
 
     /// Writes at the file's end; returns where. One append at a time: what two of them write never overlaps.

@@ -74,6 +74,11 @@ impl CachedFile {
         }
     }
 
+    /// All of it is durable: descriptors that were opened to write it may be closed.
+    pub(crate) fn unkeep_descriptor(&self) {
+        self.host.unkeep_writable(|| self.unsynced.load(Ordering::SeqCst) || !self.file.is_clean());
+    }
+
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }

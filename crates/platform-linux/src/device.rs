@@ -202,6 +202,10 @@ impl HostDevice {
     pub(crate) fn is_direct(&self) -> bool {
         self.core.is_direct()
     }
+
+    pub(crate) fn block_bytes(&self) -> u32 {
+        self.core.limits.block_bytes
+    }
 }
 
 impl Device for HostDevice {
