@@ -65,9 +65,8 @@ impl Core {
         result
     }
 
-    /// Sees to it that all that is written to the file while it has `size` bytes can be carried out: has the host give
-    /// the descriptor that this takes. To be called before something is written, and after, since a sync of what was
-    /// written before may have let go of the descriptor meanwhile.
+    /// Has the host open the descriptor that writing back takes while the file has `size` bytes. A writer calls this before
+    /// the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
     pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
         if file.host.can_be_written(&file.device.host, size) || file.host.keep_writable() {
             return Ok(());

@@ -161,7 +161,7 @@ pub(crate) enum Came {
     /// It is open.
     In {
         file: Arc<CachedFile>,
-        /// It was there with a descriptor, so others may have changed it unnoticed.
+        /// This cache had a descriptor of it already, so others may have changed it unnoticed.
         was_held: bool,
     },
     /// This cache had the file and let go of it meanwhile: it is to be claimed first.
@@ -192,8 +192,7 @@ impl Files {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file, open once more: the one that is there, or one that `make` has the engine open. `claimed` is what
-    /// [`Files::claim_first`] said of it. May block.
+    /// Opens the file once more; a new one is made by `make`. `claimed` is the answer of [`Files::claim_first`]. May block.
     pub(crate) fn open(
         &self,
         wanted: Wanted,
@@ -282,8 +281,8 @@ impl Files {
         claimed.map(drop)
     }
 
-    /// Claims the host's file for a cache that does not have it yet; nothing if this one has it. What another cache has is
-    /// waited for a moment: one whose process was killed has its files until the kernel is done with its requests. Blocks.
+    /// Claims the host's file, unless this cache has it already; then the answer is nothing. Waits a moment for another
+    /// cache: a process that was killed has its files until the kernel is done with its requests. Blocks.
     pub(crate) fn claim_first(
         &self,
         wanted: &Wanted,
@@ -384,7 +383,7 @@ impl Files {
         }
     }
 
-    /// Those of a device that nobody has open and that still have a descriptor.
+    /// The idle files of a device that still have a descriptor.
     pub(crate) fn idle_held(&self, device: DeviceId) -> Vec<Arc<CachedFile>> {
         let state = self.state();
         let held = state.held.values().filter_map(|key| state.entries.get(key)).map(|entry| &entry.file);

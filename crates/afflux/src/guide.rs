@@ -145,8 +145,8 @@
 //!   quarter of it may be held by [`Pages`](crate::Pages); half of it may be dirty (`dirty_ratio`).
 //! * **Reactors**: one thread drives several fast disks. More help where many async tasks read what is not cached.
 //! * **Descriptors**: one for each open file, and up to [`descriptors`](crate::Builder::descriptors) more: of files that
-//!   nobody has open and that are not durable yet, and second ones for ends of files that fill no block. A file that is
-//!   written has its second one, if its end takes one, before the write is accepted, and until it is durable. Files that
+//!   nobody has open and that are not durable yet, and second ones for ends of files that fill no block. The second
+//!   descriptor is opened before a write that needs it is accepted, and kept until the file is durable. Files that
 //!   nobody has open cost none once they are durable, and keep their pages: opening them again finds them, if nobody
 //!   changed them. Out of descriptors is told ([`Error::OutOfDescriptors`](crate::Error::OutOfDescriptors)).
 //! * **Files**: an open file costs about 1 KiB, one that nobody has open the same while any are

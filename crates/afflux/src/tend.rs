@@ -1,7 +1,7 @@
 //! Looking after files from time to time.
 //!
-//! Owns: the tasks, one for each device, that notice what others changed in open files, and that have files that nobody
-//! has open let go of their descriptors.
+//! Owns: one task for each device. It notices the changes of others in open files. Idle files give up their descriptors
+//! by it.
 //! Does not own: what a look says (`coherence`), which files there are (`files`).
 //! Invariants: they hold the cache only while they work, and ask the host after a bounded number of files a round, on
 //! threads of the device. A device that hangs keeps its own round alone.

@@ -179,7 +179,7 @@ impl HostDevice {
         self.core.pool.stop_within(patience)
     }
 
-    /// Whether this thread is one of those that carry out its requests.
+    /// Whether this thread carries out its requests.
     pub fn is_own_thread(&self) -> bool {
         self.core.pool.is_own_thread()
     }

@@ -1,4 +1,4 @@
-//! Code of other programs that this one has to run: the wakers of their tasks.
+//! Wakers of other programs' tasks, which is code that this one has to run.
 //!
 //! Owns: a waker that stands for a foreign one; where and when the foreign one is cloned, woken and dropped.
 //! Does not own: who waits for what. Queues everywhere keep the waker that stands in, and know of no other.

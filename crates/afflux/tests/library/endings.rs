@@ -308,7 +308,7 @@ fn the_last_handle_may_be_dropped_by_a_waker() {
     }
 }
 
-/// A thread is one of the cache by what it does, whatever it is called: a close elsewhere is over when it returns.
+/// The name of a thread does not make it one of the cache. A close on a user's thread has written everything on return.
 #[test]
 fn a_thread_of_a_user_closes_a_cache_whatever_it_is_called() {
     let place = tempfile::tempdir().unwrap();

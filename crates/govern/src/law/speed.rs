@@ -5,8 +5,8 @@
 //! device was the bottleneck: busy for half of the time at least, with two requests waiting on average. A writer that
 //! syncs each of its writes, or one that writes now and then, is no reason for a lower limit.
 //!
-//! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), a device is the bottleneck all
-//! the time, whatever its counters say of that, and the completed bytes by the clock are its speed.
+//! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), the device is the bottleneck all
+//! the time. Then the completed bytes by the clock are its speed, whatever its busy time says.
 //!
 //! Owns: what of two looks is the device's own time. Does not own: what is believed of it (`budget`), reading counters.
 //! Invariants: time without a write in flight, or under writeback, counts for nothing. While nothing completes looks are

@@ -122,7 +122,7 @@ impl Descriptors {
         descriptors
     }
 
-    /// Takes those out that can be opened anew, that no request uses, and that no writer has kept.
+    /// Takes out descriptors that can be opened anew. One in use by a request stays, and one kept by a writer.
     fn take_spare(&mut self, carries: u8) -> Vec<Arc<OwnedFd>> {
         let idle = |found: &mut Descriptor| found.is_spare && Arc::strong_count(&found.fd) == 1;
         let (direct, buffered) = (&mut self.direct, &mut self.buffered);
@@ -269,8 +269,7 @@ impl HostFile {
         Ok(())
     }
 
-    /// The descriptor that a writer had kept may be closed when others are short of one; unless `is_needed` says, with
-    /// that done, that it may not.
+    /// Lets the pool close the descriptor that a writer had kept. `is_needed` is asked after that, and takes it back.
     pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
         let descriptors = self.lock();
         let kept = self.carries.swap(descriptors.carries(), Ordering::SeqCst);
