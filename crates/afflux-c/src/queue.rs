@@ -30,6 +30,9 @@ static QUEUES: Table<Queue> = Table::new(4, "queue");
 /// Most calls in a queue.
 pub const DEPTH_MAX: u32 = 65_536;
 
+/// So many outcomes are handed over without memory of their own.
+const FEW: usize = 32;
+
 /// A queue of calls in flight. It goes on with them while somebody submits to it or waits for it, so it needs no threads
 /// of its own; several threads may use one. Calls of files of several caches may be in it.
 pub struct QueueHandle {
@@ -282,13 +285,7 @@ impl Shared {
         state.ring();
     }
 
-    fn wait(
-        &self,
-        room: usize,
-        least: usize,
-        deadline: Option<Instant>,
-        mut take: impl FnMut(Completion),
-    ) -> Answer<()> {
+    fn wait(&self, room: usize, least: usize, deadline: Option<Instant>, take: impl FnMut(Completion)) -> Answer<()> {
         let over = || deadline.is_some_and(|deadline| deadline <= Instant::now());
         let mut state = self.state();
         // Those that can go on now do, also where there is no time: later ones may wake each other for ever.
@@ -319,9 +316,17 @@ impl Shared {
             state.waiting -= 1;
         }
         let count = state.done.len().min(room);
-        state.done.drain(..count).for_each(&mut take);
+        let (mut few, mut many) = ([Completion { tag: 0, result: 0 }; FEW], Vec::new());
+        if count <= FEW {
+            few.iter_mut().zip(state.done.drain(..count)).for_each(|(place, completion)| *place = completion);
+        } else {
+            many.extend(state.done.drain(..count));
+        }
         self.inside.fetch_sub(count, Ordering::Relaxed);
         state.unring();
+        // The caller's memory may be long in coming.
+        drop(state);
+        few[..if many.is_empty() { count } else { 0 }].iter().chain(&many).copied().for_each(take);
         Ok(())
     }
 

@@ -16,7 +16,7 @@ use platform_linux::{Caching, IoChoice, REACTORS_MAX, Reactors, WorkerPool};
 use rustix::process::{Resource, getrlimit};
 
 use crate::cache::Cache;
-use crate::core::{Core, WORK_THREADS};
+use crate::core::Core;
 use crate::devices::Devices;
 use crate::ending::Life;
 use crate::error::{Error, Hook, Unwritten};
@@ -158,7 +158,7 @@ impl Builder {
     /// Told what could not be written when the last handle was dropped, after the standard error stream was. The
     /// thread that dropped it calls this; the cache has ended by then. [`Cache::close`] returns it instead.
     pub fn on_unwritten(mut self, told: impl Fn(&Unwritten) + Send + Sync + 'static) -> Self {
-        self.on_unwritten = Some(Arc::new(told));
+        self.on_unwritten = Some(Hook::new(told));
         self
     }
 
@@ -208,7 +208,7 @@ impl Builder {
             gate,
             devices: Devices::new(self.caching),
             files: Files::new(descriptors - descriptors / 2, bounds),
-            work: WorkerPool::new(WORK_THREADS, WORK_THREADS_MAX, WORK_QUEUE),
+            work: WorkerPool::new("afflux-open", WORK_THREADS_MAX, WORK_QUEUE),
             reactors: Mutex::new(Some(reactors)),
             ended: Mutex::new(None),
             drain_time: self.drain_time,

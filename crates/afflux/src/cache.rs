@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 
 use engine::settings::{Knob, KnobError};
+use platform_linux::HeldWakes;
 
 use crate::core::{Core, SyncOf};
 use crate::ending::Life;
@@ -91,7 +92,7 @@ impl Cache {
     /// As [`Cache::open`].
     pub async fn open_async(&self, path: impl AsRef<Path>, options: OpenOptions) -> io::Result<File> {
         let core = self.core();
-        core.gate.pass(0, core.make_room()).await?;
+        core.pass(0, core.make_room()).await?;
         let (own, path, asked) = (Arc::clone(core), path.as_ref().to_owned(), options.clone());
         let entered = move || own.take_in(own.open_path(&path, &asked)?);
         self.entered_async(entered, options.truncate).await
@@ -106,9 +107,9 @@ impl Cache {
         let life = Arc::clone(&self.life);
         // Made a handle there, so that it is given back if nobody waits for it any more.
         let enter = move || enter().map(|entered| File::new(&life, entered));
-        let entered = core.gate.pass(0, async { Ok(core.on_a_thread(enter).await) }).await?;
+        let entered = core.pass(0, async { Ok(core.work.run(enter).await) }).await?;
         let (file, stamp) = entered?;
-        core.gate.pass(file.stripe(), file.begin(stamp, truncate)).await?;
+        core.pass(file.stripe(), file.begin(stamp, truncate)).await?;
         Ok(file)
     }
 
@@ -225,7 +226,7 @@ impl Cache {
     /// # Errors
     /// As [`Cache::drain`].
     pub async fn drain_async(&self) -> io::Result<()> {
-        Ok(self.core().gate.pass(0, self.core().drain()).await?)
+        Ok(self.core().pass(0, self.core().drain()).await?)
     }
 
     /// Ends the cache for all its handles: calls in progress and later ones fail, everything dirty is written, its
@@ -240,8 +241,8 @@ impl Cache {
         if self.core().gate.is_forked() {
             return Ok(());
         }
-        if self.core().is_own_thread() {
-            // Only a waker comes here, which cannot wait for its own thread: what happens is told as at a last drop.
+        if self.core().needs_this_thread() {
+            // Only a waker comes here, and its thread cannot wait for itself: what happens is told as at a last drop.
             let core = Arc::clone(self.core());
             let _ = std::thread::Builder::new().name("afflux-end".to_owned()).spawn(move || core.end_told());
             return Ok(());
@@ -258,7 +259,9 @@ impl Cache {
         type Answer = Mutex<(Option<Result<(), Unwritten>>, Option<Waker>)>;
         let answer: Arc<Answer> = Arc::default();
         let (told, cache) = (Arc::clone(&answer), self.clone());
+        let platform = self.core().platform().clone();
         let close = move || {
+            let _held = HeldWakes::new();
             let result = cache.close();
             let mut answer = told.lock().unwrap_or_else(PoisonError::into_inner);
             answer.0 = Some(result);
@@ -270,12 +273,12 @@ impl Cache {
             return self.close();
         }
         drop(self);
-        poll_fn(|cx| {
+        let closed = poll_fn(|cx| {
             let mut answer = answer.lock().unwrap_or_else(PoisonError::into_inner);
             answer.1 = Some(cx.waker().clone());
             answer.0.take().map_or(Poll::Pending, Poll::Ready)
-        })
-        .await
+        });
+        platform.for_foreign_task(closed).await
     }
 }
 

@@ -9,16 +9,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use engine::Engine;
-use platform_linux::{LinuxPlatform, Reactors, WorkerPool};
+use platform_linux::{HeldWakes, LinuxPlatform, Reactors, WorkerPool};
 
 use crate::coherence::{Before, Stamp};
-use crate::devices::Devices;
+use crate::devices::{CacheDevice, Devices};
 use crate::error::{Error, Hook, Unwritten};
 use crate::files::{CachedFile, Files};
 use crate::gate::Gate;
-
-/// What the threads of `work` are called.
-pub(crate) const WORK_THREADS: &str = "afflux-open";
 
 /// The parts.
 pub(crate) struct Core {
@@ -26,7 +23,7 @@ pub(crate) struct Core {
     pub(crate) gate: Arc<Gate>,
     pub(crate) devices: Devices,
     pub(crate) files: Files,
-    /// For calls to the host that block.
+    /// For calls to the host that block and of which nobody knows the device yet.
     pub(crate) work: WorkerPool,
     /// Until the end.
     pub(crate) reactors: Mutex<Option<Reactors>>,
@@ -40,13 +37,22 @@ impl Core {
         self.engine.platform()
     }
 
-    /// Whether this thread is one of those that end with the cache.
-    pub(crate) fn is_own_thread(&self) -> bool {
-        self.platform().is_own_thread() || std::thread::current().name() == Some(WORK_THREADS)
+    /// Whether the end of the cache would wait for this thread: it is one of the cache's own, or in a call that waits.
+    pub(crate) fn needs_this_thread(&self) -> bool {
+        let is_of = |device: &Arc<CacheDevice>| device.host.is_own_thread() || device.calls.is_own_thread();
+        let carries_out = || self.devices.all().iter().any(is_of);
+        self.platform().drives_this_thread() || self.work.is_own_thread() || carries_out()
+    }
+
+    /// Does work for a file that a task of the caller awaits.
+    pub(crate) async fn pass<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        self.platform().for_foreign_task(self.gate.pass(stripe, work)).await
     }
 
     /// Does work for a file that may wait, on this thread.
     pub(crate) fn block<T>(&self, stripe: u64, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        // Outermost: a waker may close the cache, which waits for those inside.
+        let _held = HeldWakes::new();
         // For all of it: what this thread's ring has in flight has ended when it leaves.
         let inside = self.gate.enter(stripe);
         let result = match &inside {
@@ -59,9 +65,19 @@ impl Core {
         result
     }
 
-    /// Calls the host on a thread that may block.
-    pub(crate) async fn on_a_thread<T: Send + 'static>(&self, call: impl FnOnce() -> T + Send + 'static) -> T {
-        self.work.run(call).await
+    /// Has the host open the descriptor that writing back takes while the file has `size` bytes. A writer calls this before
+    /// the write, and again after it: a sync of earlier bytes may have given the descriptor up in between.
+    pub(crate) async fn can_be_written(&self, file: &Arc<CachedFile>, size: u64) -> Result<(), Error> {
+        if file.host.can_be_written(&file.device.host, size) || file.host.keep_writable() {
+            return Ok(());
+        }
+        let opened = if self.platform().waits_on_this_thread() {
+            file.host.open_writable()
+        } else {
+            let own = Arc::clone(file);
+            file.device.calls.run(move || own.host.open_writable()).await
+        };
+        opened.map_err(|error| self.refused(error.raw_os_error().unwrap_or_default(), &file.path()))
     }
 
     /// Makes all that was written to the file durable.
@@ -94,6 +110,9 @@ impl<'a> SyncOf<'a> {
 
     pub(crate) fn succeeded(&mut self) {
         self.is_undone = !self.file.file.is_clean();
+        if !self.is_undone {
+            self.file.unkeep_descriptor();
+        }
     }
 }
 

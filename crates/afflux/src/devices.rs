@@ -10,10 +10,11 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{DeviceId, Engine};
-use platform_linux::{Caching, HostDevice, LinuxPlatform};
+use platform_linux::{Caching, HostDevice, LinuxPlatform, WorkerPool};
 use rustix::fs::{Mode, OFlags, SeekFrom, fstat, openat, seek};
 
 /// A device by the host's number for it.
@@ -32,7 +33,16 @@ pub(crate) struct CacheDevice {
     pub(crate) host: Arc<HostDevice>,
     /// Of a block device.
     pub(crate) size: Option<u64>,
+    /// For calls about its files that the host may be long at. Those of another device do not wait for them.
+    pub(crate) calls: WorkerPool,
+    /// A round of looking after its files is under way; which of them the next begins with.
+    pub(crate) is_tended: AtomicBool,
+    pub(crate) looks_from: AtomicUsize,
 }
+
+/// Threads for the calls about a device's files.
+const CALLS_MAX: usize = 4;
+const CALLS_QUEUE: usize = 1024;
 
 /// All of them.
 pub(crate) struct Devices {
@@ -84,7 +94,9 @@ impl Devices {
             DeviceKey::Block(number) => format!("block {}", numbers(number)),
         };
         let id = engine.add_device(&name, Arc::<HostDevice>::clone(&host));
-        let added = Arc::new(CacheDevice { id, name, host, size });
+        let calls = WorkerPool::new("afflux-file", CALLS_MAX, CALLS_QUEUE);
+        let (is_tended, looks_from) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let added = Arc::new(CacheDevice { id, name, host, size, calls, is_tended, looks_from });
         list.insert(key, Arc::clone(&added));
         Ok(added)
     }

@@ -7,13 +7,13 @@
 //! A forked child ends nothing: it has none of the threads.
 
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use engine::Platform;
+use platform_linux::{HeldWakes, TakenBack};
 
 use crate::core::Core;
 use crate::error::{Error, Unwritten, UnwrittenFile};
@@ -32,7 +32,7 @@ impl Drop for Life {
             std::mem::forget(Arc::clone(&self.0));
             return;
         }
-        if !self.0.is_own_thread() {
+        if !self.0.needs_this_thread() {
             return self.0.end_told();
         }
         // A waker dropped the last handle, or an open that nobody waits for: the thread cannot wait for its own end.
@@ -57,23 +57,26 @@ impl Core {
             eprintln!("afflux: {unwritten}");
         }
         if let Some(hook) = &self.on_unwritten {
-            let _ = catch_unwind(AssertUnwindSafe(|| hook(&unwritten)));
+            hook.tell(&unwritten);
         }
     }
 
     /// Ends the cache. Whoever comes second waits for the first, and hears the same.
     pub(crate) fn end(&self) -> Result<(), Unwritten> {
+        // Those who wait leave now. Their wakers run before a lock is held, for they may end the cache, too.
+        let held = HeldWakes::new();
+        self.gate.close();
+        drop(held);
         let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(ended) = &*ended {
             return ended.clone();
         }
-        self.gate.close();
         let deadline = Instant::now() + self.drain_time;
         self.gate.wait_until_empty(deadline);
         let failed = self.drain_until(deadline);
         let all_ended = self.stop_threads(deadline.saturating_duration_since(Instant::now()).max(GRACE));
         let outcome = self.outcome(&failed, !all_ended);
-        self.files.forget();
+        close_within(self.files.forget(), GRACE);
         self.platform().forget_this_thread();
         *ended = Some(outcome.clone());
         outcome
@@ -119,8 +122,11 @@ impl Core {
         for device in self.devices.all() {
             all_ended &= device.host.stop_within(left());
         }
-        // Looks at files, which change nothing.
+        // These look at files and open them, which changes nothing.
         let _ = self.work.stop_within(left());
+        for device in self.devices.all() {
+            let _ = device.calls.stop_within(left());
+        }
         all_ended
     }
 
@@ -144,6 +150,23 @@ impl Core {
             return Ok(());
         }
         Err(Unwritten { files, panic, still_in_flight, time: self.drain_time })
+    }
+}
+
+/// Closes descriptors, and waits no longer than so long for that: a mount that hangs keeps a thread that closes its
+/// files. What was not closed then is closed when the mount goes on.
+fn close_within(descriptors: Vec<TakenBack>, patience: Duration) {
+    if descriptors.is_empty() {
+        return;
+    }
+    let (closed, all_closed) = channel::<()>();
+    let close = move || {
+        drop(descriptors);
+        drop(closed);
+    };
+    // Where there is no thread, the closure is dropped here, and the descriptors with it.
+    if std::thread::Builder::new().name("afflux-close".to_owned()).spawn(close).is_ok() {
+        let _ = all_closed.recv_timeout(patience);
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::DeviceError;
+use platform_linux::contain;
 use rustix::io::Errno;
 
 /// Why a call failed, inside the [`io::Error`] that it returned.
@@ -228,8 +229,28 @@ pub struct Unwritten {
     pub time: Duration,
 }
 
-/// Told what could not be written.
-pub(crate) type Hook = Arc<dyn Fn(&Unwritten) + Send + Sync>;
+/// Foreign code that is told what could not be written.
+#[derive(Clone)]
+pub(crate) struct Hook(Option<Arc<dyn Fn(&Unwritten) + Send + Sync>>);
+
+impl Hook {
+    pub(crate) fn new(told: impl Fn(&Unwritten) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(told)))
+    }
+
+    /// Called where no lock is held.
+    pub(crate) fn tell(&self, unwritten: &Unwritten) {
+        contain(|| self.0.iter().for_each(|told| told(unwritten)));
+    }
+}
+
+impl Drop for Hook {
+    fn drop(&mut self) {
+        // The last goes with the cache, perhaps on a thread of it.
+        let told = self.0.take();
+        contain(|| drop(told));
+    }
+}
 
 /// A file that a cache could not write, or not make durable.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use engine::Engine;
-use platform_linux::LinuxPlatform;
+use platform_linux::{HeldWakes, LinuxPlatform};
 
 pub use self::metadata::Metadata;
 use crate::coherence::{Before, Stamp};
@@ -55,9 +55,18 @@ impl Drop for Opened {
             std::mem::forget(Arc::clone(&self.file));
             return;
         }
-        let files = &self.life.0.files;
-        files.close(&self.file);
-        files.rest(&self.file);
+        // What waits for memory may wake foreign tasks.
+        let _held = HeldWakes::new();
+        let core = &self.life.0;
+        core.files.close(&self.file);
+        if core.needs_this_thread() {
+            // A waker dropped the handle. The cache's threads do not wait for the host.
+            let (core, file) = (Arc::downgrade(core), Arc::clone(&self.file));
+            let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&file));
+            self.file.device.calls.post(rest);
+        } else {
+            core.files.rest(&self.file);
+        }
     }
 }
 
@@ -122,7 +131,7 @@ impl File {
     }
 
     async fn pass<T>(&self, work: impl Future<Output = Result<T, Error>>) -> io::Result<T> {
-        Ok(self.0.gate.pass(self.stripe(), work).await?)
+        Ok(self.core().pass(self.stripe(), work).await?)
     }
 
     fn said(&self, error: engine::Error) -> Error {
@@ -347,7 +356,8 @@ impl File {
     /// # Errors
     /// No space on the device, or a device that keeps failing or [hangs](crate::guide#errors); what the device says of
     /// the rest of a block that is written in part; a range above the largest size; a handle that was not opened for
-    /// writing; a cache that is closed. A part of the bytes, from the first on, may have been written then.
+    /// writing; no descriptors left for the file's end ([`Error::OutOfDescriptors`](crate::Error::OutOfDescriptors)); a
+    /// cache that is closed. A part of the bytes, from the first on, may have been written then.
     #[inline]
     pub fn write_at(&self, from: &[u8], offset: u64) -> io::Result<()> {
         self.may_write()?;
@@ -371,8 +381,12 @@ impl File {
     }
 
     async fn write_work(&self, from: &[u8], offset: u64) -> Result<(), Error> {
-        self.0.file.note_written();
-        self.0.engine.write(&self.0.pages, offset, from).await.map_err(|error| self.said(error))
+        let (core, file) = (self.core(), &self.0.file);
+        let end = offset.saturating_add(from.len() as u64);
+        file.note_written();
+        core.can_be_written(file, end.max(self.len())).await?;
+        self.0.engine.write(&self.0.pages, offset, from).await.map_err(|error| self.said(error))?;
+        core.can_be_written(file, end.max(self.len())).await
     }
 
     /// Writes at the file's end; returns where. One append at a time: what two of them write never overlaps.

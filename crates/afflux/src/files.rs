@@ -5,17 +5,18 @@
 //! Does not own: the pages (the engine), descriptors beside the one that a file was opened with (`platform-linux`),
 //! noticing what others changed (`coherence`).
 //! Invariants: a device and an inode are one file. A file with a handle has the descriptor that it was opened with; one
-//! that nobody has open has none, from when all of it is durable. Only such files are dropped from the cache.
+//! that nobody has open has none, from when all of it is durable. Only such files are dropped from the cache. The host is
+//! never called with the lock of all files held: a mount that hangs keeps those alone who use its files.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use engine::Backing;
-use platform_linux::{Claim, HostFile, SpareDescriptors, claim, unclaim};
+use engine::{Backing, DeviceId};
+use platform_linux::{Claim, HostFile, SpareDescriptors, TakenBack, claim, unclaim};
 
 use crate::coherence::{Before, Foreign, Known, Stamp};
 use crate::devices::{CacheDevice, DeviceKey};
@@ -52,6 +53,10 @@ impl CachedFile {
         self.path.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn set_path(&self, path: PathBuf) {
+        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
+    }
+
     /// Says what the engine said, with the file's name.
     pub(crate) fn error(&self, error: engine::Error) -> Error {
         let path = self.path();
@@ -67,6 +72,11 @@ impl CachedFile {
         if !self.unsynced.load(Ordering::Relaxed) {
             self.unsynced.store(true, Ordering::SeqCst);
         }
+    }
+
+    /// All of it is durable: descriptors that were opened to write it may be closed.
+    pub(crate) fn unkeep_descriptor(&self) {
+        self.host.unkeep_writable(|| self.unsynced.load(Ordering::SeqCst) || !self.file.is_clean());
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -113,6 +123,8 @@ struct Entry {
     handles: usize,
     /// The kind of claim on the host's file, while there is a descriptor.
     claim: Option<Claim>,
+    /// Somebody asks the host to make the claim one for writing.
+    is_upgraded: bool,
     /// Where it stands among those that nobody has open.
     idle: Option<u64>,
 }
@@ -120,6 +132,8 @@ struct Entry {
 /// All files.
 pub(crate) struct Files {
     state: Mutex<State>,
+    /// A claim was upgraded, or was not.
+    upgraded: Condvar,
     pub(crate) spare: Arc<SpareDescriptors>,
     bounds: Bounds,
 }
@@ -142,6 +156,18 @@ struct State {
     next_idle: u64,
 }
 
+/// What became of a file that somebody wanted to open.
+pub(crate) enum Came {
+    /// It is open.
+    In {
+        file: Arc<CachedFile>,
+        /// This cache had a descriptor of it already, so others may have changed it unnoticed.
+        was_held: bool,
+    },
+    /// This cache had the file and let go of it meanwhile: it is to be claimed first.
+    TooLate(Wanted),
+}
+
 /// A file that somebody wants to open.
 pub(crate) struct Wanted {
     pub(crate) fd: OwnedFd,
@@ -154,65 +180,126 @@ pub(crate) struct Wanted {
 
 impl Files {
     pub(crate) fn new(spare_descriptors: usize, bounds: Bounds) -> Self {
-        Self { state: Mutex::default(), spare: SpareDescriptors::new(spare_descriptors), bounds }
+        Self {
+            state: Mutex::default(),
+            upgraded: Condvar::new(),
+            spare: SpareDescriptors::new(spare_descriptors),
+            bounds,
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file, open once more: the one that is there, or one that `make` has the engine open. Whether it was there with
-    /// a descriptor, so that others may have changed it meanwhile unnoticed.
+    /// Opens the file once more; a new one is made by `make`. `claimed` is the answer of [`Files::claim_first`]. May block.
     pub(crate) fn open(
         &self,
         wanted: Wanted,
+        claimed: Option<Claim>,
         make: impl FnOnce(&CacheDevice, Backing, u64) -> engine::File,
-    ) -> Result<(Arc<CachedFile>, bool), Error> {
+    ) -> Result<Came, Error> {
         let mut dropped = None;
-        let mut state = self.state();
+        let mut state = self.state_with_claim(&wanted);
         let key = wanted.key;
-        let was_held = match state.entries.get(&key) {
-            Some(entry) if entry.claim.is_some() => true,
+        match (state.entries.get(&key), claimed) {
+            (Some(entry), _) if entry.claim.is_some() => return self.open_again(state, wanted),
+            (_, None) => return Ok(Came::TooLate(wanted)),
+            (Some(entry), Some(_)) if entry.file.is_as(&wanted.stamp) => {}
             // Others may have changed it while it had no descriptor; then what is cached is void.
-            Some(entry) if entry.file.is_as(&wanted.stamp) => false,
-            Some(_) => {
-                dropped = state.remove(&key);
-                false
-            }
-            None => false,
-        };
-        if let Some(entry) = state.entries.get_mut(&key) {
-            let file = Arc::clone(&entry.file);
-            entry.take_in(wanted)?;
-            entry.handles += 1;
-            let idle = entry.idle.take();
-            state.unidle(idle);
-            drop(state);
-            return Ok((file, was_held));
+            (Some(_), Some(_)) => dropped = state.remove(&key),
+            (None, Some(_)) => {}
         }
-        let entry = Entry::new(wanted, &self.spare, make)?;
-        let file = Arc::clone(&entry.file);
-        state.entries.insert(key, entry);
+        let file = match state.entries.get_mut(&key) {
+            Some(entry) => {
+                entry.lend(wanted.fd, wanted.path);
+                (entry.claim, entry.handles) = (claimed, 1);
+                let (file, idle) = (Arc::clone(&entry.file), entry.idle.take());
+                state.unidle(idle);
+                file
+            }
+            None => {
+                let entry = Entry::new(wanted, claimed, &self.spare, make);
+                let file = Arc::clone(&entry.file);
+                state.entries.insert(key, entry);
+                file
+            }
+        };
         drop(state);
         drop(dropped);
-        Ok((file, was_held))
+        Ok(Came::In { file, was_held: false })
     }
 
-    /// Claims the host's file for a cache that does not have it yet. What another cache has is waited for a moment: one
-    /// whose process was killed has its files until the kernel is done with its requests. Blocks.
-    pub(crate) fn claim_first(&self, wanted: &Wanted, goes_on: impl Fn() -> Result<(), Error>) -> Result<(), Error> {
+    /// Waits for whoever has the host change the claim, if `wanted` needs to know it.
+    fn state_with_claim(&self, wanted: &Wanted) -> MutexGuard<'_, State> {
+        let changes =
+            |state: &mut State| wanted.write && state.entries.get(&wanted.key).is_some_and(|entry| entry.is_upgraded);
+        self.upgraded.wait_while(self.state(), changes).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file once more that has a descriptor. It keeps that, unless the file cannot be written with it.
+    fn open_again(&self, mut state: MutexGuard<'_, State>, wanted: Wanted) -> Result<Came, Error> {
+        let Some(entry) = state.entries.get_mut(&wanted.key) else { return Ok(Came::TooLate(wanted)) };
+        let file = Arc::clone(&entry.file);
+        entry.handles += 1;
+        let idle = entry.idle.take();
+        entry.is_upgraded = wanted.write && entry.claim == Some(Claim::Shared);
+        let upgrades = entry.is_upgraded;
+        state.unidle(idle);
+        drop(state);
+        if upgrades {
+            self.upgrade(&file, wanted)?
+        } else {
+            file.set_path(wanted.path)
+        }
+        Ok(Came::In { file, was_held: true })
+    }
+
+    /// Has the host make the claim one for writing, and the file keep the descriptor that has it. The file has a handle
+    /// more already, which is given back on an error.
+    fn upgrade(&self, file: &Arc<CachedFile>, wanted: Wanted) -> Result<(), Error> {
+        let Wanted { fd, path, .. } = wanted;
+        // Its own claim would stand in the way.
+        let given = file.host.given();
+        given.iter().for_each(unclaim);
+        let claimed = claimed(&fd, &path, true);
+        match &claimed {
+            Ok(_) => {
+                file.host.lend(fd);
+                file.set_path(path);
+            }
+            Err(_) => given.iter().for_each(|given| drop(claim(given, Claim::Shared))),
+        }
+        if let Some(entry) = self.state().entries.get_mut(&file.key) {
+            entry.is_upgraded = false;
+            entry.claim = claimed.as_ref().ok().copied().or(entry.claim);
+        }
+        self.upgraded.notify_all();
+        if claimed.is_err() {
+            self.close(file);
+        }
+        claimed.map(drop)
+    }
+
+    /// Claims the host's file, unless this cache has it already; then the answer is nothing. Waits a moment for another
+    /// cache: a process that was killed has its files until the kernel is done with its requests. Blocks.
+    pub(crate) fn claim_first(
+        &self,
+        wanted: &Wanted,
+        goes_on: impl Fn() -> Result<(), Error>,
+    ) -> Result<Option<Claim>, Error> {
         let began = Instant::now();
         loop {
             goes_on()?;
             // What this cache has already is no other's.
             let has_it = self.state().entries.get(&wanted.key).is_some_and(|entry| entry.claim.is_some());
             if has_it {
-                return Ok(());
+                return Ok(None);
             }
             match claimed(&wanted.fd, &wanted.path, wanted.write) {
                 Err(Error::InUse { .. }) if began.elapsed() < CLAIM_PATIENCE => std::thread::sleep(CLAIM_PAUSE),
                 Err(error) => return Err(error),
-                Ok(_) => return Ok(()),
+                Ok(claim) => return Ok(Some(claim)),
             }
         }
     }
@@ -231,18 +318,37 @@ impl Files {
     }
 
     /// Lets go of the file's descriptors if nobody has it open and all of it is durable, and of files that have been
-    /// idle longest if there are too many.
+    /// idle longest if there are too many. Blocks.
     pub(crate) fn rest(&self, file: &Arc<CachedFile>) {
+        let Some(idle) = self.may_rest(file) else { return };
+        // What others changed until now is looked for once more: afterwards there is nothing to compare it with.
+        let is_known = file.look_last();
+        let Some((taken_back, dropped)) = self.takes_back(file, idle, is_known) else { return };
+        // The claim would live as long as a read that is still in flight.
+        taken_back.given().into_iter().for_each(unclaim);
+        drop(taken_back);
+        drop(dropped);
+    }
+
+    /// Since when nobody has the file open, as a number, if all of it is durable and it has a descriptor.
+    fn may_rest(&self, file: &Arc<CachedFile>) -> Option<u64> {
+        let state = self.state();
+        let entry = state.entries.get(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file))?;
+        entry.idle.filter(|_| entry.claim.is_some() && file.is_durable())
+    }
+
+    /// Takes the file's descriptors, to be closed by the caller, unless somebody has opened it since. Whether the host's
+    /// file is known says if its pages stay. Also files that are too many.
+    fn takes_back(&self, file: &Arc<CachedFile>, idle: u64, is_known: bool) -> Option<(TakenBack, Vec<Entry>)> {
         let mut dropped = Vec::new();
         let mut state = self.state();
         let State { entries, held, resting, .. } = &mut *state;
-        let Some(entry) = entries.get_mut(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file)) else { return };
-        let Some(idle) = entry.idle.filter(|_| entry.claim.is_some() && file.is_durable()) else { return };
-        // What others changed until now is looked for once more: afterwards there is nothing to compare it with.
-        let is_known = file.look_last();
-        // The claim would live as long as a read that is still in flight.
-        file.host.given().iter().for_each(unclaim);
-        file.host.take_back();
+        let entry = entries.get_mut(&file.key).filter(|entry| Arc::ptr_eq(&entry.file, file))?;
+        // Others may have been at it while the host was asked.
+        if entry.idle != Some(idle) || entry.claim.is_none() || !file.is_durable() {
+            return None;
+        }
+        let taken_back = file.host.take_back();
         entry.claim = None;
         if is_known {
             held.remove(&idle);
@@ -254,8 +360,7 @@ impl Files {
             let Some((_, key)) = state.resting.pop_first() else { break };
             dropped.extend(state.remove(&key));
         }
-        drop(state);
-        drop(dropped);
+        Some((taken_back, dropped))
     }
 
     /// A file that nobody has open and that has to be written before another may be opened, if there are so many.
@@ -278,10 +383,11 @@ impl Files {
         }
     }
 
-    /// Those that nobody has open and that still have a descriptor.
-    pub(crate) fn idle_held(&self) -> Vec<Arc<CachedFile>> {
+    /// The idle files of a device that still have a descriptor.
+    pub(crate) fn idle_held(&self, device: DeviceId) -> Vec<Arc<CachedFile>> {
         let state = self.state();
-        state.held.values().filter_map(|key| state.entries.get(key)).map(|entry| Arc::clone(&entry.file)).collect()
+        let held = state.held.values().filter_map(|key| state.entries.get(key)).map(|entry| &entry.file);
+        held.filter(|file| file.device.id == device).cloned().collect()
     }
 
     /// All of them.
@@ -289,10 +395,11 @@ impl Files {
         self.state().entries.values().map(|entry| Arc::clone(&entry.file)).collect()
     }
 
-    /// Those that somebody has open.
-    pub(crate) fn open_now(&self) -> Vec<Arc<CachedFile>> {
+    /// Those of a device that somebody has open.
+    pub(crate) fn open_now(&self, device: DeviceId) -> Vec<Arc<CachedFile>> {
         let state = self.state();
-        state.entries.values().filter(|entry| entry.handles > 0).map(|entry| Arc::clone(&entry.file)).collect()
+        let open = state.entries.values().filter(|entry| entry.handles > 0).map(|entry| &entry.file);
+        open.filter(|file| file.device.id == device).cloned().collect()
     }
 
     /// Descriptors that files have: the ones they were opened with, and others.
@@ -300,10 +407,10 @@ impl Files {
         self.state().entries.values().filter(|entry| entry.claim.is_some()).count() + self.spare.open()
     }
 
-    /// The cache has ended: closes all descriptors, and forgets the files.
-    pub(crate) fn forget(&self) {
+    /// The cache has ended: forgets the files. Their descriptors are the caller's, to be closed.
+    pub(crate) fn forget(&self) -> Vec<TakenBack> {
         let state = std::mem::take(&mut *self.state());
-        state.entries.values().for_each(|entry| entry.file.host.take_back());
+        state.entries.values().map(|entry| entry.file.host.take_back()).collect()
     }
 }
 
@@ -324,55 +431,36 @@ impl State {
 }
 
 impl Entry {
+    /// A new one, open once.
     fn new(
         wanted: Wanted,
+        claim: Option<Claim>,
         spare: &Arc<SpareDescriptors>,
         make: impl FnOnce(&CacheDevice, Backing, u64) -> engine::File,
-    ) -> Result<Self, Error> {
-        let claimed = claimed(&wanted.fd, &wanted.path, wanted.write)?;
+    ) -> Self {
         let host = HostFile::pooled(spare);
         let size = wanted.device.size.unwrap_or(wanted.stamp.size);
-        host.lend(wanted.fd);
-        wanted.device.size.iter().for_each(|size| host.has_size(*size));
         let file = make(&wanted.device, Backing::new(Arc::<HostFile>::clone(&host)), size);
         let file = CachedFile {
             key: wanted.key,
             file,
             host,
             device: wanted.device,
-            path: Mutex::new(wanted.path),
+            path: Mutex::default(),
             unsynced: AtomicBool::new(false),
             tail: Tail::default(),
             known: Mutex::new(Known::new(wanted.stamp)),
         };
-        Ok(Self { file: Arc::new(file), handles: 1, claim: Some(claimed), idle: None })
+        let entry = Self { file: Arc::new(file), handles: 1, claim, is_upgraded: false, idle: None };
+        entry.lend(wanted.fd, wanted.path);
+        entry
     }
 
-    /// The file is opened once more: keeps the new descriptor if the file has none, or cannot be written with its own.
-    fn take_in(&mut self, wanted: Wanted) -> Result<(), Error> {
-        let Wanted { fd, path, write, .. } = wanted;
-        match self.claim {
-            Some(Claim::Alone) => {}
-            Some(Claim::Shared) if !write => {}
-            Some(Claim::Shared) => {
-                // Its own claim would stand in the way.
-                let given = self.file.host.given();
-                given.iter().for_each(unclaim);
-                let claimed = claimed(&fd, &path, true);
-                if let (Err(_), Some(given)) = (&claimed, &given) {
-                    let _ = claim(given, Claim::Shared);
-                }
-                self.claim = Some(claimed?);
-                self.file.host.lend(fd);
-            }
-            None => {
-                self.claim = Some(claimed(&fd, &path, write)?);
-                self.file.host.lend(fd);
-                self.file.device.size.iter().for_each(|size| self.file.host.has_size(*size));
-            }
-        }
-        *self.file.path.lock().unwrap_or_else(PoisonError::into_inner) = path;
-        Ok(())
+    /// Gives the file a descriptor, of which it has none.
+    fn lend(&self, fd: OwnedFd, path: PathBuf) {
+        self.file.host.lend(fd);
+        self.file.device.size.iter().for_each(|size| self.file.host.has_size(*size));
+        self.file.set_path(path);
     }
 }
 

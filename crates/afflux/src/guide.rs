@@ -108,13 +108,18 @@
 //! writes when so much is dirty as may be, and where little space is left every write of new pages, which has space
 //! reserved first. What is cached is read and overwritten as ever, and files on other devices go on. Writes and syncs wait
 //! as long as the device does nothing, as they would without a cache, or until the knob `hang_error_ms` says that it was
-//! long enough (0, the default, is never; it has to complete nothing at all for that time, reads included). Closing the
+//! long enough (0, the default, is never; it has to complete nothing at all for that time, reads included). Changes of size
+//! and holes are refused then, too; one that the device was asked for already may be made when it goes on. Closing the
 //! cache ends these waits, and takes the [time](crate::Builder::drain_time) that it was given and a few seconds at most; a
 //! future can be dropped. Two waits have no bound but the kernel's: a blocking read that the device was asked for, since
-//! the device may still fill the pages, and calls that only the kernel can answer, such as opening a file.
+//! the device may still fill the pages, and calls that only the kernel can answer, such as opening a file. The drop of a
+//! file's last handle closes the file on the host, on the thread that drops it. A mount that hangs keeps those alone who
+//! use its files.
 //!
 //! **A panic in the cache** does not end the process. It poisons the cache: every call fails with
 //! [`Error::Poisoned`](crate::Error::Poisoned), nothing more is written, and what was dirty is told as unwritten.
+//! A panic in a waker of yours, or in a [hook](crate::Builder::on_unwritten), is no panic in the cache: it is printed and ends
+//! there. A waker is called with no lock held and may call the cache.
 //!
 //! **A forked child** has no threads of the cache. Its calls fail with [`Error::Forked`](crate::Error::Forked), and
 //! dropping handles does nothing there. Calls from a signal handler are not allowed: they take locks.
@@ -140,7 +145,8 @@
 //!   quarter of it may be held by [`Pages`](crate::Pages); half of it may be dirty (`dirty_ratio`).
 //! * **Reactors**: one thread drives several fast disks. More help where many async tasks read what is not cached.
 //! * **Descriptors**: one for each open file, and up to [`descriptors`](crate::Builder::descriptors) more: of files that
-//!   nobody has open and that are not durable yet, and second ones for ends of files that fill no block. Files that
+//!   nobody has open and that are not durable yet, and second ones for ends of files that fill no block. The second
+//!   descriptor is opened before a write that needs it is accepted, and kept until the file is durable. Files that
 //!   nobody has open cost none once they are durable, and keep their pages: opening them again finds them, if nobody
 //!   changed them. Out of descriptors is told ([`Error::OutOfDescriptors`](crate::Error::OutOfDescriptors)).
 //! * **Files**: an open file costs about 1 KiB, one that nobody has open the same while any are

@@ -6,22 +6,30 @@
 //! is done by the engine, which may have newer bytes than the host. A pipe is refused without waiting for its other end.
 
 use std::fs::File;
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
+use engine::Platform;
 use rustix::fs::{FileType, OFlags, fcntl_getfl, makedev};
 use rustix::io::Errno;
 
 use crate::coherence::{Before, Stamp, look_at};
 use crate::core::Core;
-use crate::devices::DeviceKey;
+use crate::devices::{CacheDevice, DeviceKey};
 use crate::error::Error;
-use crate::files::{CachedFile, FileKey, Wanted};
+use crate::files::{CachedFile, Came, FileKey, Wanted};
 
 use platform_linux::HostFile;
+
+/// How long an open waits for a file to be written that is in its way. On a device that hangs it would wait for ever.
+const ROOM_PATIENCE: Duration = Duration::from_secs(1);
 
 /// How a file is opened, as [`std::fs::OpenOptions`] has it.
 ///
@@ -151,7 +159,7 @@ impl Core {
     pub(crate) fn open_path(&self, path: &Path, options: &OpenOptions) -> io::Result<Entering> {
         options.check(path)?;
         let opened = match options.opened(path) {
-            Err(error) if is_short(&error) => {
+            Err(error) if error.raw_os_error().is_some_and(is_short) => {
                 self.files.spare.close_all();
                 options.opened(path)
             }
@@ -191,11 +199,7 @@ impl Core {
         let fd = if own { HostFile::prepared_for(&device.host, fd) } else { fd };
         let stamp = Stamp::from(&stat);
         let wanted = Wanted { fd, key, path, device, stamp, write: rights.write };
-        self.files.claim_first(&wanted, || self.gate.check())?;
-        // The end closes the gate and then forgets the files: none may come in between.
-        let _inside = self.gate.enter(stat.stx_ino)?;
-        let make = |device: &crate::devices::CacheDevice, backing, size| self.engine.open(device.id, backing, size);
-        let (file, was_held) = self.files.open(wanted, make)?;
+        let (file, was_held) = self.come_in(wanted)?;
         // Once more, since what was seen above may be older than a change of ours.
         let look = || {
             let before = file.before_look();
@@ -205,17 +209,54 @@ impl Core {
         Ok(Entered { file, rights, look })
     }
 
+    fn come_in(&self, mut wanted: Wanted) -> io::Result<(Arc<CachedFile>, bool)> {
+        loop {
+            let claimed = self.files.claim_first(&wanted, || self.gate.check())?;
+            // The end closes the gate and then forgets the files: none may come in between.
+            let _inside = self.gate.enter(wanted.key.inode)?;
+            let make = |device: &CacheDevice, backing, size| self.engine.open(device.id, backing, size);
+            match self.files.open(wanted, claimed, make)? {
+                Came::In { file, was_held } => return Ok((file, was_held)),
+                Came::TooLate(again) => wanted = again,
+            }
+        }
+    }
+
     /// Has files written that nobody has open, if there are so many that their descriptors would get short.
-    pub(crate) async fn make_room(&self) -> Result<(), Error> {
+    pub(crate) async fn make_room(self: &Arc<Self>) -> Result<(), Error> {
         while let Some(file) = self.files.in_the_way() {
-            if self.sync(&file).await.is_err() {
+            if !self.is_let_go_within(&file, ROOM_PATIENCE).await {
                 // It keeps its descriptor until it can be written.
                 self.files.later(&file);
                 break;
             }
-            self.files.rest(&file);
         }
         Ok(())
+    }
+
+    /// Whether the file was made durable and let go within so long.
+    async fn is_let_go_within(self: &Arc<Self>, file: &Arc<CachedFile>, patience: Duration) -> bool {
+        let let_go = async {
+            let synced = self.sync(file).await.is_ok();
+            if synced {
+                self.let_go(file).await;
+            }
+            synced
+        };
+        let deadline = self.platform().now().after(patience.as_nanos() as u64);
+        let (mut let_go, mut too_late) = (pin!(let_go), pin!(self.platform().sleep_until(deadline)));
+        poll_fn(|cx| match let_go.as_mut().poll(cx) {
+            Poll::Ready(is_gone) => Poll::Ready(is_gone),
+            Poll::Pending => too_late.as_mut().poll(cx).map(|()| false),
+        })
+        .await
+    }
+
+    /// Lets go of a file that nobody has open, on a thread of its device: the host may be long at it.
+    pub(crate) async fn let_go(self: &Arc<Self>, file: &Arc<CachedFile>) {
+        let (core, own) = (Arc::downgrade(self), Arc::clone(file));
+        let rest = move || core.upgrade().into_iter().for_each(|core| core.files.rest(&own));
+        file.device.calls.run(rest).await;
     }
 
     /// The host's error, with the file's name; out of descriptors is told with how many are ours.
@@ -223,20 +264,25 @@ impl Core {
         if error.get_ref().is_some() {
             return error;
         }
-        if is_short(&error) {
-            return Error::OutOfDescriptors { path: path.to_owned(), held: self.files.descriptors() }.into();
-        }
         match error.raw_os_error() {
-            Some(errno) => Error::Host { path: path.to_owned(), errno }.into(),
+            Some(errno) => self.refused(errno, path).into(),
             // A name that the host cannot be told.
             None => Error::Setting { what: format!("{}: {error}", path.display()) }.into(),
         }
     }
+
+    /// What the host's number for why says of the file.
+    pub(crate) fn refused(&self, errno: i32, path: &Path) -> Error {
+        let path = path.to_owned();
+        if is_short(errno) {
+            return Error::OutOfDescriptors { path, held: self.files.descriptors() };
+        }
+        Error::Host { path, errno }
+    }
 }
 
-fn is_short(error: &io::Error) -> bool {
-    let short = [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error);
-    error.raw_os_error().is_some_and(|errno| short.contains(&errno))
+fn is_short(errno: i32) -> bool {
+    [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&errno)
 }
 
 fn name_of(kind: FileType) -> &'static str {

@@ -1,10 +1,12 @@
 //! Looking after files from time to time.
 //!
-//! Owns: the task that notices what others changed in open files, and that has files that nobody has open let go of
-//! their descriptors.
+//! Owns: one task for each device. It notices the changes of others in open files. Idle files give up their descriptors
+//! by it.
 //! Does not own: what a look says (`coherence`), which files there are (`files`).
-//! Invariants: it holds the cache only while it works, and asks the host after a bounded number of files a round.
+//! Invariants: they hold the cache only while they work, and ask the host after a bounded number of files a round, on
+//! threads of the device. A device that hangs keeps its own round alone.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -13,6 +15,7 @@ use platform_linux::LinuxPlatform;
 
 use crate::coherence::{Before, Stamp};
 use crate::core::Core;
+use crate::devices::CacheDevice;
 use crate::files::CachedFile;
 
 /// Between two rounds.
@@ -23,42 +26,50 @@ const LOOKS_A_ROUND: usize = 1024;
 
 /// Goes round until the cache is gone.
 pub(crate) async fn tend(core: Weak<Core>, platform: Arc<LinuxPlatform>) {
-    let mut from = 0;
     loop {
         platform.sleep_until(platform.now().after(ROUND.as_secs() * Nanos::SECOND)).await;
         let Some(core) = core.upgrade().filter(|core| core.gate.check().is_ok()) else { return };
-        core.let_rest().await;
-        from = core.look_at_some(from).await;
+        for device in core.devices.all() {
+            // A round on a device that hangs lasts. The others have theirs.
+            if !device.is_tended.swap(true, Ordering::AcqRel) {
+                platform.spawn("tend", tend_device(Arc::clone(&core), device));
+            }
+        }
     }
+}
+
+async fn tend_device(core: Arc<Core>, device: Arc<CacheDevice>) {
+    core.let_rest(&device).await;
+    core.look_at_some(&device).await;
+    device.is_tended.store(false, Ordering::Release);
 }
 
 impl Core {
     /// Files that nobody has open and whose pages are written become durable, and give up their descriptors.
-    async fn let_rest(&self) {
-        for file in self.files.idle_held() {
+    async fn let_rest(self: &Arc<Self>, device: &CacheDevice) {
+        for file in self.files.idle_held(device.id) {
             if file.file.is_clean() {
                 if !file.is_durable() && self.sync(&file).await.is_err() {
                     continue;
                 }
-                self.files.rest(&file);
+                self.let_go(&file).await;
             }
         }
     }
 
-    /// Looks at files that somebody has open, from this one on; returns where to go on.
-    async fn look_at_some(&self, from: usize) -> usize {
-        let open = self.files.open_now();
+    /// Looks at files that somebody has open, from where the last round ended.
+    async fn look_at_some(&self, device: &CacheDevice) {
+        let open = self.files.open_now(device.id);
         if open.is_empty() {
-            return 0;
+            return;
         }
-        let from = from % open.len();
+        let from = device.looks_from.load(Ordering::Relaxed) % open.len();
         let some: Vec<_> = open.iter().cycle().skip(from).take(open.len().min(LOOKS_A_ROUND)).cloned().collect();
-        let count = some.len();
-        let seen = self.on_a_thread(move || some.into_iter().filter_map(looked_at).collect::<Vec<_>>()).await;
-        for (file, before, stamp) in seen {
+        device.looks_from.store(from + some.len(), Ordering::Relaxed);
+        let looked = move || some.into_iter().filter_map(looked_at).collect::<Vec<_>>();
+        for (file, before, stamp) in device.calls.run(looked).await {
             self.take_note(&file, &before, stamp).await;
         }
-        from + count
     }
 }
 

@@ -350,7 +350,8 @@ impl<P: Platform> Engine<P> {
 
     /// Sets the size, on the device too before it returns: bytes past a smaller size are gone, bytes
     /// up to a larger one read as zeros. Durable after a sync. Waits for what is in flight of the
-    /// file. On an error nothing has changed.
+    /// file. On an error nothing has changed; but of a device that hangs ([`DeviceError::Hung`]), what it was asked for
+    /// already may change later.
     pub async fn set_size(&self, file: &File, size: u64) -> Result<(), Error> {
         self.reshaping.set_size(&file.0, size).await
     }

@@ -6,11 +6,12 @@
 //! Invariants: one change of shape a file at a time, as a task of its own, so that a caller that goes
 //! away leaves none half done. Submission stops and what is in flight ends before the device is asked,
 //! so no late write brings bytes back. The device changes first, the cache after it; an error leaves
-//! both as they were.
+//! both as they were. A caller that is refused because the device hangs has one more outcome: a change that the device
+//! was asked for already is made when the device goes on.
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use frames::{Effort, FRAME_BYTES, FrameId};
 
@@ -80,7 +81,12 @@ impl<P: Platform> Reshaping<P> {
 
     /// With the file's turn taken, so that the size does not shrink meanwhile: zeros that are written
     /// must not make the file larger again.
-    async fn punch_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+    async fn punch_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
         let range = range.start..range.end.min(file.size());
         let whole = range.start.next_multiple_of(PAGE_BYTES)..range.end / PAGE_BYTES * PAGE_BYTES;
         if whole.start >= whole.end {
@@ -88,17 +94,23 @@ impl<P: Platform> Reshaping<P> {
         }
         self.write_zeros(file, range.start..whole.start).await?;
         self.write_zeros(file, whole.end..range.end).await?;
-        match self.punch_pages(file, whole.clone()).await {
+        match self.punch_pages(file, whole.clone(), refused).await {
             Err(Error::Device(DeviceError::Unsupported)) => self.write_zeros(file, whole).await,
             other => other,
         }
     }
 
-    async fn punch_pages(self: &Arc<Self>, file: &Arc<FileInner>, range: Range<u64>) -> Result<(), Error> {
+    async fn punch_pages(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        range: Range<u64>,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
         let _hold = self.writeback.hold(file).await;
         if lock(&file.state).discarded {
             return Err(Error::Discarded);
         }
+        goes_on(refused)?;
         self.extend_device(file).await?;
         let operation = Operation::Punch { offset: range.start, len: range.end - range.start };
         self.writeback.call(file, operation).await?;
@@ -126,32 +138,47 @@ impl<P: Platform> Reshaping<P> {
     }
 
     async fn reshape(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
-        let answer = Answer::new();
+        let silence = &file.device.silence;
+        silence.takes_work()?;
+        let (answer, refused) = (Answer::new(), Arc::new(AtomicBool::new(false)));
         let (reshaping, inner, told) = (Arc::clone(self), Arc::clone(file), Arc::clone(&answer));
+        let was_refused = Arc::clone(&refused);
         inner.reshape_begins();
         self.base.platform.spawn("reshape", async move {
-            let result = reshaping.reshape_in_turn(&inner, shape).await;
+            let result = reshaping.reshape_in_turn(&inner, shape, &was_refused).await;
             inner.reshape_ends();
             told.give(result);
         });
-        answer.wait().await
+        // The task stays. It has the device asked no more, unless that was done already.
+        let result = silence.unless_refused(answer.wait()).await;
+        if result == Err(DeviceError::Hung.into()) {
+            refused.store(true, Ordering::Relaxed);
+        }
+        result
     }
 
-    async fn reshape_in_turn(self: &Arc<Self>, file: &Arc<FileInner>, shape: Shape) -> Result<(), Error> {
+    async fn reshape_in_turn(
+        self: &Arc<Self>,
+        file: &Arc<FileInner>,
+        shape: Shape,
+        refused: &AtomicBool,
+    ) -> Result<(), Error> {
         file.reshaping.take(1).await;
         let _turn = Turn(file);
+        goes_on(refused)?;
         match shape {
             Shape::Size(size) => {
                 let _hold = self.writeback.hold(file).await;
                 if lock(&file.state).discarded {
                     return Err(Error::Discarded);
                 }
+                goes_on(refused)?;
                 self.writeback.call(file, Operation::SetSize { size }).await?;
                 self.base.rare_yield().await;
                 self.cut(file, size).await;
                 Ok(())
             }
-            Shape::Hole(range) => self.punch_in_turn(file, range).await,
+            Shape::Hole(range) => self.punch_in_turn(file, range, refused).await,
         }
     }
 
@@ -388,6 +415,11 @@ impl<P: Platform> Reshaping<P> {
         }
         Some(next)
     }
+}
+
+/// Fails if the caller was told that the device hangs: what the caller writes after that is not to be cut.
+fn goes_on(refused: &AtomicBool) -> Result<(), Error> {
+    if refused.load(Ordering::Relaxed) { Err(DeviceError::Hung.into()) } else { Ok(()) }
 }
 
 /// Dirty pages reach up to the size that clients know: with them only a larger one is taken.

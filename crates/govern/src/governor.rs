@@ -13,7 +13,7 @@ use std::path::Path;
 
 use budget::RememberedPrices;
 
-use crate::host::{CounterFile, Disk, Host, HostError, Kind, NO_MEDIUM};
+use crate::host::{Backlogs, CounterFile, Disk, Host, HostError, Kind, NO_MEDIUM};
 use crate::journal::{Entry, Journal, JournalError, Locked, Restored, restore_locked};
 use crate::law::{Choice, Machine, Seat, Speed, Step, Values, Wanted, choose};
 
@@ -112,6 +112,7 @@ pub struct Governor {
     host: Host,
     options: Options,
     locked: Option<Locked>,
+    backlogs: Backlogs,
     devices: BTreeMap<String, Device>,
     alone: BTreeMap<String, Alone>,
     /// What a dry run would have set.
@@ -141,6 +142,7 @@ impl Governor {
             locked = Some(own);
         }
         let governor = Self {
+            backlogs: host.backlogs(),
             host,
             options,
             locked,
@@ -154,9 +156,9 @@ impl Governor {
 
     /// Looks at the counters of all devices.
     pub fn sample(&mut self, now_ns: u64) {
-        for device in self.devices.values_mut() {
+        for (bdi, device) in &mut self.devices {
             if let Some(counters) = device.counters.as_ref().and_then(CounterFile::read) {
-                device.speed.look(now_ns, &counters);
+                device.speed.look_behind(now_ns, &counters, self.backlogs.of(bdi));
             }
         }
     }

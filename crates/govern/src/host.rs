@@ -7,6 +7,7 @@
 //! Invariants: all lies below one root, so that a made-up tree does in its place. A device may go between two reads:
 //! that is a value, not a failure. What may not be written is said with the file and with what to run.
 
+mod backlog;
 mod block;
 mod dirty;
 mod error;
@@ -19,6 +20,7 @@ use std::path::{Path, PathBuf};
 
 use crate::law::{Counters, Machine, Values};
 
+pub(crate) use backlog::Backlogs;
 pub(crate) use block::NO_MEDIUM;
 pub use block::{Disk, Kind};
 pub use error::HostError;

@@ -23,6 +23,6 @@ pub use governor::{Event, Governor, Known, Options, Row, What};
 pub use host::{Disk, Host, HostError, Kind};
 pub use journal::{Entry, Journal, JournalError, Restored, restore, running};
 pub use law::{
-    BUDGET_NS_MAX, BUDGET_NS_MIN, Choice, Counters, DEFAULT_BUDGET_NS, Machine, Seat, Speed, Step, Values, Wanted,
-    choose,
+    BUDGET_NS_MAX, BUDGET_NS_MIN, Backlog, Choice, Counters, DEFAULT_BUDGET_NS, Flow, Machine, Seat, Speed, Step,
+    Values, Wanted, choose,
 };

@@ -23,7 +23,7 @@ use engine::{Device, DeviceError, Limits, Nanos, Operation, Request};
 use rustix::fs::{FallocateFlags, fallocate, fdatasync, fstatvfs, fsync, ftruncate};
 use rustix::io::{Errno, ReadWriteFlags};
 
-pub use self::file::{HostFile, SpareDescriptors};
+pub use self::file::{HostFile, SpareDescriptors, TakenBack};
 use self::flight::{Flight, Step};
 use self::probe::Access;
 use crate::clock;
@@ -159,6 +159,11 @@ impl HostDevice {
         self.core.pool.stop_within(patience)
     }
 
+    /// Whether this thread carries out its requests.
+    pub fn is_own_thread(&self) -> bool {
+        self.core.pool.is_own_thread()
+    }
+
     /// How its files are read and written, for the log.
     pub fn describe(&self) -> String {
         let by = if self.core.platform.uses_ring() { "io_uring" } else { "preadv and pwritev on threads" };
@@ -176,6 +181,10 @@ impl HostDevice {
 
     pub(crate) fn is_direct(&self) -> bool {
         self.core.is_direct()
+    }
+
+    pub(crate) fn block_bytes(&self) -> u32 {
+        self.core.limits.block_bytes
     }
 }
 

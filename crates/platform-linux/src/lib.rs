@@ -9,6 +9,7 @@ mod claim;
 mod clock;
 mod device;
 mod filter;
+mod foreign;
 mod host;
 mod local;
 mod net;
@@ -22,8 +23,9 @@ mod users;
 mod watch;
 
 pub use claim::{Claim, claim, unclaim};
-pub use device::{Caching, HostDevice, HostFile, SpareDescriptors};
+pub use device::{Caching, HostDevice, HostFile, SpareDescriptors, TakenBack};
 pub use filter::refuse_foreign_calls;
+pub use foreign::{HeldWakes, contain};
 pub use host::{
     HostError, HostOptions, HostTree, KeyOrigin, connections_max, handle_key, host_device, host_devices, kept_places,
 };

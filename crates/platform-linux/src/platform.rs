@@ -24,6 +24,7 @@ use engine::{Nanos, Platform, WallNanos};
 use rustix::process::setpriority_process;
 use rustix::thread::gettid;
 
+use crate::foreign::{self, Elsewhere, HeldWakes};
 use crate::reactor::{Mail, Reactor, Remote, RingAbility, Sleep, SpareRings};
 use crate::{clock, local, watch};
 
@@ -231,6 +232,7 @@ impl LinuxPlatform {
         let (told, started) = std::sync::mpsc::sync_channel(1);
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             first();
+            let _held = HeldWakes::new();
             let reactor = match Reactor::new(platform, remote, ability, None) {
                 Ok(reactor) => reactor,
                 Err(error) => return drop(told.send(Err(error))),
@@ -268,6 +270,7 @@ impl LinuxPlatform {
 
     /// As [`LinuxPlatform::block_on`], but where that would panic the future is dropped unpolled and the answer says so.
     pub fn try_block_on<F: Future>(&self, future: F) -> Result<F::Output, WaitInside> {
+        let _held = HeldWakes::new();
         let reactor = self.waiting_reactor();
         let entered = reactor.try_enter().ok_or(WaitInside)?;
         let output = reactor.block_on(future);
@@ -276,6 +279,12 @@ impl LinuxPlatform {
         drop(entered);
         reactor.drain();
         Ok(output)
+    }
+
+    /// Does work that a task of another program awaits. The work never sees the task's waker: that one is woken where no
+    /// lock is held, and a panic in it ends there.
+    pub async fn for_foreign_task<T>(&self, work: impl Future<Output = T>) -> T {
+        foreign::awaited(work, || -> Arc<dyn Elsewhere> { Arc::<Remote>::clone(self.next_reactor()) }).await
     }
 
     /// Gives back what this thread keeps for its next [`LinuxPlatform::block_on`]: a ring, if it ever did I/O there, which
@@ -289,9 +298,14 @@ impl LinuxPlatform {
         drop(mine);
     }
 
-    /// Whether this thread is one of its reactors.
-    pub fn is_own_thread(&self) -> bool {
-        self.current_reactor().is_some_and(|reactor| reactor.stays())
+    /// Whether this thread waits in [`LinuxPlatform::block_on`], so that it may also wait for the host.
+    pub fn waits_on_this_thread(&self) -> bool {
+        self.current_reactor().is_some_and(|reactor| !reactor.stays())
+    }
+
+    /// Whether this thread is one of its reactors, or waits in [`LinuxPlatform::block_on`].
+    pub fn drives_this_thread(&self) -> bool {
+        self.current_reactor().is_some()
     }
 
     /// The reactor that this thread uses while it waits.

@@ -28,6 +28,7 @@ pub(crate) use self::by_device::DevicePools;
 use self::call::PoolCall;
 pub(crate) use self::call::{KeptCalls, Piece};
 use crate::clock;
+use crate::foreign::{HeldWakes, make_wakes};
 
 /// An idle thread ends after this long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -174,7 +175,7 @@ impl WorkerPool {
 
     /// Queues `work` whether there is room or not. For callers that bound what they post themselves. A pool that was
     /// stopped drops it: what it owns answers for itself.
-    pub(crate) fn post(&self, work: impl FnOnce() + Send + 'static) {
+    pub fn post(&self, work: impl FnOnce() + Send + 'static) {
         self.post_work(Work::posted(work));
     }
 
@@ -213,6 +214,14 @@ impl WorkerPool {
         let busy = |state: &mut State| state.threads > 0 || !state.queue.is_empty();
         let waited = inner.all_ended.wait_timeout_while(inner.lock(), patience, busy);
         !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out()
+    }
+
+    /// Whether this thread is one of its own.
+    pub fn is_own_thread(&self) -> bool {
+        let own = |left: &RefCell<Option<(Arc<Inner>, Vec<Work>)>>| {
+            left.borrow().as_ref().is_some_and(|(inner, _)| Arc::ptr_eq(inner, &self.owner.0))
+        };
+        LEFT.try_with(own).unwrap_or(false)
     }
 
     /// How many pieces of work are queued and not yet begun.
@@ -290,6 +299,7 @@ impl Inner {
 
     fn serve(self: Arc<Self>) {
         LEFT.set(Some((Arc::clone(&self), Vec::new())));
+        let _held = HeldWakes::new();
         let mut state = self.lock();
         state.coming -= 1;
         loop {
@@ -302,10 +312,13 @@ impl Inner {
                     self.see_to_threads(state);
                 }
                 waker.into_iter().for_each(Waker::wake);
+                make_wakes();
                 // Work that was posted answers for itself: what it owns completes as lost when the
                 // unwinding drops it, and the thread goes on.
                 let _ = catch_unwind(AssertUnwindSafe(|| work.run()));
+                make_wakes();
                 do_what_is_left();
+                make_wakes();
                 state = self.lock();
                 continue;
             }

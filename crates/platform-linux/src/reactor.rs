@@ -35,6 +35,7 @@ use self::ring::Ring;
 use self::slots::Slots;
 use self::timers::Timers;
 use crate::clock;
+use crate::foreign::make_wakes;
 use crate::watch::Telling;
 
 pub(crate) use self::remote::{Mail, Remote};
@@ -291,8 +292,13 @@ impl Reactor {
         while !self.stopping.get() {
             self.turn();
         }
-        // Dropped unread, mail tells its senders: a request in it completes as lost.
-        drop(self.remote.close());
+        for mail in self.remote.close() {
+            match mail {
+                Mail::Make(due) => due.make(),
+                // Dropped unread, it tells its sender: a request in it completes as lost.
+                Mail::Wake(_) | Mail::Run(_) => drop(mail),
+            }
+        }
         loop {
             let key = self.tasks.borrow().any_key();
             let Some(task) = key.and_then(|key| self.tasks.borrow_mut().remove(key)) else { break };
@@ -317,6 +323,8 @@ impl Reactor {
         self.read_mail();
         self.fire_timers();
         self.poll_tasks();
+        // Before the thread waits.
+        make_wakes();
         let told = self.reaped.borrow().is_empty();
         let busy = !told || !self.ready.borrow().is_empty() || self.root_ready.get() || self.stopping.get();
         if busy || !self.remote.fall_asleep() {
@@ -326,6 +334,7 @@ impl Reactor {
             let wait = due.map(|due| Duration::from_nanos(due.since(clock::monotonic())));
             self.drive(wait);
         }
+        make_wakes();
     }
 
     fn read_mail(self: &Rc<Self>) {
@@ -335,6 +344,7 @@ impl Reactor {
             match mail {
                 Mail::Wake(wake) => self.ready.borrow_mut().push_back(wake),
                 Mail::Run(run) => run(self),
+                Mail::Make(due) => due.make(),
             }
         }
         self.mail.replace(mail);

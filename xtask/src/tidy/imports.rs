@@ -110,7 +110,12 @@ const OPTIONAL: &[Row] = &[
     },
     Row { name: "c", ours: &["afflux", "platform-linux"], ours_in_tests: &[], others: Some(&["libc", "rustix"]) },
     Row { name: "budget", ours: &["engine"], ours_in_tests: &[], others: Some(&[]) },
-    Row { name: "govern", ours: &["budget"], ours_in_tests: &[], others: Some(&["serde", "serde_json", "thiserror"]) },
+    Row {
+        name: "govern",
+        ours: &["budget"],
+        ours_in_tests: &[],
+        others: Some(&["rustix", "serde", "serde_json", "thiserror"]),
+    },
     Row { name: "metrics", ours: &[], ours_in_tests: &[], others: Some(&["prometheus-client", "rustix"]) },
     Row { name: "nfs-client", ours: &[], ours_in_tests: &[], others: None },
     Row {

@@ -324,6 +324,42 @@ static void threads_that_use_what_others_close(const char *directory)
     }
 }
 
+/* A file whose end fills no block may need a second descriptor. Without one its bytes are refused, and never lost. */
+static void descriptors_that_are_short(const char *directory)
+{
+    afflux_settings settings = {.size = sizeof settings, .memory_bytes = 8 << 20, .io = io};
+    struct rlimit limit, old;
+    afflux_cache *cache;
+    afflux_file *file;
+    afflux_queue *queue;
+    afflux_completion completion;
+    static char bytes[5000];
+    IS(0, afflux_cache_new(&settings, &cache));
+    IS(0, afflux_queue_new(1, &queue));
+    IS(0, afflux_open(cache, in(directory, "short"), O_RDWR | O_CREAT, 0600, &file));
+    CHECK(getrlimit(RLIMIT_NOFILE, &old) == 0);
+    limit = old;
+    int lowest = dup(0);
+    CHECK(lowest > 0 && close(lowest) == 0);
+    limit.rlim_cur = (rlim_t)lowest;
+    CHECK(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    int64_t wrote = afflux_write(file, bytes, sizeof bytes, 0);
+    if (wrote != sizeof bytes) {
+        CHECK(wrote == AFFLUX_ERROR_NO_DESCRIPTORS && strstr(afflux_last_error(), "ulimit"));
+        afflux_request request = {.op = AFFLUX_OP_WRITE, .file = file, .data = bytes, .len = sizeof bytes, .tag = 7};
+        IS(1, afflux_submit(queue, &request, 1));
+        IS(1, afflux_wait(queue, &completion, 1, 1, -1));
+        CHECK(completion.tag == 7 && completion.result == AFFLUX_ERROR_NO_DESCRIPTORS);
+    } else {
+        IS(0, afflux_sync_data(file));
+    }
+    CHECK(setrlimit(RLIMIT_NOFILE, &old) == 0);
+    IS(sizeof bytes, afflux_write(file, bytes, sizeof bytes, 0));
+    IS(0, afflux_close(file));
+    IS(0, afflux_queue_close(queue));
+    IS(0, afflux_cache_close(cache, NULL, NULL));
+}
+
 static int lost;
 
 static void tell(void *context, const char *name, uint64_t bytes, const char *error)
@@ -363,6 +399,7 @@ int main(int count, char **words)
     STEP(arguments_that_cannot_be(words[2]));
     STEP(a_forked_child(words[2]));
     STEP(threads_that_use_what_others_close(words[2]));
+    STEP(descriptors_that_are_short(words[2]));
     STEP(what_cannot_be_written_is_told(words[2]));
     puts("all is as it should be");
     return 0;

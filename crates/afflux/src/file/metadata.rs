@@ -85,7 +85,7 @@ impl File {
     pub async fn metadata_async(&self) -> io::Result<Metadata> {
         let before = self.0.file.before_look();
         let own = self.clone();
-        let host = self.pass(async { Ok(self.core().on_a_thread(move || own.looked()).await) }).await??;
+        let host = self.pass(async { Ok(self.0.file.device.calls.run(move || own.looked()).await) }).await??;
         self.pass(async {
             self.core().take_note(&self.0.file, &before, Stamp::from(&host)).await;
             Ok(())
@@ -108,6 +108,6 @@ impl File {
                 Error::Device { path: own.path(), error }
             })
         };
-        self.core().on_a_thread(synced).await
+        self.0.file.device.calls.run(synced).await
     }
 }

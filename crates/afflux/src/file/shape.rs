@@ -34,7 +34,15 @@ impl File {
 
     pub(crate) async fn set_len_work(&self, len: u64) -> Result<(), Error> {
         self.0.file.note_written();
-        self.0.engine.set_size(&self.0.pages, len).await.map_err(|error| self.said(error))
+        self.can_be_cut(len).await?;
+        self.0.engine.set_size(&self.0.pages, len).await.map_err(|error| self.said(error))?;
+        self.can_be_cut(len).await
+    }
+
+    /// What is dirty may be the file's end from then on.
+    async fn can_be_cut(&self, len: u64) -> Result<(), Error> {
+        let file = &self.0.file;
+        if file.file.is_clean() { Ok(()) } else { self.core().can_be_written(file, len).await }
     }
 
     /// Makes a range read as zeros, and gives the space of its whole pages back where the device can. The size stays.
@@ -59,8 +67,12 @@ impl File {
     }
 
     async fn punch_work(&self, range: Range<u64>) -> Result<(), Error> {
-        self.0.file.note_written();
-        self.0.engine.punch(&self.0.pages, range).await.map_err(|error| self.said(error))
+        let (core, file) = (self.core(), &self.0.file);
+        file.note_written();
+        // Bytes at the ends of the range are written as zeros.
+        core.can_be_written(file, self.len()).await?;
+        self.0.engine.punch(&self.0.pages, range).await.map_err(|error| self.said(error))?;
+        core.can_be_written(file, self.len()).await
     }
 
     /// Says how a range of the file, or all of it, will be read. Waits for nothing and promises nothing.

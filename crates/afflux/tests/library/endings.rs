@@ -308,6 +308,23 @@ fn the_last_handle_may_be_dropped_by_a_waker() {
     }
 }
 
+/// The name of a thread does not make it one of the cache. A close on a user's thread has written everything on return.
+#[test]
+fn a_thread_of_a_user_closes_a_cache_whatever_it_is_called() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(small) = Mounted::tmpfs(place.path(), 1 << 20) else { return };
+    for name in ["afflux-open", "afflux-io", "afflux-0", "afflux-file"] {
+        let cache = Cache::builder().memory(16 << 20).knob(afflux::Knob::ReserveBytes, 0).build().unwrap();
+        let file = cache.create(small.0.join(name)).unwrap();
+        small.fill();
+        file.write_at(&[4; 16 << 10], 0).unwrap();
+        let close = move || cache.close();
+        let closed = std::thread::Builder::new().name(name.to_owned()).spawn(close).unwrap().join().unwrap();
+        assert!(closed.is_err_and(|unwritten| unwritten.files.len() == 1), "{name}: it did not say what was lost");
+        std::fs::remove_file(small.0.join("filler")).unwrap();
+    }
+}
+
 /// A frozen file system. Given back whatever happens, after a while also while this process hangs in it: else the machine
 /// would keep it.
 struct Frozen<'a> {
@@ -430,6 +447,43 @@ fn writers_that_wait_for_space_on_a_device_that_hangs_are_told_so_and_keep_nobod
         std::thread::sleep(Duration::from_millis(10));
     }
     files[0].sync_data().unwrap();
+    cache.close().unwrap();
+}
+
+/// The same holds for changes of size and for holes. A change that was not begun is not made later.
+#[test]
+fn changes_of_shape_on_a_device_that_hangs_are_told_so() {
+    let place = tempfile::tempdir().unwrap();
+    let Some(mounted) = Mounted::ext4(place.path()) else { return };
+    let built = Cache::builder().memory(8 << 20).knob(afflux::Knob::ReserveBytes, 0);
+    let cache = built.drain_time(Duration::from_secs(1)).knob_text("hang_error_ms=10000").build().unwrap();
+    let files = ["cut", "hole", "truncated"].map(|name| {
+        let file = cache.create(mounted.0.join(name)).unwrap();
+        file.write_at(&[8; 100_000], 0).unwrap();
+        file.sync_data().unwrap();
+        file
+    });
+    let Some(frozen) = Frozen::new(&mounted) else { return };
+    std::thread::scope(|scope| {
+        let cut = scope.spawn(|| files[0].set_len(10));
+        let hole = scope.spawn(|| files[1].punch_hole(4096..20_000));
+        let options = OpenOptions::new().read(true).write(true).truncate(true);
+        let truncated = scope.spawn(|| cache.open(mounted.0.join("truncated"), options).map(drop));
+        for refused in [cut, hole, truncated] {
+            let error = refused.join().unwrap().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+        }
+        // At once from then on.
+        assert_eq!(files[0].set_len(20).unwrap_err().kind(), ErrorKind::TimedOut);
+        assert!(frozen.is_still(), "they waited for the thaw");
+    });
+    drop(frozen);
+    let began = Instant::now();
+    while files[0].set_len(30).is_err() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it stays refused");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(files[0].len(), 30);
     cache.close().unwrap();
 }
 

@@ -6,5 +6,7 @@ mod block_device;
 mod cancelled;
 mod coherence;
 mod endings;
+mod foreign_wakers;
+mod hung_mount;
 mod model;
 mod runtimes;

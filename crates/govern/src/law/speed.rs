@@ -5,12 +5,17 @@
 //! device was the bottleneck: busy for half of the time at least, with two requests waiting on average. A writer that
 //! syncs each of its writes, or one that writes now and then, is no reason for a lower limit.
 //!
+//! A limit above the disk keeps the disk idle. While writeback never runs dry (`backlog`), the device is the bottleneck all
+//! the time. Then the completed bytes by the clock are its speed, whatever its busy time says.
+//!
 //! Owns: what of two looks is the device's own time. Does not own: what is believed of it (`budget`), reading counters.
-//! Invariants: time without a write in flight counts for nothing. While nothing completes looks are one.
+//! Invariants: time without a write in flight, or under writeback, counts for nothing. While nothing completes looks are
+//! one.
 
 use budget::{Completion, Estimator, Facts, RememberedPrices, Side};
 
 use super::SECOND;
+use super::backlog::{Backlog, Since};
 
 const MIB: u64 = 1 << 20;
 /// What an unknown device may owe: 32 MiB, eight times this, and twice of what it has written more, but no more than
@@ -43,11 +48,20 @@ pub struct Counters {
     pub flush_ns: u64,
 }
 
+/// What there was at a look.
+#[derive(Clone, Debug)]
+struct Look {
+    now_ns: u64,
+    counters: Counters,
+    /// Nothing where it cannot be seen.
+    backlog: Option<Backlog>,
+}
+
 /// What is known of a device's speed.
 #[derive(Clone, Debug)]
 pub struct Speed {
     estimator: Estimator,
-    last: Option<(u64, Counters)>,
+    last: Option<Look>,
     clocks: Facts,
     written_bytes: u64,
     is_known: bool,
@@ -60,30 +74,42 @@ impl Speed {
         Self { estimator, last: None, clocks: Facts::default(), written_bytes: 0, is_known: remembered.is_some() }
     }
 
-    /// A look at the counters.
+    /// A look at the counters, where the backlog cannot be seen.
     pub fn look(&mut self, now_ns: u64, counters: &Counters) {
-        let Some((then_ns, before)) = self.last else {
-            self.last = Some((now_ns, *counters));
+        self.look_behind(now_ns, counters, None);
+    }
+
+    /// A look at the counters, and at what is under writeback.
+    pub fn look_behind(&mut self, now_ns: u64, counters: &Counters, backlog: Option<Backlog>) {
+        let look = Look { now_ns, counters: *counters, backlog };
+        let Some(before) = &self.last else {
+            self.last = Some(look);
             return;
         };
-        let Some(done) = counters.since(&before) else {
+        let Some(done) = counters.since(&before.counters) else {
             // Another device, or counters that begin again.
-            self.last = Some((now_ns, *counters));
+            self.last = Some(look);
             return;
         };
+        let since = look.backlog.as_ref().zip(before.backlog.as_ref()).map(|(now, then)| now.since(then));
         let idle = done.writes == 0 && done.reads == 0;
-        if idle && counters.in_flight > 0 {
+        let waits =
+            counters.in_flight > 0 || look.backlog.as_ref().is_some_and(|backlog| backlog.writeback_bytes() > 0);
+        if idle && waits {
             return;
         }
-        self.last = Some((now_ns, *counters));
+        let passed_ns = now_ns.saturating_sub(before.now_ns);
+        self.last = Some(look);
         if !idle {
-            self.learn(now_ns.saturating_sub(then_ns), now_ns, &done, counters.in_flight);
+            self.learn(passed_ns, now_ns, &done, counters.in_flight, since.unwrap_or(Since::MayBeDry));
         }
     }
 
-    fn learn(&mut self, passed_ns: u64, now_ns: u64, done: &Counters, in_flight: u64) {
-        let busy_ns = done.busy_ns.min(passed_ns);
-        let (reads_ns, writes_ns) = (done.read_ns.min(busy_ns), done.write_ns.min(busy_ns));
+    fn learn(&mut self, passed_ns: u64, now_ns: u64, done: &Counters, in_flight: u64, since: Since) {
+        let never_dry = since == Since::NeverDry;
+        let busy_ns = if never_dry { passed_ns } else { done.busy_ns.min(passed_ns) };
+        let write_ns = if never_dry { busy_ns } else { done.write_ns };
+        let (reads_ns, writes_ns) = (done.read_ns.min(busy_ns), write_ns.min(busy_ns));
         let transfers_ns = (reads_ns + writes_ns).min(busy_ns);
         let clocks = &mut self.clocks;
         clocks.now_ns = now_ns;
@@ -91,12 +117,13 @@ impl Speed {
         clocks.writes_ns += writes_ns;
         clocks.transfers_ns += transfers_ns;
         clocks.held_up_ns += done.flush_ns.min(transfers_ns);
-        clocks.more_to_write = in_flight > 0;
-        let was_bottleneck = busy_ns >= passed_ns / 2 && done.write_ns >= writes_ns.saturating_mul(DEPTH);
+        clocks.more_to_write = in_flight > 0 || never_dry;
+        let had_queue = busy_ns >= passed_ns / 2 && done.write_ns >= writes_ns.saturating_mul(DEPTH);
+        let was_bottleneck = never_dry || had_queue;
+        // The disk itself may have done this in no time, and something above it hold back what is left.
+        let write_bytes = if since == Since::FallsBehind && !was_bottleneck { 0 } else { done.write_bytes };
         let doubtful_ns = if was_bottleneck { 0 } else { writes_ns };
-        for (side, bytes, unwatched_ns) in
-            [(Side::Read, done.read_bytes, 0), (Side::Write, done.write_bytes, doubtful_ns)]
-        {
+        for (side, bytes, unwatched_ns) in [(Side::Read, done.read_bytes, 0), (Side::Write, write_bytes, doubtful_ns)] {
             if bytes > 0 {
                 let completion = Completion { side, runs: 0, bytes, submitted_ns: now_ns, unwatched_ns };
                 self.estimator.completed(clocks, completion);

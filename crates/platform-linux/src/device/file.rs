@@ -4,12 +4,12 @@
 //! was given all files of a pool have.
 //! Does not own: names and identity (whoever opened it), what is read or written.
 //! Invariants: a file is opened for writing only once something is written to it. A descriptor in
-//! use by the kernel stays open, since whoever uses it holds a reference.
+//! use by the kernel stays open, since whoever uses it holds a reference. What a writer had kept stays open, too.
 
 mod spare;
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::DeviceError;
@@ -48,12 +48,19 @@ pub(super) enum Growth {
     WithinAPage,
 }
 
+/// Of the writes to a file, those for which a descriptor is open and stays so: none, those of whole blocks, all.
+const CARRIES_NONE: u8 = 0;
+const CARRIES_BLOCKS: u8 = 1;
+const CARRIES_ALL: u8 = 2;
+
 /// An open host file; what `Backing` wraps for a [`HostDevice`](crate::HostDevice).
 pub struct HostFile {
     descriptors: Mutex<Descriptors>,
     /// Where those are counted that it opens itself.
     spare: Option<Spare>,
     turns: Arc<Turns>,
+    /// Which writes can be carried out whatever happens to the process's descriptors.
+    carries: AtomicU8,
     /// The host's file has at least this size, unless somebody else cut it.
     size_seen: AtomicU64,
     growth_refused: AtomicBool,
@@ -71,6 +78,16 @@ struct Descriptors {
     buffered: Option<Descriptor>,
     /// The host does not take O_DIRECT for this file.
     direct_refused: bool,
+}
+
+/// Descriptors that a file has no longer. Dropping this closes them, which the host may be long at.
+pub struct TakenBack(Descriptors);
+
+impl TakenBack {
+    /// The one that the file was given.
+    pub fn given(&self) -> Option<&OwnedFd> {
+        self.0.given.as_deref()
+    }
 }
 
 #[derive(Clone)]
@@ -105,14 +122,22 @@ impl Descriptors {
         descriptors
     }
 
-    /// Takes those out that can be opened anew and that no request uses.
-    fn take_spare(&mut self) -> Vec<Arc<OwnedFd>> {
+    /// Takes out descriptors that can be opened anew. One in use by a request stays, and one kept by a writer.
+    fn take_spare(&mut self, carries: u8) -> Vec<Arc<OwnedFd>> {
         let idle = |found: &mut Descriptor| found.is_spare && Arc::strong_count(&found.fd) == 1;
-        [&mut self.direct, &mut self.buffered]
-            .into_iter()
-            .filter_map(|place| place.take_if(idle))
-            .map(|it| it.fd)
-            .collect()
+        let (direct, buffered) = (&mut self.direct, &mut self.buffered);
+        let closable = [Some(direct), Some(buffered).filter(|_| carries < CARRIES_ALL)];
+        closable.into_iter().flatten().filter_map(|place| place.take_if(idle)).map(|it| it.fd).collect()
+    }
+
+    /// Which writes can be carried out by what was given, which stays.
+    fn carries(&self) -> u8 {
+        let has = |place: &Option<Descriptor>| place.as_ref().is_some_and(|found| found.writable && !found.is_spare);
+        match () {
+            () if has(&self.buffered) => CARRIES_ALL,
+            () if has(&self.direct) && !self.direct_refused => CARRIES_BLOCKS,
+            () => CARRIES_NONE,
+        }
     }
 
     fn spare_count(&self) -> usize {
@@ -138,6 +163,7 @@ impl HostFile {
             descriptors: Mutex::new(fd.map(Descriptors::of).unwrap_or_default()),
             spare,
             turns: Arc::default(),
+            carries: AtomicU8::new(CARRIES_NONE),
             size_seen: AtomicU64::new(0),
             growth_refused: AtomicBool::new(false),
             wholly_wanted: AtomicU64::new(0),
@@ -183,30 +209,73 @@ impl HostFile {
             // Whoever changed it while it had no descriptor may have cut it.
             self.size_seen.store(0, Ordering::Relaxed);
         }
+        self.carries.store(new.carries(), Ordering::SeqCst);
         let old = std::mem::replace(&mut *descriptors, new);
         drop(descriptors);
         self.closed(old.spare_count());
     }
 
-    /// Closes all its descriptors, those in use as soon as they are no longer. Requests fail from now on, until it is
-    /// lent another.
-    pub fn take_back(&self) {
+    /// Takes all its descriptors, to be closed by the caller; those in use close as soon as they are no longer. Requests
+    /// fail from now on, until it is lent another. Does not block.
+    #[must_use = "they are closed where this is dropped, which may block"]
+    pub fn take_back(&self) -> TakenBack {
         let mut descriptors = self.lock();
         let direct_refused = descriptors.direct_refused;
+        self.carries.store(CARRIES_NONE, Ordering::SeqCst);
         let old = std::mem::replace(&mut *descriptors, Descriptors { direct_refused, ..Descriptors::default() });
         drop(descriptors);
         self.closed(old.spare_count());
+        TakenBack(old)
     }
 
     /// Closes what it opened itself and does not use now.
     fn close_spare(&self) {
-        let closed = self.lock().take_spare();
+        let closed = self.lock().take_spare(self.carries.load(Ordering::SeqCst));
         self.closed(closed.len());
     }
 
     fn closed(&self, count: usize) {
         if let Some(spare) = &self.spare {
             spare.closed(count);
+        }
+    }
+
+    /// Whether all that is written to the file while it has `size` bytes can be carried out, whatever becomes of the
+    /// process's other descriptors. Of a device that goes past the host's page cache, a file whose end fills no block
+    /// needs a second descriptor. Takes no lock.
+    pub fn can_be_written(&self, device: &crate::HostDevice, size: u64) -> bool {
+        let in_blocks = device.is_direct() && size.is_multiple_of(device.block_bytes().into());
+        self.carries.load(Ordering::SeqCst) >= if in_blocks { CARRIES_BLOCKS } else { CARRIES_ALL }
+    }
+
+    /// Keeps the descriptor that all writes can be carried out with, if it is open: whether it is.
+    pub fn keep_writable(&self) -> bool {
+        let descriptors = self.lock();
+        let is_open = descriptors.buffered.as_ref().is_some_and(|found| found.writable);
+        if is_open {
+            self.carries.store(CARRIES_ALL, Ordering::SeqCst);
+        }
+        is_open
+    }
+
+    /// Opens a descriptor that all writes can be carried out with, and keeps it. Blocks.
+    ///
+    /// # Errors
+    /// The host's; that of too few descriptors after all that can be opened anew were closed.
+    pub fn open_writable(&self) -> std::io::Result<()> {
+        // While this has it, it is not closed again.
+        let _opened = self.try_open(Path::Buffered, Use::Write)?;
+        self.keep_writable();
+        Ok(())
+    }
+
+    /// Lets the pool close the descriptor that a writer had kept. `is_needed` is asked after that, and takes it back.
+    pub fn unkeep_writable(&self, is_needed: impl FnOnce() -> bool) {
+        let descriptors = self.lock();
+        let kept = self.carries.swap(descriptors.carries(), Ordering::SeqCst);
+        // A writer that says so from here on finds nothing kept.
+        if is_needed() {
+            self.carries.store(kept, Ordering::SeqCst);
         }
     }
 
@@ -322,12 +391,16 @@ impl HostFile {
 
     /// Opens a descriptor, or finds it open. May block. `None` is 'take the buffered path instead'.
     pub(super) fn open(&self, path: Path, wanted: Use) -> Result<Option<Arc<OwnedFd>>, DeviceError> {
+        self.try_open(path, wanted).map_err(|error| error_of(error.raw_os_error()))
+    }
+
+    fn try_open(&self, path: Path, wanted: Use) -> Result<Option<Arc<OwnedFd>>, Errno> {
         if let Some(fd) = self.opened(path, wanted) {
             return Ok(Some(fd));
         }
         let access = if wanted == Use::Write { OFlags::RDWR } else { OFlags::RDONLY };
         let direct = if path == Path::Direct { OFlags::DIRECT } else { OFlags::empty() };
-        let given = self.given().ok_or_else(|| error_of(Errno::BADF.raw_os_error()))?;
+        let given = self.given().ok_or(Errno::BADF)?;
         if let Some(spare) = &self.spare {
             spare.make_room();
         }
@@ -351,11 +424,12 @@ impl HostFile {
                 self.refuse_direct();
                 Ok(None)
             }
-            // Whoever has a pool is told: through the host's page cache everything would take twice the memory.
-            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() => Err(error_of(error.raw_os_error())),
+            // Who reads and has a pool is told: through the host's page cache everything would take twice the memory.
+            // What is written was accepted.
+            Err(error @ (Errno::MFILE | Errno::NFILE)) if self.spare.is_some() && wanted == Use::Read => Err(error),
             // What we were given may be all that can be had: permission was asked when it was opened.
             Err(_) if path == Path::Direct && self.opened(Path::Buffered, wanted).is_some() => Ok(None),
-            Err(error) => Err(error_of(error.raw_os_error())),
+            Err(error) => Err(error),
         }
     }
 

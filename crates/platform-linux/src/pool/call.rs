@@ -14,6 +14,7 @@ use std::task::{Context, Poll, Waker};
 use volume::{Call, Called};
 
 use super::{Entrance, Job, Work, WorkerPool};
+use crate::foreign::make_wakes;
 
 /// What a call does, on its thread: the result, and what more its thread does when it has told that.
 pub(crate) trait Piece<R>: Send {
@@ -156,6 +157,8 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Job for PoolCall<W, R> {
             Stage::Running { waiter: Waiter::Waits(waker) } => {
                 drop(stage);
                 waker.wake();
+                // What is left to do may take long.
+                make_wakes();
             }
             _ => {
                 let unwanted = std::mem::replace(&mut *stage, Stage::Over);

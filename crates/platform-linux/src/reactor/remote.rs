@@ -13,6 +13,7 @@ use std::task::{Wake, Waker};
 use std::thread::Thread;
 
 use super::Reactor;
+use crate::foreign::{Due, Elsewhere};
 
 /// The key of the future of `block_on`, which is in no table.
 pub(super) const ROOT: usize = usize::MAX;
@@ -26,6 +27,8 @@ pub(crate) enum Mail {
     Wake(Arc<TaskWake>),
     /// Do something on the reactor's thread.
     Run(Errand),
+    /// Wake a foreign task.
+    Make(Due),
 }
 
 /// The reactor as other threads see it.
@@ -112,6 +115,15 @@ impl Remote {
 
     pub(super) fn awake(&self) {
         self.asleep.store(false, Ordering::SeqCst);
+    }
+}
+
+impl Elsewhere for Remote {
+    fn make(&self, due: Due) -> Result<(), Due> {
+        match self.send(Mail::Make(due)) {
+            Err(Mail::Make(due)) => Err(due),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -201,3 +201,46 @@ fn nobody_else_waits_for_a_hung_device() {
     let ns = lab.ends_after(&done);
     assert!(ns < SECOND, "{ns} ns");
 }
+
+#[test]
+fn changes_of_shape_are_refused_as_writes_are_and_one_that_was_not_begun_is_never_made() {
+    const BYTES: u64 = PAGE as u64;
+    let lab = lab(1 << 30, &[disk(SLOW), disk(FAST)]);
+    lab.set_hang_error(10_000);
+    let files = [lab.file(0, 0, 0), lab.file(0, 0, 0), lab.file(0, 0, 0)];
+    lab.run(async {
+        for file in &files {
+            lab.here.write(file, 0, 8 * PAGE, 1).await.unwrap();
+            lab.here.sync(file).await.unwrap();
+        }
+    });
+    lab.here.disks[0].hang();
+    let (here, to) = (Arc::clone(&lab.here), files[0].clone());
+    let first = lab.beside(async move { assert_eq!(here.engine.set_size(&to.file, 2 * BYTES).await, Err(HUNG)) });
+    lab.passes(MILLISECOND);
+    let (here, to) = (Arc::clone(&lab.here), files[0].clone());
+    let second = lab.beside(async move { assert_eq!(here.engine.set_size(&to.file, 0).await, Err(HUNG)) });
+    let (here, to) = (Arc::clone(&lab.here), files[1].clone());
+    let hole = lab.beside(async move { assert_eq!(here.engine.punch(&to.file, BYTES..3 * BYTES).await, Err(HUNG)) });
+    lab.passes(9 * SECOND);
+    let told = || [&first, &second, &hole].map(|told| told.load(Ordering::Relaxed));
+    assert_eq!(told(), [false; 3], "not before its time");
+    lab.passes(2 * SECOND);
+    assert_eq!(told(), [true; 3]);
+    lab.run(async {
+        let began = lab.here.now_ns();
+        assert_eq!(lab.here.engine.set_size(&files[2].file, 0).await, Err(HUNG));
+        assert_eq!(lab.here.engine.punch(&files[2].file, 0..BYTES).await, Err(HUNG));
+        lab.here.engine.set_size(&files[2].file, 8 * BYTES).await.expect("it has that size");
+        assert_eq!(lab.here.now_ns() - began, 0, "at once");
+    });
+    lab.here.disks[0].release();
+    lab.run(async {
+        lab.here.sleep(SECOND).await;
+        assert_eq!(files[0].file.size(), 2 * BYTES, "the device was asked for the first, and never for the second");
+        lab.here.write(&files[0], 0, 4 * PAGE, 2).await.expect("it goes on");
+        lab.here.sync(&files[0]).await.unwrap();
+        lab.here.engine.set_size(&files[2].file, 0).await.unwrap();
+    });
+    assert_eq!((files[0].file.size(), files[2].file.size()), (4 * BYTES, 0));
+}

@@ -1,6 +1,7 @@
 use budget::RememberedPrices;
 
-use super::{Counters, Speed};
+use super::{Backlog, Counters, Speed};
+use crate::law::Flow;
 
 const MB: u64 = 1_000_000;
 const LOOK_NS: u64 = 500 * MB;
@@ -133,6 +134,61 @@ fn readers_beside_do_not_make_it_slow() {
         watched.writes(1, 50, 100, 32);
     }
     assert!(watched.mb_per_s() >= Some(80), "{:?}", watched.mb_per_s());
+}
+
+/// A disk behind a limit: it is fast, hardly busy, and done with each of its requests at once.
+struct Throttled {
+    watched: Watched,
+    writeback_bytes: u64,
+}
+
+impl Throttled {
+    fn new() -> Self {
+        Self { watched: Watched::new(), writeback_bytes: 0 }
+    }
+
+    /// So many looks, between which so much came to be written, and as much of it was as the limit lets through.
+    fn looks(&mut self, looks: u64, new_bytes: u64, limit_per_look: u64) {
+        for _ in 0..looks {
+            let Watched { speed, now_ns, counters } = &mut self.watched;
+            self.writeback_bytes += new_bytes;
+            let written = self.writeback_bytes.min(limit_per_look);
+            self.writeback_bytes -= written;
+            *now_ns += LOOK_NS;
+            counters.write_bytes += written;
+            counters.writes += written.div_ceil(1 << 20);
+            // At 4 GB/s.
+            counters.write_ns += written / 4;
+            counters.busy_ns += written / 4;
+            let (writeback_bytes, written_bytes) = (self.writeback_bytes, counters.write_bytes);
+            let backlog = Backlog::new(vec![Flow { cgroup: 1, writeback_bytes, written_bytes }]);
+            speed.look_behind(*now_ns, counters, Some(backlog));
+        }
+    }
+}
+
+#[test]
+fn a_limit_above_the_disk_is_its_speed_while_writeback_never_runs_dry() {
+    let mut throttled = Throttled::new();
+    // A writer that the kernel lets be ahead by what it likes: 25 MB/s are let through.
+    throttled.looks(1, 900 * MB, 12_500_000);
+    throttled.looks(13, 12_500_000, 12_500_000);
+    throttled.watched.is_near(25);
+    // One that is held to a budget of a second.
+    let mut governed = Throttled::new();
+    governed.looks(1, 25 * MB, 12_500_000);
+    governed.looks(13, 12_500_000, 12_500_000);
+    governed.watched.is_near(25);
+    // The limit is lifted: the disk shows what it can.
+    governed.looks(60, 500 * MB, u64::MAX);
+    assert!(governed.watched.mb_per_s() > Some(2000), "{:?}", governed.watched.mb_per_s());
+}
+
+#[test]
+fn who_writes_less_than_the_limit_shows_no_speed_by_the_clock() {
+    let mut throttled = Throttled::new();
+    throttled.looks(40, 5 * MB, 12_500_000);
+    assert!(throttled.watched.mb_per_s().is_none_or(|speed| speed > 2000), "{:?}", throttled.watched.mb_per_s());
 }
 
 #[test]

@@ -1,0 +1,209 @@
+//! Wakers of other programs' tasks, which is code that this one has to run.
+//!
+//! Owns: a waker that stands for a foreign one; where and when the foreign one is cloned, woken and dropped.
+//! Does not own: who waits for what. Queues everywhere keep the waker that stands in, and know of no other.
+//! Invariants: foreign code runs with no lock of ours held, so it may call us again. A panic in it ends where we called
+//! it; only a panic in a clone goes on, to the caller who polls and brought the waker along. A queue never drops a
+//! foreign waker.
+//!
+//! A waker may be woken under the lock of a file, deep in a call. So waking the stand-in only notes that the foreign
+//! waker is due. A reactor, a thread of a pool, and a call from outside each make the wakes that are due where they hold
+//! nothing ([`HeldWakes`]). On any other thread nobody knows what is held: a reactor makes the wake there.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Runs foreign code. A panic in it has been printed and ends here.
+pub fn contain(call: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
+        // What was thrown may panic again when it is dropped.
+        std::mem::forget(panic);
+    }
+}
+
+/// A thread that makes wakes where it holds no lock.
+pub(crate) trait Elsewhere: Send + Sync {
+    /// Has it made there, or gives it back if the thread has ended.
+    fn make(&self, due: Due) -> Result<(), Due>;
+}
+
+/// A foreign wake that is due.
+pub(crate) struct Due(Arc<StandIn>);
+
+impl Due {
+    /// Wakes the foreign task. Called where no lock is held.
+    pub(crate) fn make(self) {
+        self.0.make_wake();
+    }
+}
+
+/// What the queues of the engine keep in place of a foreign waker.
+struct StandIn {
+    /// There between a poll and the wake after it, while somebody has the future.
+    theirs: Mutex<Option<Waker>>,
+    /// A wake is on its way to where it is made.
+    due: AtomicBool,
+    /// Makes the wake if this thread cannot.
+    elsewhere: Arc<dyn Elsewhere>,
+}
+
+impl StandIn {
+    fn theirs(&self) -> MutexGuard<'_, Option<Waker>> {
+        self.theirs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `waker` woken from now on. Called where no lock is held.
+    fn stand_for(&self, waker: &Waker) {
+        if self.theirs().as_ref().is_some_and(|known| known.will_wake(waker)) {
+            return;
+        }
+        let new = waker.clone();
+        let old = self.theirs().replace(new);
+        contain(|| drop(old));
+    }
+
+    /// Drops the foreign waker. Called where no lock is held.
+    fn stand_for_nobody(&self) {
+        let theirs = self.theirs().take();
+        contain(|| drop(theirs));
+    }
+
+    fn make_wake(&self) {
+        // An exchange: what the one who woke us did before is seen by the task, or the wake is due once more.
+        self.due.swap(false, Ordering::AcqRel);
+        let theirs = self.theirs().take();
+        contain(|| theirs.into_iter().for_each(Waker::wake));
+    }
+}
+
+impl Wake for StandIn {
+    fn wake(self: Arc<Self>) {
+        if !self.due.swap(true, Ordering::AcqRel) {
+            make_later(Due(self));
+        }
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        Arc::clone(self).wake();
+    }
+}
+
+/// The wakes of one thread.
+struct Held {
+    /// Parts of a call, one inside the other, that hold wakes back.
+    depth: Cell<u32>,
+    due: RefCell<VecDeque<Due>>,
+}
+
+thread_local! {
+    static HELD: Held = const { Held { depth: Cell::new(0), due: RefCell::new(VecDeque::new()) } };
+}
+
+fn make_later(due: Due) {
+    let mut due = Some(due);
+    let _ = HELD.try_with(|held| {
+        if held.depth.get() > 0 {
+            held.due.borrow_mut().extend(due.take());
+        }
+    });
+    due.into_iter().for_each(make_elsewhere);
+}
+
+fn make_elsewhere(due: Due) {
+    let elsewhere = Arc::clone(&due.0.elsewhere);
+    // If that has ended, so has the engine: none of its locks is taken any more.
+    elsewhere.make(due).unwrap_or_else(Due::make);
+}
+
+/// Makes the foreign wakes that are due on this thread, which holds no lock. Those that become due meanwhile wait for the
+/// next time.
+pub(crate) fn make_wakes() {
+    let count = HELD.try_with(|held| held.due.borrow().len()).unwrap_or(0);
+    for _ in 0..count {
+        let Some(due) = next_due() else { return };
+        due.make();
+    }
+}
+
+fn next_due() -> Option<Due> {
+    HELD.try_with(|held| held.due.borrow_mut().pop_front()).ok().flatten()
+}
+
+/// While it lives, foreign wakes that come up on this thread are held back. They are made when the outermost is dropped:
+/// to be begun and dropped where the thread holds no lock.
+pub struct HeldWakes {
+    _of_this_thread: PhantomData<*const ()>,
+}
+
+impl HeldWakes {
+    /// Holds them back from here on.
+    #[expect(clippy::new_without_default, reason = "a guard, not a value")]
+    pub fn new() -> Self {
+        let _ = HELD.try_with(|held| held.depth.update(|depth| depth + 1));
+        Self { _of_this_thread: PhantomData }
+    }
+}
+
+impl Drop for HeldWakes {
+    fn drop(&mut self) {
+        let depth = HELD.try_with(|held| held.depth.get()).unwrap_or(0);
+        if depth == 1 {
+            make_wakes();
+        }
+        let _ = HELD.try_with(|held| held.depth.set(depth.saturating_sub(1)));
+        // A waker may run a task at once, which wakes others in turn. This thread does not go on with that for ever.
+        while depth == 1
+            && let Some(due) = next_due()
+        {
+            make_elsewhere(due);
+        }
+    }
+}
+
+/// A foreign waker and its stand-in, for as long as somebody has the future.
+struct Foreign {
+    stand_in: Arc<StandIn>,
+    waker: Waker,
+}
+
+impl Foreign {
+    fn new(elsewhere: Arc<dyn Elsewhere>) -> Self {
+        let (theirs, due) = (Mutex::new(None), AtomicBool::new(false));
+        let stand_in = Arc::new(StandIn { theirs, due, elsewhere });
+        Self { waker: Waker::from(Arc::clone(&stand_in)), stand_in }
+    }
+}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        self.stand_in.stand_for_nobody();
+    }
+}
+
+/// Does work that a foreign task awaits. The work never sees the task's waker.
+pub(crate) async fn awaited<T>(work: impl Future<Output = T>, elsewhere: impl Fn() -> Arc<dyn Elsewhere>) -> T {
+    let (mut work, mut foreign) = (pin!(work), None);
+    poll_fn(|cx| {
+        let _held = HeldWakes::new();
+        // Most work ends at once. Then nobody has to be woken, and no memory is taken for it.
+        if foreign.is_none()
+            && let Poll::Ready(done) = work.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            return Poll::Ready(done);
+        }
+        let foreign = foreign.get_or_insert_with(|| Foreign::new(elsewhere()));
+        foreign.stand_in.stand_for(cx.waker());
+        work.as_mut().poll(&mut Context::from_waker(&foreign.waker))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests;
