@@ -297,10 +297,10 @@ impl Core {
     /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
     pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         assert!(change.size.is_none(), "sizes are the engine's");
-        acting.call(|| self.apply_now(node, change))
+        acting.call(|| self.apply_now(node, acting, change))
     }
 
-    fn apply_now(&self, node: &HostNode, change: &AttributeChange) -> Result<(), VolumeError> {
+    fn apply_now(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         if change.uid.is_some() || change.gid.is_some() {
             let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
             chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
@@ -308,11 +308,13 @@ impl Core {
         // Linux has no permission bits on symbolic links; to set them is no error.
         if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {
             let mode = Mode::from_raw_mode(mode);
-            let changed = if node.is_real() {
-                fchmod(node.fd(), mode)
-            } else {
+            let set = || {
+                if node.is_real() {
+                    return fchmod(node.fd(), mode);
+                }
                 chmodat(&self.descriptors, node.fd().as_raw_fd().to_string(), mode, AtFlags::empty())
             };
+            let changed = if mode.contains(Mode::SGID) { acting.call_in_group(node.stat()?.gid, set) } else { set() };
             changed.map_err(error_of)?;
         }
         if change.atime != SetTime::Keep || change.mtime != SetTime::Keep {

@@ -123,7 +123,7 @@ impl<P: Platform> Volume<P> {
     pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
-        if inode.has_privileges() {
+        if inode.without_privileges().is_some() {
             return None;
         }
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -177,8 +177,11 @@ impl<P: Platform> Volume<P> {
         if data.is_empty() {
             return Ok(inode.unchanged());
         }
-        let taken = match inode.without_privileges(caller) {
-            Some(_) => self.take_privileges_carried(caller, inode).await?,
+        if !inode.may_become_dirty(&(offset..end), self.now(), self.idle_ns()) {
+            self.ask(inode).await?;
+        }
+        let taken = match inode.without_privileges() {
+            Some(_) => self.take_privileges_carried(inode).await?,
             None => None,
         };
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -197,15 +200,11 @@ impl<P: Platform> Volume<P> {
     }
 
     /// As [`Volume::take_privileges`], without `changing` held; carried through if the caller is dropped.
-    async fn take_privileges_carried(
-        &self,
-        caller: &Caller,
-        inode: &Arc<Inode<P>>,
-    ) -> Result<Option<Consistency>, VolumeError> {
-        let (caller, target) = (caller.clone(), Arc::clone(inode));
+    async fn take_privileges_carried(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+        let target = Arc::clone(inode);
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&caller, &target, volume.names_durable()).await;
+            let taken = volume.take_privileges(&target, volume.names_durable()).await;
             drop(changing);
             let Some((consistency, stable)) = taken? else { return Ok(None) };
             volume.made_durable(&[&target], stable).await?;
@@ -223,7 +222,7 @@ impl<P: Platform> Volume<P> {
         inode: &Arc<Inode<P>>,
         durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
-        let Some(mode) = inode.without_privileges(caller) else {
+        let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };
         let look = inode.look();
@@ -243,18 +242,13 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Sets the size, with `changing` held. On the host too on return, not yet durable.
-    pub(crate) async fn set_size(
-        &self,
-        caller: &Caller,
-        inode: &Arc<Inode<P>>,
-        size: u64,
-    ) -> Result<Consistency, VolumeError> {
+    pub(crate) async fn set_size(&self, inode: &Arc<Inode<P>>, size: u64) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
         if size > FILE_BYTES_MAX {
             return Err(VolumeError::TooLarge);
         }
         let file = self.opened(inode, true).await?;
-        let taken = self.take_privileges(caller, inode, false).await?;
+        let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
         let look = inode.look();
