@@ -17,6 +17,7 @@ use super::Core;
 use super::calls::{self, error_of};
 use super::node::HostNode;
 use super::place::Place;
+use crate::reopen::open_without_waiting;
 
 /// Most steps up that are tried: what one path can hold.
 const CLIMB_MAX: u32 = 1024;
@@ -147,7 +148,10 @@ impl Core {
     /// Opens the regular file that a descriptor holds, in another way. Others might block, or worse.
     pub(super) fn reopen(&self, node: &HostNode, flags: OFlags) -> Result<OwnedFd, VolumeError> {
         let name = node.fd().as_raw_fd().to_string();
-        openat(&self.descriptors, name, flags | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
+        open_without_waiting(&self.descriptors, &name, flags).map_err(|errno| match errno {
+            Errno::AGAIN => VolumeError::Leased,
+            errno => error_of(errno),
+        })
     }
 
     /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.

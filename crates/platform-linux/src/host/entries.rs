@@ -6,8 +6,7 @@
 //! What cannot be made as asked for, or landed outside, is taken away again. A directory is found below an
 //! export before anything is changed in it and, where something was made, afterwards.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd};
 
 use engine::Backing;
 use rustix::fs::{
@@ -26,7 +25,6 @@ use super::climb::{check_entry, here};
 use super::node::HostNode;
 use super::undo::Made;
 use super::{Core, host_node};
-use crate::HostFile;
 
 /// Permission bits of what is made without any being asked for.
 const FILE_MODE: u32 = 0o644;
@@ -131,7 +129,7 @@ impl Core {
         let data = match new {
             New::Regular => {
                 let fd = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
-                Some(Data { backing: backing(fd), stat: found.stat, writable: true })
+                Some(Data { backing: Backing::new(node.data(fd, true)), stat: found.stat, writable: true })
             }
             _ => None,
         };
@@ -350,7 +348,7 @@ impl Core {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
         let fd = self.reopen(node, access)?;
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(Data { backing: backing(fd), stat, writable: must_write })
+        Ok(Data { backing: Backing::new(node.data(fd, must_write)), stat, writable: must_write })
     }
 
     /// Makes attributes, and a directory's entries, durable.
@@ -364,17 +362,15 @@ impl Core {
         };
         match opened {
             Ok(fd) => fsync(fd).map_err(error_of),
-            Err(VolumeError::Denied | VolumeError::NotPermitted) => match self.file_systems.mount(node.device()) {
-                Some(mount) => syncfs(mount).map_err(error_of),
-                None => Err(VolumeError::Denied),
-            },
+            Err(VolumeError::Denied | VolumeError::NotPermitted | VolumeError::Leased) => {
+                match self.file_systems.mount(node.device()) {
+                    Some(mount) => syncfs(mount).map_err(error_of),
+                    None => Err(VolumeError::Denied),
+                }
+            }
             Err(error) => Err(error),
         }
     }
-}
-
-fn backing(fd: OwnedFd) -> Backing {
-    Backing::new(Arc::new(HostFile::new(fd)))
 }
 
 fn time_of(time: SetTime) -> Timespec {

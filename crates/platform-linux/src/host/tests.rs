@@ -21,6 +21,7 @@ mod escapes;
 mod frozen;
 mod handles;
 mod journal;
+mod leases;
 mod names;
 mod start;
 
@@ -50,11 +51,11 @@ impl World {
 
     /// Exports "export" in the scratch directory; what lies beside it is outside.
     fn on(scratch: Arc<Scratch>, options: HostOptions) -> Self {
-        let export = scratch.path().join("export");
         Self::doing(scratch, options, IoChoice::Auto, Caching::Auto)
     }
 
     fn doing(scratch: Arc<Scratch>, options: HostOptions, io: IoChoice, caching: Caching) -> Self {
+        let export = scratch.path().join("export");
         if !export.exists() {
             std::fs::create_dir(&export).unwrap();
         }

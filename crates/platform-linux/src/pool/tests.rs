@@ -45,7 +45,7 @@ fn the_thread_goes_on_with_what_work_gives_it_after_its_result_was_told() {
         gate.recv().unwrap();
         told.send(std::thread::current().id()).unwrap();
     });
-    let thread = wait(pool.run_on(move || (std::thread::current().id(), Some(more))));
+    let thread = wait(pool.run_on(Lane::default(), move || (std::thread::current().id(), Some(more))));
     go.send(()).unwrap();
     assert_eq!(heard.recv().unwrap(), thread);
 }
@@ -159,7 +159,7 @@ fn queued_work_runs_after_the_pool_is_dropped() {
     let (done, is_done) = mpsc::channel();
     for number in 0..5 {
         let done = done.clone();
-        pool.post(Box::new(move || done.send(number).unwrap()));
+        pool.post(Lane::default(), Box::new(move || done.send(number).unwrap()));
     }
     drop(pool);
     drop(done);
@@ -223,10 +223,13 @@ fn work_that_blocks_holds_up_none_that_came_with_it() {
         let (begun, has_begun) = mpsc::channel();
         for number in 0..3 {
             let (gate, begun) = (Arc::clone(&gate), begun.clone());
-            pool.post(Box::new(move || {
-                begun.send(number).unwrap();
-                gate.lock().unwrap().recv().unwrap();
-            }));
+            pool.post(
+                Lane::default(),
+                Box::new(move || {
+                    begun.send(number).unwrap();
+                    gate.lock().unwrap().recv().unwrap();
+                }),
+            );
         }
         // The lock is held by one of them, and none ends: each has a thread.
         for _ in 0..3 {
@@ -244,10 +247,13 @@ fn the_thread_without_work_for_the_shortest_time_comes_first() {
     let (begun, has_begun) = mpsc::channel();
     for _ in 0..4 {
         let (gate, begun) = (Arc::clone(&gate), begun.clone());
-        pool.post(Box::new(move || {
-            begun.send(()).unwrap();
-            gate.lock().unwrap().recv().unwrap();
-        }));
+        pool.post(
+            Lane::default(),
+            Box::new(move || {
+                begun.send(()).unwrap();
+                gate.lock().unwrap().recv().unwrap();
+            }),
+        );
     }
     (0..4).for_each(|_| has_begun.recv().unwrap());
     (0..4).for_each(|_| go.send(()).unwrap());

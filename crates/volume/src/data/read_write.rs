@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{Client, Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
+use engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
@@ -22,6 +22,13 @@ use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome}
 use crate::tree::caller::Caller;
 use crate::tree::directory::{Changed, Data, Stable};
 use crate::volume::{STOPPED, Volume};
+
+/// How long a call waits for a program of the host to give up its lease on a file. A program that works does so in
+/// milliseconds. Of one that does not, clients are told to come back: waiting calls would take the places of others.
+const LEASE_WAIT_NS: u64 = Nanos::SECOND;
+/// Between two looks whether it has; the first pause, each later one is twice as long, up to the last.
+const LEASE_PAUSE_NS: u64 = Nanos::MILLISECOND;
+const LEASE_PAUSE_MAX_NS: u64 = 100 * Nanos::MILLISECOND;
 
 /// The bytes of a read.
 pub enum ReadBytes {
@@ -218,7 +225,6 @@ impl<P: Platform> Volume<P> {
     /// do it.
     async fn take_privileges(
         &self,
-        caller: &Caller,
         inode: &Arc<Inode<P>>,
         durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
@@ -272,7 +278,7 @@ impl<P: Platform> Volume<P> {
             return Ok(file);
         }
         let look = inode.look();
-        let data = self.tree.open_data(&inode.node, must_write).await?;
+        let data = self.open_data(inode, must_write).await?;
         let (stat, writable) = (data.stat, data.writable);
         if inode.file().is_none() {
             self.attach(inode, data)?;
@@ -283,6 +289,20 @@ impl<P: Platform> Volume<P> {
             inode.allow_writing();
         }
         current(inode).ok_or(VolumeError::Denied)
+    }
+
+    /// Opens a file's bytes. A program of the host that has a lease on the file is given a moment to let go of it.
+    async fn open_data(&self, inode: &Inode<P>, must_write: bool) -> Result<Data, VolumeError> {
+        let until = self.now().after(LEASE_WAIT_NS);
+        let mut pause_ns = LEASE_PAUSE_NS;
+        loop {
+            match self.tree.open_data(&inode.node, must_write).await {
+                Err(VolumeError::Leased) if self.now() < until => {}
+                opened => return opened,
+            }
+            self.engine.platform().sleep_until(self.now().after(pause_ns)).await;
+            pause_ns = (2 * pause_ns).min(LEASE_PAUSE_MAX_NS);
+        }
     }
 
     /// Gives a file that was just made its engine file, unless somebody who found it was faster.
