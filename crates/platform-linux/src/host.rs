@@ -18,6 +18,7 @@ mod journal;
 mod key;
 mod limits;
 mod listing;
+mod marks;
 mod node;
 mod place;
 mod places;
@@ -41,6 +42,7 @@ use self::filesystems::FileSystems;
 use self::journal::Covers;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
+use self::marks::Marks;
 use self::node::HostNode;
 use self::place::Roots;
 pub use self::places::kept_places;
@@ -56,6 +58,8 @@ pub struct HostTree {
     descriptors_max: usize,
     notes: Vec<String>,
     sets: KeptCalls<SetNow, Result<Changed, VolumeError>>,
+    /// By which other servers know that the directories are served.
+    _marks: Marks,
 }
 
 /// What calls on the pool's threads share.
