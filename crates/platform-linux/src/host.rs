@@ -79,6 +79,9 @@ struct Core {
     /// The process's mask for the modes of what it makes, when it first made something.
     umask: OnceLock<u32>,
     file_systems: FileSystems,
+    /// How many system calls were made to climb up.
+    #[cfg(test)]
+    climbed: std::sync::atomic::AtomicU64,
 }
 
 impl HostTree {
@@ -191,14 +194,14 @@ impl Piece<Result<Changed, VolumeError>> for SetNow {
     }
 }
 
-/// The host's side of a node.
-///
-/// # Panics
 /// In which lane of its device's pool calls about a node are made.
 fn lane_of(node: &Node) -> Lane {
     Lane { object: Some(host_node(node).fileid()), user: node.user().map(|user| user.uid) }
 }
 
+/// The host's side of a node.
+///
+/// # Panics
 /// When the node is another tree's.
 fn host_node(node: &Node) -> Arc<HostNode> {
     let Some(node) = node.share() else { panic!("a node of another tree") };

@@ -28,7 +28,7 @@ pub(super) struct HostNode {
     kind: Kind,
     device: DeviceKey,
     fileid: u64,
-    /// Its bytes, from the first time that they were opened, as long as somebody uses them.
+    /// Its bytes, as long as somebody uses them.
     data: Mutex<Weak<HostFile>>,
     /// How many steps up its export's root was last found.
     depth: AtomicU32,
@@ -84,8 +84,7 @@ impl HostNode {
     }
 
     /// Its bytes, with a descriptor that was just opened for writing or for reading alone. One for writing takes the
-    /// place of the one that is there: while it is open nobody can have a lease on the file, so requests that open
-    /// others by it find none.
+    /// place of the descriptor that is there. While it is open, nobody gets a lease on the file, so no request meets one.
     pub(super) fn data(&self, fd: OwnedFd, writable: bool) -> Arc<HostFile> {
         let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         match data.upgrade() {

@@ -138,11 +138,13 @@ impl HostTree {
             subtree_check: options.subtree_check,
             umask: OnceLock::new(),
             file_systems: FileSystems::new(real.clone()),
+            #[cfg(test)]
+            climbed: std::sync::atomic::AtomicU64::new(0),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());
+        let marks = Marks::set(&real, options.alone, &mut notes)?;
         for (path, name) in real.iter().zip(names) {
             let fd = openat(CWD, path, flags, Mode::empty())
-        let marks = Marks::set(&real, options.alone, &mut notes)?;
                 .map_err(|errno| HostError::Open { path: path.clone(), source: errno.into() })?;
             let failed = |error| HostError::Failed { path: path.clone(), error };
             note_form(&mut notes, path, form_of(fd.as_fd()));

@@ -17,6 +17,7 @@ use crate::scratch::Scratch;
 mod attributes;
 mod changed_locally;
 mod data;
+mod depth;
 mod escapes;
 mod frozen;
 mod handles;

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// What work is about, and for whom it is done.
+/// The object that a piece of work is about, and the user for whom it is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Lane {
     /// A number of the file or directory; none where the work cannot be held up by one.

@@ -20,6 +20,7 @@ mod idle;
 mod in_force;
 mod lab;
 mod laws;
+mod listing;
 mod policy_knobs;
 mod prices;
 mod readahead;

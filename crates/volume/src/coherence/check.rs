@@ -27,7 +27,7 @@ impl<P: Platform> Volume<P> {
         }
         if seen == Seen::Foreign {
             self.forget_cached(inode, stat.size, look.written).await;
-            inode.listed().take();
+            inode.listed().forget();
         }
         drop(changing);
         if stat.links == 0 {

@@ -126,7 +126,7 @@ impl<P: Platform> Volume<P> {
     ) -> Result<Stable, VolumeError> {
         change.check()?;
         if let Some(size) = change.size {
-            *changed = Some(self.set_size(inode, size).await?);
+            *changed = Some(self.set_size(caller, inode, size).await?);
         }
         let rest = AttributeChange { size: None, ..change };
         if rest == AttributeChange::default() {

@@ -20,7 +20,7 @@ use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Data, Stable};
+use crate::tree::directory::{Changed, Data, Node, Stable};
 use crate::volume::{STOPPED, Volume};
 
 /// How long a call waits for a program of the host to give up its lease on a file. A program that works does so in
@@ -96,7 +96,7 @@ impl<P: Platform> Volume<P> {
         inode.require_regular()?;
         inode.used_now();
         self.permit(inode, caller, Use::Read).await?;
-        let file = self.opened(inode, false).await?;
+        let file = self.opened(caller, inode, false).await?;
         Ok(self.read_file(client, inode, file, (offset, len)).await?)
     }
 
@@ -180,7 +180,7 @@ impl<P: Platform> Volume<P> {
         if inode.is_removed() {
             return Err(VolumeError::Stale);
         }
-        let file = self.opened(inode, true).await?;
+        let file = self.opened(caller, inode, true).await?;
         if data.is_empty() {
             return Ok(inode.unchanged());
         }
@@ -248,12 +248,17 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Sets the size, with `changing` held. On the host too on return, not yet durable.
-    pub(crate) async fn set_size(&self, inode: &Arc<Inode<P>>, size: u64) -> Result<Consistency, VolumeError> {
+    pub(crate) async fn set_size(
+        &self,
+        caller: &Caller,
+        inode: &Arc<Inode<P>>,
+        size: u64,
+    ) -> Result<Consistency, VolumeError> {
         inode.require_regular()?;
         if size > FILE_BYTES_MAX {
             return Err(VolumeError::TooLarge);
         }
-        let file = self.opened(inode, true).await?;
+        let file = self.opened(caller, inode, true).await?;
         let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
@@ -265,7 +270,12 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.
-    pub(crate) async fn opened<'a>(&self, inode: &'a Arc<Inode<P>>, must_write: bool) -> Result<&'a File, VolumeError> {
+    pub(crate) async fn opened<'a>(
+        &self,
+        caller: &Caller,
+        inode: &'a Arc<Inode<P>>,
+        must_write: bool,
+    ) -> Result<&'a File, VolumeError> {
         let current = |inode: &'a Inode<P>| {
             if must_write { inode.writable_file() } else { inode.file() }
         };
@@ -278,7 +288,7 @@ impl<P: Platform> Volume<P> {
             return Ok(file);
         }
         let look = inode.look();
-        let data = self.open_data(inode, must_write).await?;
+        let data = self.open_data(&inode.node.used_by(caller), must_write).await?;
         let (stat, writable) = (data.stat, data.writable);
         if inode.file().is_none() {
             self.attach(inode, data)?;
@@ -292,11 +302,11 @@ impl<P: Platform> Volume<P> {
     }
 
     /// Opens a file's bytes. A program of the host that has a lease on the file is given a moment to let go of it.
-    async fn open_data(&self, inode: &Inode<P>, must_write: bool) -> Result<Data, VolumeError> {
+    async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
         let until = self.now().after(LEASE_WAIT_NS);
         let mut pause_ns = LEASE_PAUSE_NS;
         loop {
-            match self.tree.open_data(&inode.node, must_write).await {
+            match self.tree.open_data(node, must_write).await {
                 Err(VolumeError::Leased) if self.now() < until => {}
                 opened => return opened,
             }

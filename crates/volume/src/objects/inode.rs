@@ -24,7 +24,7 @@ use crate::tree::attributes::{Attributes, Before, Consistency, Kind, Timestamp, 
 use crate::tree::caller::Caller;
 use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
-use crate::tree::window::Listed;
+use crate::tree::listed::Listing;
 
 /// Most descriptors that a file's bytes take beside the object's own: the one it was opened with, one
 /// past the host's cache, one through it.
@@ -46,7 +46,7 @@ pub struct Inode<P: Platform> {
     pub(crate) device: DeviceKey,
     /// Held by one change of attributes or of a directory's entries at a time.
     pub(crate) changing: TaskMutex<()>,
-    /// Held while the file is being opened.
+    /// Held while the file is being opened, or the directory read for a listing.
     pub(crate) opening: TaskMutex<()>,
     /// Up to which change the host has made a directory or attributes durable.
     pub(crate) durable: TaskMutex<u64>,
@@ -61,8 +61,8 @@ pub struct Inode<P: Platform> {
     remembered: Remembered,
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
     pub(crate) confined: AtomicU64,
-    /// The last piece read of a directory.
-    pub(crate) listed: Mutex<Option<Listed>>,
+    /// What is kept of a directory's listing.
+    pub(crate) listed: Mutex<Listing>,
     /// The engine's file, from the first use of its bytes.
     file: OnceLock<File>,
     /// The tree has said that it can be written.
@@ -163,7 +163,7 @@ impl<P: Platform> Inode<P> {
             state: Mutex::new(state),
             remembered: Remembered::default(),
             confined: AtomicU64::new(now.0),
-            listed: Mutex::new(None),
+            listed: Mutex::default(),
             file: OnceLock::new(),
             writable: AtomicBool::new(false),
             engine: Arc::clone(engine),
@@ -201,7 +201,7 @@ impl<P: Platform> Inode<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn listed(&self) -> MutexGuard<'_, Option<Listed>> {
+    pub(crate) fn listed(&self) -> MutexGuard<'_, Listing> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -254,9 +254,9 @@ impl<P: Platform> Inode<P> {
         !state.unsettled && !state.unflushed && self.is_clean()
     }
 
-    /// Whether a write of this range need not ask the host first. The first write of a clean file has to where
-    /// the host was not asked for `idle_ns`, and always where it leaves a part of a page as it is in the cache: others
-    /// may have changed that part, and it is written back with the rest.
+    /// Whether a write of this range need not ask the host first. The first write of a clean file asks if the host was
+    /// not asked for `idle_ns`. It always asks if it covers a part of a page: others may have changed the other part,
+    /// which is written back with it.
     pub(crate) fn may_become_dirty(&self, range: &Range<u64>, now: Nanos, idle_ns: u64) -> bool {
         let is_whole = range.start.is_multiple_of(PAGE_BYTES) && range.end.is_multiple_of(PAGE_BYTES);
         !self.is_clean() || (is_whole && self.is_fresh(&self.state(), now, idle_ns))
@@ -354,8 +354,8 @@ impl<P: Platform> Inode<P> {
         self.state().ctime
     }
 
-    /// The mode without the bits that give the file's rights to others who run it, as a write takes them, if it has
-    /// any. Root's writes take them, too: what is written is written back by a server that cannot tell whose it is.
+    /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes take them, too: the thread
+    /// that writes bytes back cannot tell whose they are.
     pub(crate) fn without_privileges(&self) -> Option<u32> {
         let state = self.state();
         let mode = without_privileges(state.stat.mode);

@@ -18,10 +18,10 @@ const F_SETSIG: i32 = 10;
 struct Lease(File);
 
 impl Lease {
-    /// Takes one that is broken by whoever opens the file, or by who opens it for writing.
+    /// Takes a lease for writing, which every open breaks, or one for reading, which an open for writing breaks.
     fn take(world: &World, name: &str, kind: i32) -> Self {
         let file = OpenOptions::new().read(true).write(kind == libc::F_WRLCK).open(world.host(name)).unwrap();
-        // SAFETY: numbers alone are passed. The signal that asks for the lease is one that does nothing by itself.
+        // SAFETY: numbers alone are passed. The signal that asks for the lease does nothing by itself.
         let taken = unsafe {
             libc::fcntl(file.as_raw_fd(), F_SETSIG, libc::SIGURG) == 0
                 && libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, kind) == 0
