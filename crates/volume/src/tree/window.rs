@@ -122,7 +122,7 @@ impl Window {
 
     /// Whether there were more than are kept.
     pub(crate) fn is_cut(&self) -> bool {
-        self.cut
+        self.cut || self.entries.len() > self.kept_max
     }
 
     /// Lets go of those that are too many.
