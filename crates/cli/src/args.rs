@@ -236,6 +236,10 @@ pub(crate) struct Serve {
     /// always are; objects are then found by name, which after a restart takes a walk
     #[arg(long)]
     pub(crate) subtree_check: bool,
+    /// Serve a directory even if another server serves it, one above it or one below it. A file that clients of both
+    /// servers write to loses bytes
+    #[arg(long)]
+    pub(crate) shared: bool,
     /// Answer other machines with these addresses, for reading only with =ro; may be given several times
     #[arg(long, value_name = "ADDR[/BITS][=ro]")]
     pub(crate) allow: Vec<String>,

@@ -56,6 +56,7 @@ const NAMES: &[&str] = &[
     "prefault",
     "read_only",
     "readahead",
+    "shared",
     "squash",
     "state",
     "subtree_check",
@@ -65,7 +66,7 @@ const NAMES: &[&str] = &[
 const DIRECTORIES: &str = "directories";
 
 /// The settings that are on or off; in the file also `true` or `false`.
-const SWITCHES: &[&str] = &["any_port", "async_metadata", "prefault", "read_only", "subtree_check"];
+const SWITCHES: &[&str] = &["any_port", "async_metadata", "prefault", "read_only", "shared", "subtree_check"];
 
 /// The table of the configuration file that holds knobs.
 const KNOB_TABLE: &str = "knobs";
@@ -135,6 +136,7 @@ pub(crate) struct Configuration {
     pub(crate) read_only: bool,
     /// Whether files that are moved out of the directories are refused.
     pub(crate) subtree_check: bool,
+    pub(crate) shared: bool,
     /// Whether changes of names and attributes are answered before they are durable.
     pub(crate) async_metadata: bool,
     /// Whether the server is to be safe to mount on its own host.
@@ -323,6 +325,7 @@ impl Layers {
             ("any_port", args.any_port),
             ("async_metadata", args.async_metadata),
             ("read_only", args.read_only),
+            ("shared", args.shared),
             ("subtree_check", args.subtree_check),
         ];
         for (name, _) in switches.into_iter().filter(|(_, is_given)| *is_given) {
@@ -365,7 +368,7 @@ impl Layers {
         let metrics = metrics.map(|given| address(&given.origin, &given.text, metrics::EXAMPLE)).transpose()?;
         let switch = |name| self.values.get(name).map_or(Ok(false), on_or_off);
         let (any_port, async_metadata) = (switch("any_port")?, switch("async_metadata")?);
-        let (read_only, subtree_check) = (switch("read_only")?, switch("subtree_check")?);
+        let (read_only, shared, subtree_check) = (switch("read_only")?, switch("shared")?, switch("subtree_check")?);
         if self.directories.is_empty() {
             return Err(Failure::wrong_use(
                 "no directory to serve: name one (afflux serve DIR), or set 'directories' in the configuration file",
@@ -399,6 +402,7 @@ impl Layers {
             any_port,
             read_only,
             subtree_check,
+            shared,
             async_metadata,
             lock_memory,
             log,

@@ -94,7 +94,7 @@ pub(crate) fn run(args: &args::Serve) -> Outcome {
     for warning in &configuration.warnings {
         warn!("{warning}");
     }
-    let (tree, exports) = exports::open(&configuration.directories, configuration.subtree_check)?;
+    let (tree, exports) = exports::open(&configuration.directories, configuration.subtree_check, configuration.shared)?;
     let mut notes = tree.notes().to_vec();
     let rules = admission::rules(&configuration, &mut notes);
     if configuration.async_metadata {

@@ -2,8 +2,9 @@
 //!
 //! Owns: the codes, their names for counters, and which of them each error of a volume is.
 //! Does not own: errors themselves; when they happen.
-//! Invariants: `JUKEBOX` is not among them: a client whose call cannot run now is not told to come
-//! back (libnfs fails, Finder blocks), its call waits. No error is silently a success.
+//! Invariants: a client whose call cannot run now is not told to come back (libnfs fails, Finder blocks), its call
+//! waits. `JUKEBOX` is told of one thing, which may last for long and hold up others: a program of the host keeps a
+//! lease on the file. No error is silently a success.
 
 use volume::VolumeError;
 
@@ -62,6 +63,7 @@ statuses! {
     TooSmall 10005 "nfserr_toosmall";
     ServerFault 10006 "nfserr_serverfault";
     BadType 10007 "nfserr_badtype";
+    Jukebox 10008 "nfserr_jukebox";
 }
 
 impl From<&VolumeError> for Status {
@@ -88,6 +90,7 @@ impl From<&VolumeError> for Status {
             VolumeError::NotSupported => Self::NotSupported,
             VolumeError::NotSynchronised => Self::NotSynchronised,
             VolumeError::BadCookie => Self::BadCookie,
+            VolumeError::Leased => Self::Jukebox,
             // Out of memory, and whatever a volume learns to fail with later.
             _ => Self::ServerFault,
         }

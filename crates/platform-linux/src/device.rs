@@ -304,7 +304,7 @@ fn go_on(reactor: &Reactor, mut flight: Box<Flight>) {
 /// Makes all steps that are left on a worker thread.
 fn block(mut flight: Box<Flight>) {
     let core = Arc::clone(flight.core());
-    core.pool.post(move || {
+    core.pool.post_on(flight.lane(), move || {
         let result = loop {
             match flight.next(true) {
                 Step::Answer(result) => break result,

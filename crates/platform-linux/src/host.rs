@@ -18,6 +18,7 @@ mod journal;
 mod key;
 mod limits;
 mod listing;
+mod marks;
 mod node;
 mod place;
 mod places;
@@ -41,12 +42,13 @@ use self::filesystems::FileSystems;
 use self::journal::Covers;
 pub use self::key::{KeyOrigin, handle_key};
 pub use self::limits::connections_max;
+use self::marks::Marks;
 use self::node::HostNode;
 use self::place::Roots;
 pub use self::places::kept_places;
 pub use self::start::{HostError, HostOptions};
 use crate::platform::LinuxPlatform;
-use crate::pool::{DevicePools, KeptCalls, Piece, Work};
+use crate::pool::{DevicePools, KeptCalls, Lane, Piece, Work};
 use crate::{Caching, HostDevice};
 
 /// The exported directories of the host.
@@ -56,6 +58,8 @@ pub struct HostTree {
     descriptors_max: usize,
     notes: Vec<String>,
     sets: KeptCalls<SetNow, Result<Changed, VolumeError>>,
+    /// By which other servers know that the directories are served.
+    _marks: Marks,
 }
 
 /// What calls on the pool's threads share.
@@ -75,6 +79,9 @@ struct Core {
     /// The process's mask for the modes of what it makes, when it first made something.
     umask: OnceLock<u32>,
     file_systems: FileSystems,
+    /// How many system calls were made to climb up.
+    #[cfg(test)]
+    climbed: std::sync::atomic::AtomicU64,
 }
 
 impl HostTree {
@@ -100,9 +107,9 @@ impl HostTree {
         node: &Node,
         call: impl FnOnce(&Arc<Core>, &HostNode) -> Result<T, VolumeError> + Send + 'static,
     ) -> Pending<'static, T> {
-        let (core, node) = (Arc::clone(&self.core), host_node(node));
+        let (core, lane, node) = (Arc::clone(&self.core), lane_of(node), host_node(node));
         let pool = node.pool().clone();
-        pool.run(move || call(&core, &node)).into()
+        pool.run_on(lane, move || (call(&core, &node), None)).into()
     }
 
     /// As [`HostTree::acting`], for a change of the node and, if it is another one, of `also`. If it is to be
@@ -115,7 +122,7 @@ impl HostTree {
         change: impl FnOnce(&Arc<Core>, &HostNode, &Acting) -> Result<T, VolumeError> + Send + 'static,
         stable: impl FnOnce(&mut T) -> &mut Stable + Send + 'static,
     ) -> Pending<'static, T> {
-        let acting = Acting::on(node);
+        let (acting, lane) = (Acting::on(node), lane_of(node));
         let (core, node, also) = (Arc::clone(&self.core), host_node(node), also.map(host_node));
         let pool = node.pool().clone();
         let work = move || {
@@ -126,7 +133,7 @@ impl HostTree {
             }
             (changed, more)
         };
-        pool.run_on(work).into()
+        pool.run_on(lane, work).into()
     }
 }
 
@@ -185,6 +192,11 @@ impl Piece<Result<Changed, VolumeError>> for SetNow {
         };
         (changed, more)
     }
+}
+
+/// In which lane of its device's pool calls about a node are made.
+fn lane_of(node: &Node) -> Lane {
+    Lane { object: Some(host_node(node).fileid()), user: node.user().map(|user| user.uid) }
 }
 
 /// The host's side of a node.
@@ -270,10 +282,10 @@ impl Directory for HostTree {
     }
 
     fn set(&self, node: &Node, change: AttributeChange, durable: bool) -> Pending<'_, Changed> {
-        let (core, acting) = (Arc::clone(&self.core), Acting::on(node));
+        let (core, acting, lane) = (Arc::clone(&self.core), Acting::on(node), lane_of(node));
         let node = host_node(node);
         let pool = node.pool().clone();
-        self.sets.run_on(&pool, SetNow { core, node, acting, change, durable }).into()
+        self.sets.run_on(&pool, lane, SetNow { core, node, acting, change, durable }).into()
     }
 
     fn access(&self, node: &Node) -> Pending<'_, u8> {

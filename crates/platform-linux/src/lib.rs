@@ -17,6 +17,7 @@ mod platform;
 mod pool;
 mod process_word;
 mod reactor;
+mod reopen;
 #[cfg(test)]
 mod scratch;
 mod users;

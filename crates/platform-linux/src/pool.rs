@@ -1,10 +1,10 @@
 //! Threads for calls that block: opens, directory reads, and file I/O where there is no ring.
 //!
-//! Owns: its threads (started when needed, gone when idle), the queue of work, who waits for room.
-//! Does not own: what the work does; the tasks that wait for it.
+//! Owns: its threads (started when needed, gone when idle), who waits for room in the queue.
+//! Does not own: what the work does; the tasks that wait for it; whose work is next (`queue`).
 //! Invariants: at most `threads_max` threads; at most `queue_max` pieces of work wait, not counting
 //! posted ones, which their caller bounds. Work that was queued runs, whoever stopped waiting for it. A pool that was
-//! stopped takes none. While work is queued and a thread has none, one is on its way to the queue.
+//! stopped takes none. While work is queued that may have a thread, and a thread has none, one is on its way to the queue.
 //!
 //! The thread that has been without work for the shortest time is woken first: its stack is still in the processor's
 //! cache. No more threads are on their way at a time than there are processors: each that takes work wakes
@@ -13,9 +13,10 @@
 
 mod by_device;
 mod call;
+mod queue;
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -27,6 +28,8 @@ use volume::Called;
 pub(crate) use self::by_device::DevicePools;
 use self::call::PoolCall;
 pub(crate) use self::call::{KeptCalls, Piece};
+pub(crate) use self::queue::Lane;
+use self::queue::Queue;
 use crate::clock;
 use crate::foreign::{HeldWakes, make_wakes};
 
@@ -89,9 +92,8 @@ struct Inner {
     all_ended: Condvar,
 }
 
-#[derive(Default)]
 struct State {
-    queue: VecDeque<Work>,
+    queue: Queue<Work>,
     threads: usize,
     /// Those without work, the last one for the shortest time. Who takes one out wakes it.
     idle: Vec<Thread>,
@@ -115,7 +117,7 @@ impl WorkerPool {
                 threads_max: threads_max.max(1),
                 queue_max: queue_max.max(1),
                 coming_max: thread::available_parallelism().map_or(1, usize::from),
-                state: Mutex::new(State::default()),
+                state: Mutex::new(State::new(threads_max.max(1))),
                 all_ended: Condvar::new(),
             }))),
         }
@@ -132,16 +134,17 @@ impl WorkerPool {
     /// is dropped before the work was queued, the work never runs; later, its result is discarded. A
     /// panic of the work comes out of the future.
     pub fn run<R: Send + 'static>(&self, work: impl FnOnce() -> R + Send + 'static) -> Called<R> {
-        self.run_on(move || (work(), None))
+        self.run_on(Lane::default(), move || (work(), None))
     }
 
-    /// As [`WorkerPool::run`], for work that may leave more to its thread, which does that when it has told the result.
-    pub(crate) fn run_on<R: Send + 'static>(&self, work: impl Piece<R> + 'static) -> Called<R> {
-        Called::waits_for(PoolCall::new(self, work))
+    /// As [`WorkerPool::run`], for work of a lane that may leave more to its thread, which does that when it has told
+    /// the result.
+    pub(crate) fn run_on<R: Send + 'static>(&self, lane: Lane, work: impl Piece<R> + 'static) -> Called<R> {
+        Called::waits_for(PoolCall::new(self, lane, work))
     }
 
     /// Queues a call if there is room for it, whose turn `ticket` says if it has waited.
-    fn enter(&self, call: Arc<dyn Job>, ticket: Option<u64>, waker: &Waker) -> Entrance {
+    fn enter(&self, lane: Lane, call: Arc<dyn Job>, ticket: Option<u64>, waker: &Waker) -> Entrance {
         let inner = &self.owner.0;
         let mut state = inner.lock();
         if state.closed {
@@ -158,7 +161,7 @@ impl WorkerPool {
             state.waiting.insert(ticket, waker.clone());
             return Entrance::Waits(ticket);
         }
-        state.queue.push_back(Work::Job(call));
+        state.queue.push(lane, Work::Job(call));
         inner.see_to_threads(state);
         Entrance::Queued
     }
@@ -176,22 +179,27 @@ impl WorkerPool {
     /// Queues `work` whether there is room or not. For callers that bound what they post themselves. A pool that was
     /// stopped drops it: what it owns answers for itself.
     pub fn post(&self, work: impl FnOnce() + Send + 'static) {
-        self.post_work(Work::posted(work));
+        self.post_on(Lane::default(), work);
+    }
+
+    /// As [`WorkerPool::post`], for work of a lane.
+    pub(crate) fn post_on(&self, lane: Lane, work: impl FnOnce() + Send + 'static) {
+        self.post_work(lane, Work::posted(work));
     }
 
     /// As [`WorkerPool::post`].
     pub(crate) fn post_job(&self, job: Arc<dyn Job>) {
-        self.post_work(Work::Job(job));
+        self.post_work(Lane::default(), Work::Job(job));
     }
 
-    fn post_work(&self, work: Work) {
+    fn post_work(&self, lane: Lane, work: Work) {
         let inner = &self.owner.0;
         let mut state = inner.lock();
         if state.closed {
             drop(state);
             return drop(work);
         }
-        state.queue.push_back(work);
+        state.queue.push(lane, work);
         inner.see_to_threads(state);
     }
 
@@ -203,7 +211,7 @@ impl WorkerPool {
             Some((inner, left)) if Arc::ptr_eq(inner, &self.owner.0) => left.extend(work.take()),
             _ => {}
         });
-        work.into_iter().for_each(|work| self.post_work(work));
+        work.into_iter().for_each(|work| self.post_work(Lane::default(), work));
     }
 
     /// Takes no more work, has what is queued done, and waits no longer than so long for the threads to end. Whether
@@ -289,10 +297,13 @@ impl Inner {
             state.threads -= 1;
             state.coming -= 1;
             if state.threads == 0 {
-                let (work, waker) = state.take();
+                let (taken, waker) = state.take();
                 drop(state);
                 waker.into_iter().for_each(Waker::wake);
-                work.into_iter().for_each(Work::run);
+                if let Some((lane, work)) = taken {
+                    work.run();
+                    self.lock().queue.end(lane);
+                }
             }
         }
     }
@@ -303,8 +314,8 @@ impl Inner {
         let mut state = self.lock();
         state.coming -= 1;
         loop {
-            let (work, waker) = state.take();
-            if let Some(work) = work {
+            let (taken, waker) = state.take();
+            if let Some((lane, work)) = taken {
                 if state.queue.is_empty() {
                     drop(state);
                 } else {
@@ -320,6 +331,7 @@ impl Inner {
                 do_what_is_left();
                 make_wakes();
                 state = self.lock();
+                state.queue.end(lane);
                 continue;
             }
             if state.closed {
@@ -362,10 +374,23 @@ impl Inner {
 }
 
 impl State {
-    /// The next piece of work, and the future that gets its place in the queue.
-    fn take(&mut self) -> (Option<Work>, Option<Waker>) {
-        match self.queue.pop_front() {
-            Some(work) => (Some(work), self.grant()),
+    fn new(threads_max: usize) -> Self {
+        Self {
+            queue: Queue::new(threads_max),
+            threads: 0,
+            idle: Vec::new(),
+            coming: 0,
+            waiting: BTreeMap::new(),
+            granted: BTreeSet::new(),
+            next_ticket: 0,
+            closed: false,
+        }
+    }
+
+    /// The next piece of work that may have a thread, and the future that gets its place in the queue.
+    fn take(&mut self) -> (Option<(Lane, Work)>, Option<Waker>) {
+        match self.queue.take() {
+            Some(taken) => (Some(taken), self.grant()),
             None => (None, None),
         }
     }

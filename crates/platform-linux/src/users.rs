@@ -23,13 +23,14 @@ const NO_GROUP: u32 = 65_534;
 const TO_ACT_AS_OTHERS: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
 
 /// What a server of files needs all its life: root's rights over files, for root's calls and to open by handle; to act
-/// as others; to keep its memory in place.
+/// as others; to keep its memory in place. Not CAP_FSETID: the kernel takes the setuid and setgid bits from a file at
+/// each write by a thread without it. A server writes what its clients wrote earlier, and who may act as the owner of the
+/// file may have been set since.
 const NEEDED: CapabilitySet = TO_ACT_AS_OTHERS
     .union(CapabilitySet::CHOWN)
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::DAC_READ_SEARCH)
     .union(CapabilitySet::FOWNER)
-    .union(CapabilitySet::FSETID)
     .union(CapabilitySet::MKNOD)
     .union(CapabilitySet::IPC_LOCK);
 

@@ -85,6 +85,9 @@ pub enum VolumeError {
     /// A symbolic link stands where something else is needed.
     #[error("is a symbolic link")]
     Symlink,
+    /// A program of the host has a lease on the file. It was asked to give it up; a later call finds the file free.
+    #[error("a program of the host has a lease on the file")]
+    Leased,
     /// No memory, or no descriptor, can be had now.
     #[error("out of memory or descriptors")]
     NoMemory,

@@ -31,6 +31,7 @@ fn flags() -> Serve {
         log: None,
         metrics: None,
         state: None,
+        shared: false,
         subtree_check: false,
         allow: Vec::new(),
         squash: None,
@@ -120,7 +121,7 @@ fn an_unknown_name_is_an_error_that_names_place_name_and_the_allowed() {
     let text = wrong("cachee = 1", &[], &flags());
     assert_eq!(
         text,
-        "/etc/afflux.toml: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, allow, anon, any_port, async_metadata, control, directories, eviction, io, lock_memory, log, metrics, policy, prefault, read_only, readahead, squash, state, subtree_check, knobs"
+        "/etc/afflux.toml: there is no setting 'cachee' (did you mean 'cache'?); allowed are listen, cache, allow, anon, any_port, async_metadata, control, directories, eviction, io, lock_memory, log, metrics, policy, prefault, read_only, readahead, shared, squash, state, subtree_check, knobs"
     );
     let text = wrong("[knobs]\ndirty = 1", &[], &flags());
     assert!(text.starts_with("/etc/afflux.toml: there is no knob 'dirty' (did you mean 'dirty_bytes', "), "{text}");

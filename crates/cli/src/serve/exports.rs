@@ -35,11 +35,12 @@ pub(crate) struct Export {
     pub(crate) path: String,
 }
 
-/// Opens the directories. With `subtree_check` files that are moved out of them are refused.
-pub(crate) fn open(given: &[PathBuf], subtree_check: bool) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
+/// Opens the directories. With `subtree_check` files that are moved out of them are refused. Directories that another
+/// server serves are refused, unless they may be `shared`.
+pub(crate) fn open(given: &[PathBuf], subtree_check: bool, shared: bool) -> Outcome<(Arc<HostTree>, Vec<Export>)> {
     let pool = WorkerPool::new("afflux-names", POOL_THREADS, POOL_QUEUE);
-    let tree =
-        HostTree::open(given, &pool, &HostOptions { subtree_check, ..HostOptions::default() }).map_err(worded)?;
+    let options = HostOptions { subtree_check, alone: !shared, ..HostOptions::default() };
+    let tree = HostTree::open(given, &pool, &options).map_err(worded)?;
     let exports = given.iter().zip(tree.exports()).map(|(given, export)| Export {
         given: given.clone(),
         directory: fs::canonicalize(given).unwrap_or_else(|_| given.clone()),
@@ -67,6 +68,10 @@ fn worded(error: HostError) -> Failure {
         HostError::NotReadable { path } => {
             Failure::failed(format!("{} cannot be read by this user", output::shown(path.display())))
         }
+        HostError::Served { .. } => Failure::failed(format!(
+            "{}; stop that one, or have both serve them with --shared and let no two clients write to one file",
+            output::shown(&error)
+        )),
         HostError::Nested { inner, outer } if inner == outer => {
             Failure::wrong_use(format!("{} is named twice", output::shown(inner.display())))
         }

@@ -28,6 +28,33 @@ fn a_directory_that_cannot_be_served_is_said_and_is_a_failure() {
 }
 
 #[test]
+fn files_that_another_server_serves_are_refused() {
+    let scratch = Scratch::new();
+    let served = scratch.directory("served");
+    fs::create_dir(served.join("inner")).unwrap();
+    let beside = scratch.directory("beside");
+    std::os::unix::fs::symlink(&served, scratch.path().join("link")).unwrap();
+    let server = Server::start(scratch.path(), &[&served], &[]);
+    let process = format!("(process {})", server.process());
+    for (path, relation) in [
+        (served.clone(), "another server serves it "),
+        (scratch.path().join("link"), "another server serves it "),
+        (served.join("inner"), "another server serves a directory above it "),
+        (scratch.path().to_owned(), "another server serves a directory below it "),
+    ] {
+        let (code, said) = outcome(&scratch, &["serve", path.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+        assert_eq!(code, 1, "{said}");
+        assert!(said.contains(relation) && said.contains(&process) && said.contains("--shared"), "{said}");
+    }
+    let other = Server::start(&scratch.directory("home of another"), &[&beside], &[]);
+    let shared = Server::start(&scratch.directory("home of a third"), &[&served], &["--shared"]);
+    shared.stop();
+    other.stop();
+    server.kill();
+    Server::start(scratch.path(), &[&served], &[]).stop();
+}
+
+#[test]
 fn a_directory_that_is_not_readable_is_said() {
     if rustix::process::geteuid().is_root() {
         eprintln!("skipped: root reads every directory");

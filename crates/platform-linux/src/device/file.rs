@@ -13,13 +13,14 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use engine::DeviceError;
-use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl, fstat, open};
+use rustix::fs::{CWD, OFlags, fcntl_getfl, fcntl_setfl, fstat};
 use rustix::io::Errno;
 
 use self::spare::Spare;
 pub use self::spare::SpareDescriptors;
 use super::error_of;
 use super::turns::Turns;
+use crate::reopen::open_without_waiting;
 
 const PAGE_BYTES: u64 = 4096;
 
@@ -405,8 +406,8 @@ impl HostFile {
             spare.make_room();
         }
         let opened = || {
-            let name = format!("/proc/self/fd/{}", given.as_raw_fd());
-            open(name, access | direct | OFlags::CLOEXEC, Mode::empty())
+            // Whoever can write has a descriptor for that open, and while it is, nobody else has a lease.
+            open_without_waiting(CWD, &format!("/proc/self/fd/{}", given.as_raw_fd()), access | direct)
         };
         let opened = match (opened(), &self.spare) {
             (Err(Errno::MFILE | Errno::NFILE), Some(spare)) => {

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 use super::file::{Growth, HostFile, Path, Use};
 use super::turns::{Begins, Share, Turn, Turns, Write};
 use super::{Core, error_of};
+use crate::pool::Lane;
 use crate::reactor::io::{IOVECS_MAX, Io, IoVec};
 
 /// Times in a row that the host may ask us to try again.
@@ -255,6 +256,11 @@ impl Flight {
                 Io::Allocate { fd, mode: FallocateFlags::KEEP_SIZE.bits(), offset, len }
             }
         }))
+    }
+
+    /// For the threads of its device: none is held up by more than its file.
+    pub(super) fn lane(&self) -> Lane {
+        Lane { object: self.file().map(|file| std::ptr::from_ref(file).addr() as u64), user: None }
     }
 
     fn file(&self) -> Option<&HostFile> {

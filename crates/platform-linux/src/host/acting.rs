@@ -57,6 +57,31 @@ impl Acting {
             call()
         })
     }
+
+    /// Makes a call inside [`Acting::call`] as a member of this group, if it is made with root's rights. Root sets a
+    /// file's setgid bit whatever its group; the process has no CAP_FSETID, so the kernel wants the group for it.
+    pub(super) fn call_in_group<T>(&self, group: u32, call: impl FnOnce() -> T) -> T {
+        let user = self.user();
+        let is_root = user.map_or_else(|| OWN.with(|own| own.uid.is_root()), Credentials::is_root);
+        let own_group = user.map_or_else(|| OWN.with(|own| own.gid.as_raw()), |user| user.gid);
+        // Where the group is not taken, the kernel decides about the bit as for anybody.
+        let _in_group = (is_root && own_group != group && set_group(group)).then_some(InGroup { own_group });
+        call()
+    }
+}
+
+/// A thread that is in another group, until it is dropped.
+struct InGroup {
+    own_group: u32,
+}
+
+impl Drop for InGroup {
+    fn drop(&mut self) {
+        if !set_group(self.own_group) {
+            // Anything that it did from here on would be done with that group's rights.
+            abort();
+        }
+    }
 }
 
 /// A thread that acts as somebody else, until it is dropped.

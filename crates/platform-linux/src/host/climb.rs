@@ -1,25 +1,29 @@
 //! Staying below the exports: names resolved beneath a directory, directories found below a root.
 //!
-//! Owns: opening one name, climbing up, reopening what a descriptor holds.
+//! Owns: opening one name, climbing up, reopening what a descriptor holds, how deep directories may lie.
 //! Does not own: what is done with what was opened (`entries`).
 //! Invariants: a directory that was moved out of the exports is not used: it was found below a root
 //! right before and, for what is told, right after. What a name is resolved to is the entry itself, never
 //! what a link says, and was seen inside after it was opened.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat, openat2};
 use rustix::io::Errno;
-use volume::{Found, Kind, Node, VolumeError};
+use volume::{Found, Kind, Node, Stat, VolumeError};
 
 use super::Core;
 use super::calls::{self, error_of};
 use super::node::HostNode;
 use super::place::Place;
+use crate::reopen::open_without_waiting;
 
-/// Most steps up that are tried: what one path can hold.
-const CLIMB_MAX: u32 = 1024;
+/// Most steps up that are tried: directories further below an export's root are refused. The kernel walks each step
+/// at each call, which for so many takes it about a millisecond.
+const CLIMB_MAX: u32 = 16_384;
+/// Most steps that one path holds: a path is bounded by 4,096 bytes, and each step takes three.
+const STEPS_MAX: u32 = 1024;
 /// How often openat2 is tried while renames elsewhere disturb it.
 const AGAIN_MAX: u32 = 1000;
 /// How often a name is looked up while its directory is moved out and in again.
@@ -29,25 +33,52 @@ impl Core {
     /// Whether the directory is below an export now. `Stale` if not.
     pub(super) fn contained(&self, directory: &HostNode) -> Result<(), VolumeError> {
         if let Some(depth) = directory.depth() {
-            let there = calls::stat(directory.fd(), &up(depth));
+            let there = self.above(directory.fd(), depth).and_then(|above| above.stat());
             if there.is_ok_and(|stat| self.roots.is_root(&stat)) {
                 return Ok(());
             }
         }
+        let depth = self.climb(directory)?;
+        directory.set_depth(depth);
+        Ok(())
+    }
+
+    /// How many steps up an export's root is: a step at a time, each from the directory that the one before led to.
+    fn climb(&self, directory: &HostNode) -> Result<u32, VolumeError> {
+        let mut at = Above { opened: None, from: directory.fd(), rest: 0 };
         let mut below = None;
         for depth in 0..CLIMB_MAX {
-            let stat = calls::stat(directory.fd(), &up(depth))?;
+            self.count_climbing();
+            let stat = at.stat()?;
             if self.roots.is_root(&stat) {
-                directory.set_depth(depth);
-                return Ok(());
+                return Ok(depth);
             }
             let here = (stat.device, stat.fileid);
             if below == Some(here) {
                 break; // The root of everything.
             }
             below = Some(here);
+            self.count_climbing();
+            at = Above { opened: Some(at.step_up(1)?), ..at };
         }
         Err(VolumeError::Stale)
+    }
+
+    /// The directory so many steps above one. Where no path holds the steps it is reached by several.
+    pub(super) fn above<'a>(&self, directory: BorrowedFd<'a>, depth: u32) -> Result<Above<'a>, VolumeError> {
+        let mut above = Above { opened: None, from: directory, rest: depth };
+        while above.rest > STEPS_MAX {
+            self.count_climbing();
+            above = Above { opened: Some(above.step_up(STEPS_MAX)?), rest: above.rest - STEPS_MAX, ..above };
+        }
+        self.count_climbing();
+        Ok(above)
+    }
+
+    /// Counts a system call that climbs, for tests of how many there are.
+    fn count_climbing(&self) {
+        #[cfg(test)]
+        self.climbed.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }
 
     /// The directory that `directory` is in, if that is below an export.
@@ -58,7 +89,11 @@ impl Core {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(directory.fd(), "..", flags, Mode::empty()).map_err(error_of)?;
         let found = self.found(fd, false)?;
-        self.contained(&super::host_node(&found.node))?;
+        let parent = super::host_node(&found.node);
+        if let Some(depth) = directory.depth() {
+            parent.set_depth(depth.saturating_sub(1));
+        }
+        self.contained(&parent)?;
         Ok(found)
     }
 
@@ -144,10 +179,14 @@ impl Core {
         Err(VolumeError::Io { errno: Errno::AGAIN.raw_os_error() })
     }
 
-    /// Opens the regular file that a descriptor holds, in another way. Others might block, or worse.
+    /// Opens the regular file that a descriptor holds, in another way. Others might block, or worse. It does not wait
+    /// for a program that has a lease on the file: the host asks that program to give it up.
     pub(super) fn reopen(&self, node: &HostNode, flags: OFlags) -> Result<OwnedFd, VolumeError> {
         let name = node.fd().as_raw_fd().to_string();
-        openat(&self.descriptors, name, flags | OFlags::CLOEXEC, Mode::empty()).map_err(error_of)
+        open_without_waiting(&self.descriptors, &name, flags).map_err(|errno| match errno {
+            Errno::AGAIN => VolumeError::Leased,
+            errno => error_of(errno),
+        })
     }
 
     /// An object just opened: its attributes and its identity. `real`: not by O_PATH alone.
@@ -172,8 +211,40 @@ pub(super) fn check_entry(name: &[u8]) -> Result<(), VolumeError> {
     if leaves { Err(VolumeError::Invalid { what: "not the name of an entry" }) } else { Ok(()) }
 }
 
-pub(super) fn up(depth: u32) -> String {
-    let mut path = "../".repeat(depth as usize);
+/// A directory some steps above another one.
+pub(super) struct Above<'a> {
+    /// Opened on the way; else the steps begin at `from`.
+    opened: Option<OwnedFd>,
+    from: BorrowedFd<'a>,
+    /// The steps that are left.
+    rest: u32,
+}
+
+impl Above<'_> {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.opened.as_ref().map_or(self.from, AsFd::as_fd)
+    }
+
+    /// Its attributes.
+    pub(super) fn stat(&self) -> Result<Stat, VolumeError> {
+        calls::stat(self.fd(), &up(self.rest))
+    }
+
+    /// Opens it.
+    pub(super) fn open(&self) -> Result<OwnedFd, VolumeError> {
+        self.step_up(self.rest)
+    }
+
+    /// Opens the directory so many of the steps further up.
+    fn step_up(&self, steps: u32) -> Result<OwnedFd, VolumeError> {
+        let path = if steps == 0 { ".".to_owned() } else { up(steps) };
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(self.fd(), path, flags, Mode::empty()).map_err(error_of)
+    }
+}
+
+fn up(steps: u32) -> String {
+    let mut path = "../".repeat(steps as usize);
     path.pop();
     path
 }

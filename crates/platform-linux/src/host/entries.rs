@@ -6,8 +6,7 @@
 //! What cannot be made as asked for, or landed outside, is taken away again. A directory is found below an
 //! export before anything is changed in it and, where something was made, afterwards.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::{AsFd, AsRawFd};
 
 use engine::Backing;
 use rustix::fs::{
@@ -26,7 +25,6 @@ use super::climb::{check_entry, here};
 use super::node::HostNode;
 use super::undo::Made;
 use super::{Core, host_node};
-use crate::HostFile;
 
 /// Permission bits of what is made without any being asked for.
 const FILE_MODE: u32 = 0o644;
@@ -131,7 +129,7 @@ impl Core {
         let data = match new {
             New::Regular => {
                 let fd = node.fd().try_clone_to_owned().map_err(|error| calls::io_error(&error))?;
-                Some(Data { backing: backing(fd), stat: found.stat, writable: true })
+                Some(Data { backing: Backing::new(node.data(fd, true)), stat: found.stat, writable: true })
             }
             _ => None,
         };
@@ -297,10 +295,10 @@ impl Core {
     /// Changes owner, mode and times, in this order: a new owner takes mode bits away.
     pub(super) fn apply(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         assert!(change.size.is_none(), "sizes are the engine's");
-        acting.call(|| self.apply_now(node, change))
+        acting.call(|| self.apply_now(node, acting, change))
     }
 
-    fn apply_now(&self, node: &HostNode, change: &AttributeChange) -> Result<(), VolumeError> {
+    fn apply_now(&self, node: &HostNode, acting: &Acting, change: &AttributeChange) -> Result<(), VolumeError> {
         if change.uid.is_some() || change.gid.is_some() {
             let (uid, gid) = (change.uid.map(Uid::from_raw), change.gid.map(Gid::from_raw));
             chownat(node.fd(), "", uid, gid, AtFlags::EMPTY_PATH).map_err(error_of)?;
@@ -308,11 +306,13 @@ impl Core {
         // Linux has no permission bits on symbolic links; to set them is no error.
         if let Some(mode) = change.mode.filter(|_| node.kind() != Kind::Symlink) {
             let mode = Mode::from_raw_mode(mode);
-            let changed = if node.is_real() {
-                fchmod(node.fd(), mode)
-            } else {
+            let set = || {
+                if node.is_real() {
+                    return fchmod(node.fd(), mode);
+                }
                 chmodat(&self.descriptors, node.fd().as_raw_fd().to_string(), mode, AtFlags::empty())
             };
+            let changed = if mode.contains(Mode::SGID) { acting.call_in_group(node.stat()?.gid, set) } else { set() };
             changed.map_err(error_of)?;
         }
         if change.atime != SetTime::Keep || change.mtime != SetTime::Keep {
@@ -348,7 +348,7 @@ impl Core {
         let access = if must_write { OFlags::RDWR } else { OFlags::RDONLY };
         let fd = self.reopen(node, access)?;
         let stat = calls::stat(fd.as_fd(), "")?;
-        Ok(Data { backing: backing(fd), stat, writable: must_write })
+        Ok(Data { backing: Backing::new(node.data(fd, must_write)), stat, writable: must_write })
     }
 
     /// Makes attributes, and a directory's entries, durable.
@@ -362,17 +362,15 @@ impl Core {
         };
         match opened {
             Ok(fd) => fsync(fd).map_err(error_of),
-            Err(VolumeError::Denied | VolumeError::NotPermitted) => match self.file_systems.mount(node.device()) {
-                Some(mount) => syncfs(mount).map_err(error_of),
-                None => Err(VolumeError::Denied),
-            },
+            Err(VolumeError::Denied | VolumeError::NotPermitted | VolumeError::Leased) => {
+                match self.file_systems.mount(node.device()) {
+                    Some(mount) => syncfs(mount).map_err(error_of),
+                    None => Err(VolumeError::Denied),
+                }
+            }
             Err(error) => Err(error),
         }
     }
-}
-
-fn backing(fd: OwnedFd) -> Backing {
-    Backing::new(Arc::new(HostFile::new(fd)))
 }
 
 fn time_of(time: SetTime) -> Timespec {

@@ -70,7 +70,9 @@ impl FileSystems {
             // A mounted file: reopened through its own descriptor.
             Kind::Regular => {
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
-                rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()
+                // A program may have a lease on it; that is not waited for.
+                let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                rustix::fs::open(path, flags, Mode::empty()).ok()
             }
             _ => None,
         };

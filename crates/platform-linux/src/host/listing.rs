@@ -2,8 +2,9 @@
 //!
 //! Owns: when a directory counts as unchanged while it was looked at.
 //! Does not own: the order and the pieces of listings (the volume), opening entries (`climb`).
-//! Invariants: a name is told, and what it names, only if that was so while the directory was below an export: the
-//! directory did not change between two moments at which it was found there, or the entry was found there by itself.
+//! Invariants: a name is told without doubt only if it stood in the directory while that was below an export. Either the
+//! directory did not change between two moments at which it was found there, or the entry was found there by itself. The
+//! same holds for the object that a name is said to name.
 
 use bytes::Bytes;
 use engine::WallNanos;
@@ -20,32 +21,18 @@ const TICK_NS_MAX: i128 = 10_000_000;
 const COARSE_TIME_NS: i128 = 2_000_000_000;
 
 impl Core {
-    /// The entries for a window: of a directory that may have been changed while it was read, those that are found
-    /// inside afterwards. What it had outside is not told.
+    /// The entries for a window. A directory that may have been changed while it was read may have been outside
+    /// meanwhile: its names are in doubt.
     pub(super) fn list(&self, directory: &HostNode, mut window: Window) -> Result<(Window, Stat), VolumeError> {
         let (read, (after, unchanged)) = self.beside_changes(directory, || {
             calls::each_entry(directory.fd(), |name, fileid| window.offer(name, fileid))
         })?;
         read?;
-        window.complete();
         if !unchanged {
-            self.keep_what_is_inside(directory, &mut window)?;
+            window.doubt();
         }
+        window.complete();
         Ok((window, after))
-    }
-
-    fn keep_what_is_inside(&self, directory: &HostNode, window: &mut Window) -> Result<(), VolumeError> {
-        let mut kept = Ok(());
-        window.retain(|name| match self.lookup(directory, name) {
-            _ if kept.is_err() => false,
-            Ok(_) => true,
-            Err(VolumeError::NotFound) => false,
-            Err(error) => {
-                kept = Err(error);
-                false
-            }
-        });
-        kept
     }
 
     /// What each of the names names. Opens what cannot be named by its path alone, or was changed meanwhile.

@@ -8,12 +8,13 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use volume::{DeviceKey, Kind, Stat, VolumeError};
 
 use super::calls;
 use super::stable::Group;
+use crate::HostFile;
 use crate::pool::WorkerPool;
 
 /// Not known how far below its export's root a directory is.
@@ -26,6 +27,9 @@ pub(super) struct HostNode {
     real: bool,
     kind: Kind,
     device: DeviceKey,
+    fileid: u64,
+    /// Its bytes, as long as somebody uses them.
+    data: Mutex<Weak<HostFile>>,
     /// How many steps up its export's root was last found.
     depth: AtomicU32,
     /// Changes of it that share a sync of it alone.
@@ -38,7 +42,17 @@ impl HostNode {
     /// An open object. `pool` is its device's.
     pub(super) fn new(fd: OwnedFd, real: bool, stat: &Stat, pool: WorkerPool) -> Self {
         let depth = AtomicU32::new(UNKNOWN);
-        Self { fd: Some(fd), real, kind: stat.kind, device: stat.device, depth, syncs: OnceLock::new(), pool }
+        Self {
+            fd: Some(fd),
+            real,
+            kind: stat.kind,
+            device: stat.device,
+            fileid: stat.fileid,
+            data: Mutex::default(),
+            depth,
+            syncs: OnceLock::new(),
+            pool,
+        }
     }
 
     pub(super) fn pool(&self) -> &WorkerPool {
@@ -63,6 +77,29 @@ impl HostNode {
 
     pub(super) fn device(&self) -> DeviceKey {
         self.device
+    }
+
+    pub(super) fn fileid(&self) -> u64 {
+        self.fileid
+    }
+
+    /// Its bytes, with a descriptor that was just opened for writing or for reading alone. One for writing takes the
+    /// place of the descriptor that is there. While it is open, nobody gets a lease on the file, so no request meets one.
+    pub(super) fn data(&self, fd: OwnedFd, writable: bool) -> Arc<HostFile> {
+        let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        match data.upgrade() {
+            Some(file) => {
+                if writable {
+                    file.lend(fd);
+                }
+                file
+            }
+            None => {
+                let file = Arc::new(HostFile::new(fd));
+                *data = Arc::downgrade(&file);
+                file
+            }
+        }
     }
 
     pub(super) fn stat(&self) -> Result<Stat, VolumeError> {

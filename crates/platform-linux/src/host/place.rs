@@ -9,13 +9,12 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{Mode, OFlags, openat, readlinkat_raw};
+use rustix::fs::readlinkat_raw;
 use rustix::path::DecInt;
 use volume::{Stat, VolumeError};
 
 use super::Core;
 use super::calls::{self, error_of};
-use super::climb::up;
 use super::node::HostNode;
 
 /// The longest path that the host tells.
@@ -136,9 +135,7 @@ impl Core {
     /// root has another path there, as where its file system is mounted twice. True if that is news.
     pub(super) fn learn_root_above(&self, directory: &HostNode) -> Result<bool, VolumeError> {
         let Some(depth) = directory.depth() else { return Ok(false) };
-        let above = if depth == 0 { ".".to_owned() } else { up(depth) };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = openat(directory.fd(), above, flags, Mode::empty()).map_err(error_of)?;
+        let root = self.above(directory.fd(), depth)?.open()?;
         if !self.roots.is_root(&calls::stat(root.as_fd(), "")?) {
             return Ok(false); // It was moved again.
         }

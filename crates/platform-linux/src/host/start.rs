@@ -14,6 +14,7 @@ use volume::{Export, VolumeError};
 
 use super::filesystems::FileSystems;
 use super::identity::{Form, can_open_handles, form_of};
+use super::marks::Marks;
 use super::place::Roots;
 use super::{Core, HostTree, host_node, limits};
 use crate::pool::{DevicePools, KeptCalls, WorkerPool};
@@ -69,6 +70,16 @@ pub enum HostError {
         /// What was given.
         path: PathBuf,
     },
+    /// Another server serves the same files.
+    #[error("{}: another server serves {relation} ({processes}); two of them would overwrite each other's files", path.display())]
+    Served {
+        /// What was given.
+        path: PathBuf,
+        /// Which directory the other server serves, as seen from this one.
+        relation: &'static str,
+        /// Which processes that are, for people.
+        processes: String,
+    },
     /// The host lacks something that is needed.
     #[error("/proc/self/fd cannot be used ({source}): mount /proc")]
     NoProc {
@@ -93,13 +104,15 @@ pub struct HostOptions {
     /// Refuse handles of files that were moved out of the exports, as those of directories always are.
     /// Objects are then found by name even where they could be opened by their handles.
     pub subtree_check: bool,
+    /// Refuse a directory if another server serves it, one above it or one below it.
+    pub alone: bool,
     /// Most descriptors that objects and files may take; less than the process's limit allows.
     pub descriptors_max: usize,
 }
 
 impl Default for HostOptions {
     fn default() -> Self {
-        Self { by_handle: true, subtree_check: false, descriptors_max: usize::MAX }
+        Self { by_handle: true, subtree_check: false, alone: false, descriptors_max: usize::MAX }
     }
 }
 
@@ -125,8 +138,11 @@ impl HostTree {
             subtree_check: options.subtree_check,
             umask: OnceLock::new(),
             file_systems: FileSystems::new(real.clone()),
+            #[cfg(test)]
+            climbed: std::sync::atomic::AtomicU64::new(0),
         };
         let (mut exports, mut notes) = (Vec::new(), Vec::new());
+        let marks = Marks::set(&real, options.alone, &mut notes)?;
         for (path, name) in real.iter().zip(names) {
             let fd = openat(CWD, path, flags, Mode::empty())
                 .map_err(|errno| HostError::Open { path: path.clone(), source: errno.into() })?;
@@ -149,7 +165,7 @@ impl HostTree {
             notes.push("openat2 is missing (Linux before 5.6, or a sandbox): names are opened one at a time with O_NOFOLLOW instead".to_owned());
         }
         let sets = KeptCalls::default();
-        Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes, sets }))
+        Ok(Arc::new(Self { core: Arc::new(core), exports, descriptors_max, notes, sets, _marks: marks }))
     }
 }
 

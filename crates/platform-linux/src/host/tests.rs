@@ -15,11 +15,14 @@ use crate::pool::WorkerPool;
 use crate::scratch::Scratch;
 
 mod attributes;
+mod changed_locally;
 mod data;
+mod depth;
 mod escapes;
 mod frozen;
 mod handles;
 mod journal;
+mod leases;
 mod names;
 mod start;
 
@@ -49,17 +52,21 @@ impl World {
 
     /// Exports "export" in the scratch directory; what lies beside it is outside.
     fn on(scratch: Arc<Scratch>, options: HostOptions) -> Self {
+        Self::doing(scratch, options, IoChoice::Auto, Caching::Auto)
+    }
+
+    fn doing(scratch: Arc<Scratch>, options: HostOptions, io: IoChoice, caching: Caching) -> Self {
         let export = scratch.path().join("export");
         if !export.exists() {
             std::fs::create_dir(&export).unwrap();
         }
-        let reactors = Reactors::start(2, IoChoice::Auto).unwrap();
+        let reactors = Reactors::start(2, io).unwrap();
         let platform = reactors.platform();
         let pool = WorkerPool::new("test-pool", 8, 64);
         let tree = HostTree::open(&[export], &pool, &options).unwrap();
         let settings = Settings::with([&volume::KNOBS]);
         let engine = Engine::new(Arc::new(platform.clone()), settings, Frames::new(64 << 20).unwrap());
-        let devices = host_devices(&platform, Caching::Auto);
+        let devices = host_devices(&platform, caching);
         let volume = Volume::new(engine, Arc::clone(&tree) as _, HandleKey::new(KEY), devices).unwrap();
         Self { scratch, options, tree, volume, platform, _reactors: reactors }
     }

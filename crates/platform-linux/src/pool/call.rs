@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use volume::{Call, Called};
 
-use super::{Entrance, Job, Work, WorkerPool};
+use super::{Entrance, Job, Lane, Work, WorkerPool};
 use crate::foreign::make_wakes;
 
 /// What a call does, on its thread: the result, and what more its thread does when it has told that.
@@ -35,6 +35,7 @@ enum Stage<W, R> {
     /// Not queued yet; with its place among those that wait for room.
     New {
         pool: WorkerPool,
+        lane: Lane,
         work: W,
         ticket: Option<u64>,
     },
@@ -57,15 +58,15 @@ enum Waiter {
 }
 
 impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
-    pub(crate) fn new(pool: &WorkerPool, work: W) -> Arc<Self> {
-        Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), work, ticket: None })))
+    pub(crate) fn new(pool: &WorkerPool, lane: Lane, work: W) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Stage::New { pool: pool.clone(), lane, work, ticket: None })))
     }
 
     /// Makes it another call, if that which it was is over and nobody else has it: or gives the work back.
-    pub(crate) fn renew(call: &mut Arc<Self>, pool: &WorkerPool, work: W) -> Result<(), W> {
+    pub(crate) fn renew(call: &mut Arc<Self>, pool: &WorkerPool, lane: Lane, work: W) -> Result<(), W> {
         let Some(call) = Arc::get_mut(call) else { return Err(work) };
         let stage = call.0.get_mut().unwrap_or_else(PoisonError::into_inner);
-        *stage = Stage::New { pool: pool.clone(), work, ticket: None };
+        *stage = Stage::New { pool: pool.clone(), lane, work, ticket: None };
         Ok(())
     }
 
@@ -78,15 +79,15 @@ impl<W: Piece<R> + 'static, R: Send + 'static> PoolCall<W, R> {
     }
 
     /// Queues it, or has it wait for room.
-    fn begin(self: Arc<Self>, cx: &Context<'_>, pool: WorkerPool, work: W, ticket: Option<u64>) {
+    fn begin(self: Arc<Self>, cx: &Context<'_>, (pool, lane): (WorkerPool, Lane), work: W, ticket: Option<u64>) {
         self.replace(Stage::Queued { work, waiter: Waiter::Waits(cx.waker().clone()) });
         let job: Arc<dyn Job> = Arc::clone(&self) as _;
-        match pool.enter(job, ticket, cx.waker()) {
+        match pool.enter(lane, job, ticket, cx.waker()) {
             Entrance::Queued => {}
             Entrance::Waits(ticket) => {
                 let mut stage = self.lock();
                 if let Stage::Queued { work, .. } = std::mem::replace(&mut *stage, Stage::Over) {
-                    *stage = Stage::New { pool, work, ticket: Some(ticket) };
+                    *stage = Stage::New { pool, lane, work, ticket: Some(ticket) };
                 }
             }
             // Nobody will do it: whoever stopped the pool tells those who wait.
@@ -99,9 +100,9 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
     fn poll(self: Arc<Self>, cx: &mut Context<'_>) -> Poll<R> {
         let mut stage = self.lock();
         match std::mem::replace(&mut *stage, Stage::Over) {
-            Stage::New { pool, work, ticket } => {
+            Stage::New { pool, lane, work, ticket } => {
                 drop(stage);
-                self.begin(cx, pool, work, ticket);
+                self.begin(cx, (pool, lane), work, ticket);
                 Poll::Pending
             }
             Stage::Done(Ok(result)) => Poll::Ready(result),
@@ -127,7 +128,7 @@ impl<W: Piece<R> + 'static, R: Send + 'static> Call<R> for PoolCall<W, R> {
         match before {
             Stage::Queued { work, .. } => *stage = Stage::Queued { work, waiter: Waiter::LetGo },
             Stage::Running { .. } => *stage = Stage::Running { waiter: Waiter::LetGo },
-            Stage::New { pool, work, ticket } => {
+            Stage::New { pool, work, ticket, .. } => {
                 drop(stage);
                 drop(work);
                 ticket.into_iter().for_each(|ticket| pool.leave(ticket));
@@ -186,17 +187,17 @@ impl<W, R> Default for KeptCalls<W, R> {
 
 impl<W: Piece<R> + 'static, R: Send + 'static> KeptCalls<W, R> {
     /// As [`WorkerPool::run_on`], in memory that is there.
-    pub(crate) fn run_on(&self, pool: &WorkerPool, mut work: W) -> Called<R> {
+    pub(crate) fn run_on(&self, pool: &WorkerPool, lane: Lane, mut work: W) -> Called<R> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..LOOKED_AT.min(kept.len()) {
-            let renewed = PoolCall::renew(&mut kept[0], pool, work).map(|()| Arc::clone(&kept[0]));
+            let renewed = PoolCall::renew(&mut kept[0], pool, lane, work).map(|()| Arc::clone(&kept[0]));
             kept.rotate_left(1);
             match renewed {
                 Ok(call) => return Called::waits_for(call),
                 Err(unused) => work = unused,
             }
         }
-        let call = PoolCall::new(pool, work);
+        let call = PoolCall::new(pool, lane, work);
         if kept.len() < KEPT {
             kept.push_back(Arc::clone(&call));
         }

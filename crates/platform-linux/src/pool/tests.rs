@@ -45,7 +45,7 @@ fn the_thread_goes_on_with_what_work_gives_it_after_its_result_was_told() {
         gate.recv().unwrap();
         told.send(std::thread::current().id()).unwrap();
     });
-    let thread = wait(pool.run_on(move || (std::thread::current().id(), Some(more))));
+    let thread = wait(pool.run_on(Lane::default(), move || (std::thread::current().id(), Some(more))));
     go.send(()).unwrap();
     assert_eq!(heard.recv().unwrap(), thread);
 }

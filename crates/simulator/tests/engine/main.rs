@@ -21,6 +21,7 @@ mod in_force;
 mod index_memory;
 mod lab;
 mod laws;
+mod listing;
 mod policy_knobs;
 mod prices;
 mod readahead;

@@ -1,5 +1,5 @@
 //! Handles of what is gone, on trees that cannot open identities: what looking for them costs, counted in
-//! directory entries read, whatever else is renamed meanwhile.
+//! directory entries read, whatever else is renamed meanwhile. And the tree that counts, for other tests.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -29,9 +29,33 @@ const ENTRIES_MAX: u64 = 4 * ENTRIES;
 const BY_NAME: TreeOptions = TreeOptions { by_identity: false, descriptors_max: 100_000, clock_tick_ns: 1 };
 
 /// A tree that counts the entries that were read for walks.
-struct Counting {
-    tree: Arc<MemoryTree>,
-    entries: Arc<AtomicU64>,
+pub(crate) struct Counting {
+    pub(crate) tree: Arc<MemoryTree>,
+    pub(crate) entries: Arc<AtomicU64>,
+    pub(crate) lists: Arc<Lists>,
+}
+
+/// How often directories were listed, and whether that waits.
+#[derive(Default)]
+pub(crate) struct Lists {
+    pub(crate) count: AtomicU64,
+    held: AtomicBool,
+    waiting: Mutex<Vec<Waker>>,
+}
+
+impl Lists {
+    pub(crate) fn hold(&self, held: bool) {
+        self.held.store(held, Ordering::Relaxed);
+        self.waiting.lock().unwrap().drain(..).for_each(Waker::wake);
+    }
+
+    fn poll_go(&self, cx: &Context<'_>) -> Poll<()> {
+        if !self.held.load(Ordering::Relaxed) {
+            return Poll::Ready(());
+        }
+        self.waiting.lock().unwrap().push(cx.waker().clone());
+        Poll::Pending
+    }
 }
 
 impl Directory for Counting {
@@ -66,7 +90,13 @@ impl Directory for Counting {
         self.tree.parent(directory)
     }
     fn list(&self, directory: &Node, window: Window) -> Pending<'_, (Window, Stat)> {
-        self.tree.list(directory, window)
+        self.lists.count.fetch_add(1, Ordering::Relaxed);
+        let listed = self.tree.list(directory, window);
+        let lists = Arc::clone(&self.lists);
+        Pending::by(async move {
+            std::future::poll_fn(|cx| lists.poll_go(cx)).await;
+            listed.await
+        })
     }
     fn stat(&self, node: &Node) -> Pending<'_, Stat> {
         self.tree.stat(node)
@@ -129,7 +159,7 @@ struct Lab {
     stop: Arc<AtomicBool>,
 }
 
-fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) -> Arc<Files> {
+pub(crate) fn serve(world: &World, tree: Arc<dyn Directory>, of: &MemoryTree) -> Arc<Files> {
     let frames = Frames::new(256 * 4096).unwrap();
     let engine = Engine::new(Arc::clone(world.platform()), Settings::with([&volume::KNOBS]), frames);
     let disk = Arc::clone(of.disk());
@@ -147,7 +177,7 @@ impl Lab {
         let run = |future| world.run(future).unwrap_or_else(|error| panic!("{error}"));
         let stale = run(Box::pin(remove_most(&earlier)));
         let entries = Arc::new(AtomicU64::new(0));
-        let counting = Counting { tree: tree.reopened(BY_NAME), entries: Arc::clone(&entries) };
+        let counting = Counting { tree: tree.reopened(BY_NAME), entries: Arc::clone(&entries), lists: Arc::default() };
         let volume = serve(&world, Arc::new(counting), &tree);
         Self { world, volume, entries, stale, stop: Arc::default() }
     }
@@ -331,7 +361,8 @@ impl Kept {
     /// Has a server that begins with `record` find everything; how many entries it read in walks.
     fn found_again(&self, record: &[u8], whole: Option<bool>) -> u64 {
         let entries = Arc::new(AtomicU64::new(0));
-        let counting = Counting { tree: self.tree.reopened(BY_NAME), entries: Arc::clone(&entries) };
+        let counting =
+            Counting { tree: self.tree.reopened(BY_NAME), entries: Arc::clone(&entries), lists: Arc::default() };
         let volume = serve(&self.world, Arc::new(counting), &self.tree);
         let read = volume.keep_locations(record, Arc::new(Record::default()));
         assert_eq!(read, whole.unwrap_or(read));

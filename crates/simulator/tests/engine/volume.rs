@@ -11,7 +11,7 @@ use simulator::{
 };
 use volume::VolumeKnob;
 use volume::{
-    AttributeChange, Consistency, CreateHow, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
+    AttributeChange, Consistency, CreateHow, Directory, Inode, Kind, ReadBytes, SetTime, Timestamp, Volume, VolumeError,
 };
 
 type Files = Volume<SimPlatform>;
@@ -548,14 +548,18 @@ fn a_file_that_gives_rights_away_is_not_overwritten_without_taking_them() {
     let (file, _) = lab.run(volume.create(&root, b"file", how)).result.unwrap();
     let page = |value| Bytes::from(vec![value; 4096]);
     let root_user = volume.caller(0, 0, &[]);
+    volume.engine().set_knob(VolumeKnob::AttributesIdleCentisecs, 0).unwrap();
     for bits in [0o4000, 0o2000] {
+        lab.run(volume.write(&file, 0, page(1))).result.unwrap();
+        // A local program sets them while the page is dirty.
         let mode = AttributeChange { mode: Some(bits | 0o777), ..AttributeChange::default() };
-        lab.run(volume.set_attributes(&file, mode, None)).result.unwrap();
-        // Root's writes take nothing, and leave the page dirty.
-        lab.run(volume.write_by(&root_user, None, &file, 0, page(1))).result.unwrap();
-        assert!(volume.try_write(&file, 0, &page(2)).is_none(), "{bits:o}");
+        let top = &lab.tree.exports()[0].root.node;
+        let found = lab.run(lab.tree.lookup(top, Bytes::from_static(b"file"))).unwrap();
+        lab.run(lab.tree.set(&found.node, mode, false)).unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, bits | 0o777);
-        lab.run(volume.write(&file, 0, page(3))).result.unwrap();
+        assert!(volume.try_write(&file, 0, &page(2)).is_none(), "{bits:o}");
+        // Root's writes take them, too.
+        lab.run(volume.write_by(&root_user, None, &file, 0, page(3))).result.unwrap();
         assert_eq!(lab.run(volume.attributes(&file)).unwrap().mode, 0o777);
         assert!(volume.try_write(&file, 0, &page(4)).is_some(), "nothing is to be waited for");
     }

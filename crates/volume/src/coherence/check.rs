@@ -22,9 +22,12 @@ impl<P: Platform> Volume<P> {
         let look = inode.look();
         let stat = self.tree.stat(&inode.node).await?;
         let seen = inode.observe(stat, &look, self.now());
+        if seen == Seen::Busy {
+            inode.observe_rights(&stat, self.now());
+        }
         if seen == Seen::Foreign {
             self.forget_cached(inode, stat.size, look.written).await;
-            inode.listed().take();
+            inode.listed().forget();
         }
         drop(changing);
         if stat.links == 0 {

@@ -33,15 +33,19 @@ impl<P: Platform> Volume<P> {
     /// `attributes_idle_centisecs`, or not since the last write came to be on it, and nothing of the object
     /// is unwritten.
     pub async fn attributes(&self, inode: &Arc<Inode<P>>) -> Result<Attributes, VolumeError> {
-        match self.try_attributes(inode) {
-            Some(attributes) => Ok(attributes),
-            None => {
-                if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
-                    self.check(inode).await?;
-                }
-                Ok(inode.attributes())
-            }
+        if let Some(attributes) = self.try_attributes(inode) {
+            return Ok(attributes);
         }
+        self.ask(inode).await?;
+        Ok(inode.attributes())
+    }
+
+    /// Asks the host after the object, however lately that was done.
+    pub(crate) async fn ask(&self, inode: &Arc<Inode<P>>) -> Result<(), VolumeError> {
+        if !(inode.awaits_settling() && self.settle(inode).await) || inode.is_removed() {
+            self.check(inode).await?;
+        }
+        Ok(())
     }
 
     /// Changes attributes. What was changed is durable on return, but for bytes that were written
@@ -68,7 +72,12 @@ impl<P: Platform> Volume<P> {
         change: AttributeChange,
         guard: Option<Timestamp>,
     ) -> Outcome<()> {
-        if let Err(error) = self.attributes(inode).await {
+        let known = match change.size {
+            // What it leaves of the last page may be others' by now.
+            Some(_) if inode.is_clean() => self.ask(inode).await,
+            _ => self.attributes(inode).await.map(drop),
+        };
+        if let Err(error) = known {
             return Outcome::failed(error);
         }
         if let Err(error) = self.may_set(caller, inode, &change).await {

@@ -13,15 +13,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use engine::{Client, Error, FILE_BYTES_MAX, File, PinnedPages, Platform};
+use engine::{Client, Error, FILE_BYTES_MAX, File, Nanos, PinnedPages, Platform};
 
 use crate::error::VolumeError;
 use crate::objects::inode::{Inode, Times};
 use crate::objects::rights::Use;
 use crate::tree::attributes::{AttributeChange, Attributes, Consistency, Outcome};
 use crate::tree::caller::Caller;
-use crate::tree::directory::{Changed, Data, Stable};
+use crate::tree::directory::{Changed, Data, Node, Stable};
 use crate::volume::{STOPPED, Volume};
+
+/// How long a call waits for a program of the host to give up its lease on a file. A program that works does so in
+/// milliseconds. Of one that does not, clients are told to come back: waiting calls would take the places of others.
+const LEASE_WAIT_NS: u64 = Nanos::SECOND;
+/// Between two looks whether it has; the first pause, each later one is twice as long, up to the last.
+const LEASE_PAUSE_NS: u64 = Nanos::MILLISECOND;
+const LEASE_PAUSE_MAX_NS: u64 = 100 * Nanos::MILLISECOND;
 
 /// The bytes of a read.
 pub enum ReadBytes {
@@ -89,7 +96,7 @@ impl<P: Platform> Volume<P> {
         inode.require_regular()?;
         inode.used_now();
         self.permit(inode, caller, Use::Read).await?;
-        let file = self.opened(inode, false).await?;
+        let file = self.opened(caller, inode, false).await?;
         Ok(self.read_file(client, inode, file, (offset, len)).await?)
     }
 
@@ -123,7 +130,7 @@ impl<P: Platform> Volume<P> {
     pub fn try_write(&self, inode: &Arc<Inode<P>>, offset: u64, data: &[u8]) -> Option<Consistency> {
         let file = inode.writable_file()?;
         inode.used_now();
-        if inode.has_privileges() {
+        if inode.without_privileges().is_some() {
             return None;
         }
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -173,12 +180,15 @@ impl<P: Platform> Volume<P> {
         if inode.is_removed() {
             return Err(VolumeError::Stale);
         }
-        let file = self.opened(inode, true).await?;
+        let file = self.opened(caller, inode, true).await?;
         if data.is_empty() {
             return Ok(inode.unchanged());
         }
-        let taken = match inode.without_privileges(caller) {
-            Some(_) => self.take_privileges_carried(caller, inode).await?,
+        if !inode.may_become_dirty(&(offset..end), self.now(), self.idle_ns()) {
+            self.ask(inode).await?;
+        }
+        let taken = match inode.without_privileges() {
+            Some(_) => self.take_privileges_carried(inode).await?,
             None => None,
         };
         inode.changes.fetch_add(1, Ordering::Relaxed);
@@ -197,15 +207,11 @@ impl<P: Platform> Volume<P> {
     }
 
     /// As [`Volume::take_privileges`], without `changing` held; carried through if the caller is dropped.
-    async fn take_privileges_carried(
-        &self,
-        caller: &Caller,
-        inode: &Arc<Inode<P>>,
-    ) -> Result<Option<Consistency>, VolumeError> {
-        let (caller, target) = (caller.clone(), Arc::clone(inode));
+    async fn take_privileges_carried(&self, inode: &Arc<Inode<P>>) -> Result<Option<Consistency>, VolumeError> {
+        let target = Arc::clone(inode);
         let work = |volume: Arc<Self>| async move {
             let changing = target.changing.lock().await;
-            let taken = volume.take_privileges(&caller, &target, volume.names_durable()).await;
+            let taken = volume.take_privileges(&target, volume.names_durable()).await;
             drop(changing);
             let Some((consistency, stable)) = taken? else { return Ok(None) };
             volume.made_durable(&[&target], stable).await?;
@@ -219,11 +225,10 @@ impl<P: Platform> Volume<P> {
     /// do it.
     async fn take_privileges(
         &self,
-        caller: &Caller,
         inode: &Arc<Inode<P>>,
         durable: bool,
     ) -> Result<Option<(Consistency, Stable)>, VolumeError> {
-        let Some(mode) = inode.without_privileges(caller) else {
+        let Some(mode) = inode.without_privileges() else {
             return Ok(None);
         };
         let look = inode.look();
@@ -253,8 +258,8 @@ impl<P: Platform> Volume<P> {
         if size > FILE_BYTES_MAX {
             return Err(VolumeError::TooLarge);
         }
-        let file = self.opened(inode, true).await?;
-        let taken = self.take_privileges(caller, inode, false).await?;
+        let file = self.opened(caller, inode, true).await?;
+        let taken = self.take_privileges(inode, false).await?;
         inode.changes.fetch_add(1, Ordering::Relaxed);
         self.engine.set_size(file, size).await?;
         let look = inode.look();
@@ -265,7 +270,12 @@ impl<P: Platform> Volume<P> {
     }
 
     /// The engine's file, opened now if it was not; if it `must_write`, one that can be written.
-    pub(crate) async fn opened<'a>(&self, inode: &'a Arc<Inode<P>>, must_write: bool) -> Result<&'a File, VolumeError> {
+    pub(crate) async fn opened<'a>(
+        &self,
+        caller: &Caller,
+        inode: &'a Arc<Inode<P>>,
+        must_write: bool,
+    ) -> Result<&'a File, VolumeError> {
         let current = |inode: &'a Inode<P>| {
             if must_write { inode.writable_file() } else { inode.file() }
         };
@@ -278,7 +288,7 @@ impl<P: Platform> Volume<P> {
             return Ok(file);
         }
         let look = inode.look();
-        let data = self.tree.open_data(&inode.node, must_write).await?;
+        let data = self.open_data(&inode.node.used_by(caller), must_write).await?;
         let (stat, writable) = (data.stat, data.writable);
         if inode.file().is_none() {
             self.attach(inode, data)?;
@@ -289,6 +299,20 @@ impl<P: Platform> Volume<P> {
             inode.allow_writing();
         }
         current(inode).ok_or(VolumeError::Denied)
+    }
+
+    /// Opens a file's bytes. A program of the host that has a lease on the file is given a moment to let go of it.
+    async fn open_data(&self, node: &Node, must_write: bool) -> Result<Data, VolumeError> {
+        let until = self.now().after(LEASE_WAIT_NS);
+        let mut pause_ns = LEASE_PAUSE_NS;
+        loop {
+            match self.tree.open_data(node, must_write).await {
+                Err(VolumeError::Leased) if self.now() < until => {}
+                opened => return opened,
+            }
+            self.engine.platform().sleep_until(self.now().after(pause_ns)).await;
+            pause_ns = (2 * pause_ns).min(LEASE_PAUSE_MAX_NS);
+        }
     }
 
     /// Gives a file that was just made its engine file, unless somebody who found it was faster.

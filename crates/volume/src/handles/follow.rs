@@ -13,8 +13,8 @@ use crate::objects::location::Location;
 use crate::tree::identity::Identity;
 use crate::volume::Volume;
 
-/// Most names between an object and its export's root.
-pub(super) const DEPTH_MAX: usize = 256;
+/// Most names between an object and its export's root. Each costs a lookup, and a walk a descriptor.
+pub(super) const DEPTH_MAX: usize = 4096;
 
 /// Where remembered locations led to.
 pub(super) enum Followed<P: Platform> {

@@ -227,9 +227,7 @@ impl<P: Platform> Volume<P> {
             Err(error) => return self.not_changed(parent, error),
         };
         let consistency = self.entries_changed(parent, change);
-        if let Some(listed) = parent.listed().as_mut() {
-            listed.insert(&name, found.stat.fileid);
-        }
+        parent.listed().insert(&name, found.stat.fileid);
         let (identity, export) = (found.identity, self.export_of(parent));
         let handle = self.key.seal(&identity, export);
         let make =
@@ -298,9 +296,7 @@ impl<P: Platform> Volume<P> {
             Err(error) => return self.not_changed(parent, error),
         };
         let consistency = self.entries_changed(parent, change);
-        if let Some(listed) = parent.listed().as_mut() {
-            listed.remove(&name);
-        }
+        parent.listed().remove(&name);
         self.name_taken(&identity, stat);
         drop(changing);
         Outcome { result: self.made_durable(&[parent], stable).await, consistency }
@@ -364,12 +360,8 @@ impl<P: Platform> Volume<P> {
         drop(moving);
         let from_consistency = self.entries_changed(from, from_change);
         let to_consistency = if one { from_consistency } else { self.entries_changed(to, to_change) };
-        if let Some(listed) = from.listed().as_mut() {
-            listed.remove(&from_name);
-        }
-        if let Some(listed) = to.listed().as_mut() {
-            listed.insert(&to_name, moved.1.fileid);
-        }
+        from.listed().remove(&from_name);
+        to.listed().insert(&to_name, moved.1.fileid);
         if let Some((identity, stat)) = replaced {
             self.name_taken(&identity, stat);
         }
@@ -426,9 +418,7 @@ impl<P: Platform> Volume<P> {
             }
         };
         let consistency = self.entries_changed(parent, change);
-        if let Some(listed) = parent.listed().as_mut() {
-            listed.insert(&name, inode.fileid());
-        }
+        parent.listed().insert(&name, inode.fileid());
         self.sightings.relocate(&self.table, &inode.identity, Location { parent: parent.identity, name });
         inode.changed(stat, self.now(), Times::Keep, None);
         drop(changing);
@@ -445,7 +435,7 @@ impl<P: Platform> Volume<P> {
             change.before.ctime != state.stat.ctime || change.before.mtime != state.stat.mtime
         };
         if others {
-            directory.listed().take();
+            directory.listed().forget();
             directory.forget_rights(&mut directory.state());
             directory.changed(change.before, self.now(), Times::Entries, None);
         }

@@ -3,7 +3,7 @@
 //! Owns: what one answer holds, and from where its entries are taken.
 //! Does not own: the order and the cookies (`tree::window`), reading directories (the tree), which pieces of
 //! directories are kept between calls (`objects::pieces`).
-//! Invariants: any cookie works whether or not its piece is kept.
+//! Invariants: any cookie works whether or not its piece is kept. Changes of a directory do not wait while it is read.
 
 use std::sync::Arc;
 
@@ -17,8 +17,9 @@ use crate::objects::location::Location;
 use crate::objects::rights::Use;
 use crate::tree::attributes::Attributes;
 use crate::tree::caller::Caller;
-use crate::tree::directory::Named;
-use crate::tree::window::{Entry, LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
+use crate::tree::directory::{Named, Node};
+use crate::tree::listed::{Entry, Listed, Piece};
+use crate::tree::window::{LAST_COOKIE, PARENT_COOKIE, SELF_COOKIE, Window};
 use crate::volume::Volume;
 
 /// Most entries in one answer.
@@ -79,13 +80,15 @@ impl<P: Platform> Volume<P> {
             entries.push(self.dot(directory, b"..", PARENT_COOKIE, with_attributes).await?);
         }
         let mut end = false;
-        if entries.len() < entries_max {
-            let from_start = cookie < PARENT_COOKIE;
-            let (named, last) =
-                self.piece(directory, cookie.max(PARENT_COOKIE), entries_max - entries.len(), from_start).await?;
+        let (mut from, mut anew, dots) = (cookie.max(PARENT_COOKIE), cookie < PARENT_COOKIE, entries.len());
+        // Of what is in doubt all may be gone.
+        while !end && entries.len() == dots && dots < entries_max {
+            let piece = self.piece(caller, directory, from, entries_max - dots, anew).await?;
+            anew = false;
             // No progress (names made to hash alike fill the window) must not loop.
-            end = last || named.is_empty();
-            entries.extend(self.dressed(directory, named, with_attributes).await?);
+            end = piece.last || piece.entries.is_empty();
+            from = piece.entries.last().map_or(from, |last| last.cookie);
+            entries.extend(self.dressed(caller, directory, piece, with_attributes).await?);
         }
         Ok(Listing { entries, end, directory: self.attributes(directory).await? })
     }
@@ -110,66 +113,93 @@ impl<P: Platform> Volume<P> {
     /// The next names, from what is kept of the directory or from the directory.
     async fn piece(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         cookie: u64,
         entries_max: usize,
         anew: bool,
-    ) -> Result<(Vec<Entry>, bool), VolumeError> {
-        if !anew
-            && let Some(listed) = directory.listed().as_ref()
-            && listed.covers(cookie)
-        {
-            return Ok(listed.take(cookie, entries_max));
-        }
-        // Changes of ours wait, so that what is kept misses none of them.
-        let _changing = directory.changing.lock().await;
-        let mut from = cookie;
-        let listed = loop {
-            let listed = self.tree.list(&directory.node, Window::new(from)).await?.0.seal();
-            match listed.goes_on(from) {
-                Some(upto) => from = upto,
-                None => break listed,
-            }
+    ) -> Result<Piece, VolumeError> {
+        let kept = || {
+            let listing = directory.listed();
+            listing.kept().filter(|kept| kept.covers(cookie)).map(|kept| kept.take(cookie, entries_max))
         };
+        if let Some(piece) = kept().filter(|_| !anew) {
+            return Ok(piece);
+        }
+        let _reading = directory.opening.lock().await;
+        // Somebody else may have read it meanwhile.
+        if let Some(piece) = kept().filter(|_| !anew) {
+            return Ok(piece);
+        }
+        let listed = self.read_listing(&directory.node.used_by(caller), directory, cookie).await?;
         let piece = listed.take(cookie, entries_max);
-        if !piece.1 {
+        if !(anew && piece.last) {
             self.pieces.keep(directory, listed);
         }
         Ok(piece)
     }
 
-    /// Entries with what they name.
+    /// A part of the directory that covers the cookie: all of it, unless it is huge. So what is kept of it serves
+    /// any other cookie.
+    async fn read_listing(&self, node: &Node, directory: &Arc<Inode<P>>, cookie: u64) -> Result<Listed, VolumeError> {
+        let read = |window| {
+            // The kept listing has our changes from here on, whether or not this reading meets them.
+            directory.listed().begin();
+            self.tree.list(node, window)
+        };
+        let window = read(Window::new(PARENT_COOKIE)).await?.0;
+        if !window.is_cut() {
+            return Ok(Listed::of(window));
+        }
+        let large = self.pieces.large(directory.device);
+        let _one_at_a_time = large.lock().await;
+        let listed = Listed::of(read(Window::large(PARENT_COOKIE)).await?.0);
+        if listed.covers(cookie) {
+            return Ok(listed);
+        }
+        Ok(Listed::of(read(Window::large(cookie)).await?.0))
+    }
+
+    /// Entries with what they name. Of a piece in doubt, those that are there.
     async fn dressed(
         &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
-        named: Vec<Entry>,
+        piece: Piece,
         with_attributes: bool,
     ) -> Result<Vec<DirectoryEntry>, VolumeError> {
-        let bare = |entry: Entry| DirectoryEntry {
-            name: entry.name,
+        let bare = |entry: &Entry| DirectoryEntry {
+            name: entry.name.clone(),
             fileid: entry.fileid,
             cookie: entry.cookie,
             object: None,
         };
-        let mut entries: Vec<_> = named.into_iter().map(bare).collect();
-        if !with_attributes || entries.is_empty() {
-            return Ok(entries);
+        if !with_attributes && !piece.doubtful {
+            return Ok(piece.entries.iter().map(bare).collect());
         }
-        let export = self.export_of(directory);
-        for batch in entries.chunks_mut(NAMES_MAX) {
+        let (export, node) = (self.export_of(directory), directory.node.used_by(caller));
+        let mut dressed = Vec::with_capacity(piece.entries.len());
+        for batch in piece.entries.chunks(NAMES_MAX) {
             let names = batch.iter().map(|entry| entry.name.clone()).collect();
-            let named = self.tree.name_all(&directory.node, names).await?;
-            for (entry, named) in batch.iter_mut().zip(named) {
-                let Some(named) = named else { continue };
+            let named = self.tree.name_all(&node, names).await?;
+            for (entry, named) in batch.iter().zip(named) {
+                let mut entry = bare(entry);
+                let Some(named) = named else {
+                    if !piece.doubtful {
+                        dressed.push(entry);
+                    }
+                    continue;
+                };
                 let location = Location { parent: directory.identity, name: entry.name.clone() };
                 // One that is gone since is listed without its attributes.
-                if let Ok((handle, attributes)) = self.told_of(named, export, location).await {
+                if with_attributes && let Ok((handle, attributes)) = self.told_of(named, export, location).await {
                     entry.fileid = attributes.fileid;
                     entry.object = Some((handle, attributes));
                 }
+                dressed.push(entry);
             }
         }
-        Ok(entries)
+        Ok(dressed)
     }
 
     /// What is told of an object that was seen at a place. It is not brought into memory for that.

@@ -82,12 +82,22 @@ impl<P: Platform> Volume<P> {
         names::check(name)?;
         directory.require_directory()?;
         self.permit(directory, caller, Use::Search).await?;
-        self.lookup(directory, name).await
+        self.find(caller, directory, name).await
     }
 
     /// What `name` names in a directory, and its attributes.
     pub async fn lookup(
         &self,
+        directory: &Arc<Inode<P>>,
+        name: &[u8],
+    ) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
+        self.find(&Caller::SERVER, directory, name).await
+    }
+
+    /// As [`Volume::lookup`], on behalf of a caller.
+    async fn find(
+        &self,
+        caller: &Caller,
         directory: &Arc<Inode<P>>,
         name: &[u8],
     ) -> Result<(Arc<Inode<P>>, Attributes), VolumeError> {
@@ -98,18 +108,18 @@ impl<P: Platform> Volume<P> {
             return Ok((Arc::clone(directory), attributes));
         }
         self.make_room().await;
-        let export = self.export_of(directory);
+        let (export, node) = (self.export_of(directory), directory.node.used_by(caller));
         let inode = if name == b".." {
             if self.exports.iter().any(|served| Arc::ptr_eq(&served.root, directory)) {
                 Arc::clone(directory)
             } else {
-                let found = self.tree.parent(&directory.node).await?;
+                let found = self.tree.parent(&node).await?;
                 self.admit(found, export, None).await?
             }
         } else {
             let name = Bytes::copy_from_slice(name);
             let (changes, asked) = (directory.changes_seen(), self.now());
-            let found = self.tree.lookup(&directory.node, name.clone()).await?;
+            let found = self.tree.lookup(&node, name.clone()).await?;
             let location = Location { parent: directory.identity, name: name.clone() };
             let inode = self.admit(found, export, Some(location)).await?;
             self.names.keep(directory, name, inode.identity, changes, asked);

@@ -20,17 +20,17 @@ use crate::objects::handle::FileHandle;
 use crate::objects::location::Location;
 use crate::objects::rights::{self, Asked, Remembered, Use};
 use crate::objects::usage::{Mark, Usage};
-use crate::tree::attributes::{
-    Attributes, Before, Consistency, Kind, SET_GROUP, SET_USER, Timestamp, without_privileges,
-};
+use crate::tree::attributes::{Attributes, Before, Consistency, Kind, Timestamp, without_privileges};
 use crate::tree::caller::Caller;
 use crate::tree::directory::{DeviceKey, Node, Stat};
 use crate::tree::identity::Identity;
-use crate::tree::window::Listed;
+use crate::tree::listed::Listing;
 
 /// Most descriptors that a file's bytes take beside the object's own: the one it was opened with, one
 /// past the host's cache, one through it.
 const DESCRIPTORS_PER_FILE: usize = 3;
+
+const PAGE_BYTES: u64 = 4096;
 
 /// Most seconds by which a host's times may be behind those that clients were told because it keeps
 /// them coarsely; more, and its clock was set.
@@ -46,7 +46,7 @@ pub struct Inode<P: Platform> {
     pub(crate) device: DeviceKey,
     /// Held by one change of attributes or of a directory's entries at a time.
     pub(crate) changing: TaskMutex<()>,
-    /// Held while the file is being opened.
+    /// Held while the file is being opened, or the directory read for a listing.
     pub(crate) opening: TaskMutex<()>,
     /// Up to which change the host has made a directory or attributes durable.
     pub(crate) durable: TaskMutex<u64>,
@@ -61,8 +61,8 @@ pub struct Inode<P: Platform> {
     remembered: Remembered,
     /// When it was last known to be inside the exports: nanoseconds of the platform's clock.
     pub(crate) confined: AtomicU64,
-    /// The last piece read of a directory.
-    pub(crate) listed: Mutex<Option<Listed>>,
+    /// What is kept of a directory's listing.
+    pub(crate) listed: Mutex<Listing>,
     /// The engine's file, from the first use of its bytes.
     file: OnceLock<File>,
     /// The tree has said that it can be written.
@@ -163,7 +163,7 @@ impl<P: Platform> Inode<P> {
             state: Mutex::new(state),
             remembered: Remembered::default(),
             confined: AtomicU64::new(now.0),
-            listed: Mutex::new(None),
+            listed: Mutex::default(),
             file: OnceLock::new(),
             writable: AtomicBool::new(false),
             engine: Arc::clone(engine),
@@ -201,7 +201,7 @@ impl<P: Platform> Inode<P> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn listed(&self) -> MutexGuard<'_, Option<Listed>> {
+    pub(crate) fn listed(&self) -> MutexGuard<'_, Listing> {
         self.listed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -254,6 +254,14 @@ impl<P: Platform> Inode<P> {
         !state.unsettled && !state.unflushed && self.is_clean()
     }
 
+    /// Whether a write of this range need not ask the host first. The first write of a clean file asks if the host was
+    /// not asked for `idle_ns`. It always asks if it covers a part of a page: others may have changed the other part,
+    /// which is written back with it.
+    pub(crate) fn may_become_dirty(&self, range: &Range<u64>, now: Nanos, idle_ns: u64) -> bool {
+        let is_whole = range.start.is_multiple_of(PAGE_BYTES) && range.end.is_multiple_of(PAGE_BYTES);
+        !self.is_clean() || (is_whole && self.is_fresh(&self.state(), now, idle_ns))
+    }
+
     pub(crate) fn is_removed(&self) -> bool {
         self.state().removed
     }
@@ -263,16 +271,17 @@ impl<P: Platform> Inode<P> {
         self.told(&mut self.state())
     }
 
-    /// The attributes now, unless the host was last asked `idle_ns` ago or longer and may be asked, or has
-    /// what was written and was not asked since.
+    /// The attributes now, unless the host was last asked `idle_ns` ago or longer, or has what was written and was
+    /// not asked since.
     pub(crate) fn fresh_attributes(&self, now: Nanos, idle_ns: u64) -> Option<Attributes> {
         let mut state = self.state();
         self.is_fresh(&state, now, idle_ns).then(|| self.told(&mut state))
     }
 
+    /// Others may change owner and mode of a file that is not written yet, so the host is asked after it, too.
     fn is_fresh(&self, state: &State, now: Nanos, idle_ns: u64) -> bool {
-        let fresh = !self.is_clean() || (!state.unsettled && now.since(state.checked) < idle_ns);
-        fresh && !state.removed
+        let is_told = !state.unsettled || !self.is_clean();
+        is_told && now.since(state.checked) < idle_ns && !state.removed
     }
 
     /// Whether a caller may, if that was found out in this epoch.
@@ -345,23 +354,12 @@ impl<P: Platform> Inode<P> {
         self.state().ctime
     }
 
-    /// The mode without the bits that give the file's rights to others who run it, as a caller's write takes them, if it
-    /// does: root's does not, and one from outside of the group takes the group's bit whoever may execute the file.
-    pub(crate) fn without_privileges(&self, caller: &Caller) -> Option<u32> {
+    /// The mode without the setuid and the setgid bit, if it has one of them. Root's writes take them, too: the thread
+    /// that writes bytes back cannot tell whose they are.
+    pub(crate) fn without_privileges(&self) -> Option<u32> {
         let state = self.state();
-        let mut mode = without_privileges(state.stat.mode);
-        match caller.credentials() {
-            Some(user) if user.is_root() => return None,
-            Some(user) if !user.is_in(state.stat.gid) => mode &= !SET_GROUP,
-            _ => {}
-        }
+        let mode = without_privileges(state.stat.mode);
         Some(mode).filter(|mode| *mode != state.stat.mode && !state.unprivileged)
-    }
-
-    /// Whether it has such bits at all.
-    pub(crate) fn has_privileges(&self) -> bool {
-        let state = self.state();
-        state.stat.mode & (SET_USER | SET_GROUP) != 0 && !state.unprivileged
     }
 
     /// The bits that give rights cannot be taken away by us: the host does when it gets the bytes.
@@ -493,6 +491,22 @@ impl<P: Platform> Inode<P> {
             return false;
         }
         !state.unsettled && self.is_clean()
+    }
+
+    /// Takes over what our own writing does not move: mode, owner and group. The host was asked at about `now` with
+    /// `changing` held, so nothing of ours moved them meanwhile.
+    pub(crate) fn observe_rights(&self, stat: &Stat, now: Nanos) {
+        let mut state = self.state();
+        state.checked = now;
+        if stat.ctime != state.stat.ctime {
+            // An access control list may have changed; a write of ours looks the same.
+            self.forget_rights(&mut state);
+        }
+        if !state.gives_rights_as(stat) {
+            let Stat { mode, uid, gid, .. } = *stat;
+            state.stat = Stat { mode, uid, gid, ..state.stat };
+            state.ctime = stat.ctime.moved_past(state.ctime);
+        }
     }
 
     /// Compares what the host says with the baseline; it was asked after `look`. For [`Seen::Foreign`] the

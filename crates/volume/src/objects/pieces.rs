@@ -1,21 +1,24 @@
 //! The pieces of directories that are kept between calls that list them.
 //!
-//! Owns: which directories have a piece, and how many entries that are.
+//! Owns: which directories have a piece, how many entries that are, who reads a large directory.
 //! Does not own: the pieces (each stands in its directory's inode), the order of entries (`tree::window`).
 //! Invariants: at most `KEPT_ENTRIES_MAX` entries are kept, whatever clients list. The lock of the one is not held
 //! while that of a directory's piece is taken.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, Weak};
 
 use engine::Platform;
+use futures_util::lock::Mutex as TaskMutex;
 
 use super::inode::Inode;
 use crate::lock::lock;
-use crate::tree::window::{Listed, WINDOW_ENTRIES_MAX};
+use crate::tree::directory::DeviceKey;
+use crate::tree::listed::Listed;
+use crate::tree::window::LARGE_WINDOW_ENTRIES_MAX;
 
-/// Most entries kept over all directories: four full windows, some 25 MiB with usual names.
-const KEPT_ENTRIES_MAX: usize = 4 * WINDOW_ENTRIES_MAX;
+/// Most entries kept over all directories: two full windows, some 40 MiB with usual names.
+const KEPT_ENTRIES_MAX: usize = 2 * LARGE_WINDOW_ENTRIES_MAX;
 
 /// The directories of which a piece is kept, the latest last.
 struct Kept<P: Platform> {
@@ -29,18 +32,27 @@ impl<P: Platform> Default for Kept<P> {
     }
 }
 
-pub(crate) struct Pieces<P: Platform>(Mutex<Kept<P>>);
+pub(crate) struct Pieces<P: Platform> {
+    kept: Mutex<Kept<P>>,
+    /// One task of a device at a time reads a large directory, since its entries take memory.
+    large: Mutex<BTreeMap<DeviceKey, Arc<TaskMutex<()>>>>,
+}
 
 impl<P: Platform> Default for Pieces<P> {
     fn default() -> Self {
-        Self(Mutex::new(Kept::default()))
+        Self { kept: Mutex::new(Kept::default()), large: Mutex::default() }
     }
 }
 
 impl<P: Platform> Pieces<P> {
+    /// To be held while a large directory of this device is read.
+    pub(crate) fn large(&self, device: DeviceKey) -> Arc<TaskMutex<()>> {
+        Arc::clone(lock(&self.large).entry(device).or_default())
+    }
+
     /// Keeps a piece, and lets the oldest others go where that is too much.
     pub(crate) fn keep(&self, directory: &Arc<Inode<P>>, listed: Listed) {
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.kept);
         kept.entries += listed.len();
         kept.directories.push_back((Arc::downgrade(directory), listed.len()));
         let mut dropped = Vec::new();
@@ -53,8 +65,8 @@ impl<P: Platform> Pieces<P> {
         }
         drop(kept);
         for other in dropped {
-            other.listed().take();
+            other.listed().drop_kept();
         }
-        *directory.listed() = Some(listed);
+        directory.listed().keep(listed);
     }
 }

@@ -55,17 +55,13 @@ impl Timestamp {
     }
 }
 
-/// The mode bit by which whoever runs a file acts as its owner.
-pub(crate) const SET_USER: u32 = 0o4000;
-/// The one by which whoever runs it acts as its group.
-pub(crate) const SET_GROUP: u32 = 0o2000;
+/// The mode bits by which whoever runs a file acts as its owner or its group.
+const PRIVILEGES: u32 = 0o6000;
 
-/// A mode without the bits that let whoever runs the file act as its owner or its group. The group's
-/// bit means that only where the group may execute the file, as kernels have it.
+/// A mode without the bits that let whoever runs the file act as its owner or its group. Kernels leave the group's bit
+/// to a writer of that group where the group may not execute the file; then it says nothing.
 pub(crate) fn without_privileges(mode: u32) -> u32 {
-    const GROUP_EXECUTES: u32 = 0o010;
-    let group = if mode & GROUP_EXECUTES != 0 { SET_GROUP } else { 0 };
-    mode & !(SET_USER | group)
+    mode & !PRIVILEGES
 }
 
 /// What an object is.

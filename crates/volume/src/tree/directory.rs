@@ -375,7 +375,8 @@ pub trait Directory: Send + Sync + 'static {
     fn read_link(&self, node: &Node) -> Pending<'_, Bytes>;
 
     /// Opens a regular file's bytes. If it `must_write`, an error where the file cannot be written; that
-    /// is also asked of a file that is open already, whose backing is then used on.
+    /// is also asked of a file that is open already, whose backing is then used on. [`VolumeError::Leased`] at once
+    /// where a program of the host would have to be waited for.
     fn open_data(&self, node: &Node, must_write: bool) -> Pending<'_, Data>;
 
     /// Makes an object with these attributes (the size must be `None`). `Exists` if the name is taken.

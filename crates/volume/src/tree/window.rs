@@ -1,7 +1,8 @@
 //! Reading a directory in pieces: cookies that outlive changes, restarts and our memory.
 //!
-//! Owns: where an entry stands in a listing, the window of a directory that is kept, its bounds.
-//! Does not own: reading the directory (the tree), handles and attributes of entries (`names::list`).
+//! Owns: where an entry stands in a listing, gathering a part of a directory, how large one is.
+//! Does not own: reading the directory (the tree), what was gathered (`listed`), handles and attributes of entries
+//! (`names::list`).
 //! Invariants: an entry's cookie depends on its name alone (but for the rare names that hash alike,
 //! which stand one after the other), so a listing goes on after the same cookie whatever came, went
 //! or was forgotten: it never starts again, never loops and never passes over a name that was there
@@ -9,7 +10,6 @@
 
 use std::hash::Hasher;
 
-use bytes::Bytes;
 use siphasher::sip::SipHasher13;
 
 /// The cookies of "." and "..".
@@ -21,42 +21,52 @@ const FIRST_COOKIE: u64 = 3;
 /// Names hash to this many places.
 const PLACES: u64 = (1 << 31) - FIRST_COOKIE - SLACK;
 /// How far names that hash alike may push each other.
-const SLACK: u64 = 64;
+pub(super) const SLACK: u64 = 64;
 /// No cookie is larger.
 pub(crate) const LAST_COOKIE: u64 = (1 << 31) - 1;
 
-/// Most entries that a window keeps: a larger directory is read again for the next ones.
-pub(crate) const WINDOW_ENTRIES_MAX: usize = 65_536;
+/// Most entries of a window at first. Most directories have fewer.
+const WINDOW_ENTRIES_MAX: usize = 65_536;
+/// Most entries of the window of a directory that has more. A larger one is read again for the next ones.
+pub(crate) const LARGE_WINDOW_ENTRIES_MAX: usize = 524_288;
 
 /// Where a name stands, before names that hash alike are told apart. Unkeyed: it must be the same
 /// in every run.
-fn place(name: &[u8]) -> u64 {
+pub(super) fn place(name: &[u8]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0, 0);
     hasher.write(name);
     FIRST_COOKIE + hasher.finish() % PLACES
 }
 
-/// An entry as the host lists it. Ordered as in a listing.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Placed {
-    /// A place; once the window is sealed, the cookie.
-    at: u64,
-    name: Bytes,
-    fileid: u64,
+/// An entry as the host lists it. The names of all entries stand in one piece of memory beside them.
+#[derive(Clone, Copy)]
+pub(super) struct Placed {
+    /// A place; once the window is complete, the cookie.
+    pub(super) at: u32,
+    name_at: u32,
+    name_len: u32,
+    pub(super) fileid: u64,
+}
+
+impl Placed {
+    pub(super) fn name(self, names: &[u8]) -> &[u8] {
+        &names[self.name_at as usize..][..self.name_len as usize]
+    }
 }
 
 /// The part of a directory after a cookie, gathered entry by entry in any order.
 pub struct Window {
-    after: u64,
+    pub(super) after: u64,
     /// How many entries are kept in the end.
     kept_max: usize,
     /// Half as many again come together before those that are too many go.
-    entries: Vec<Placed>,
+    pub(super) entries: Vec<Placed>,
+    pub(super) names: Vec<u8>,
     /// None that stands behind this one will be kept.
     bound: u64,
     cut: bool,
-    /// All names up to here were offered, whether or not they are kept.
-    seen_upto: u64,
+    complete: bool,
+    doubtful: bool,
 }
 
 impl Window {
@@ -64,11 +74,25 @@ impl Window {
         Self::with_bound(after, WINDOW_ENTRIES_MAX)
     }
 
+    /// As `new`, of a directory that has more entries than one keeps.
+    pub(crate) fn large(after: u64) -> Self {
+        Self::with_bound(after, LARGE_WINDOW_ENTRIES_MAX)
+    }
+
     /// As `new`, with another bound on what is kept.
     pub(crate) fn with_bound(after: u64, entries_max: usize) -> Self {
         // Names just before the cookie are kept too, to see whom they push.
         let kept_max = entries_max + 2 * SLACK as usize;
-        Self { after, kept_max, entries: Vec::new(), bound: u64::MAX, cut: false, seen_upto: after }
+        Self {
+            after,
+            kept_max,
+            entries: Vec::new(),
+            names: Vec::new(),
+            bound: u64::MAX,
+            cut: false,
+            complete: false,
+            doubtful: false,
+        }
     }
 
     /// Takes an entry if it is one of the next. Neither "." nor "..".
@@ -77,119 +101,70 @@ impl Window {
         if at + SLACK < self.after || at > self.bound {
             return;
         }
-        self.entries.push(Placed { at, name: Bytes::copy_from_slice(name), fileid });
+        let (name_at, name_len) = (self.names.len() as u32, name.len() as u32);
+        self.names.extend_from_slice(name);
+        self.entries.push(Placed { at: at as u32, name_at, name_len, fileid });
         if self.entries.len() > self.kept_max + self.kept_max / 2 {
             self.keep_next();
+            self.pack_names();
         }
+    }
+
+    /// Says that the directory may have changed, or may have been elsewhere, while it was read. The volume then looks
+    /// names up before it tells them.
+    pub fn doubt(&mut self) {
+        self.doubtful = true;
+    }
+
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.doubtful
+    }
+
+    /// Whether there were more than are kept.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.cut || self.entries.len() > self.kept_max
     }
 
     /// Lets go of those that are too many.
     fn keep_next(&mut self) {
         if self.entries.len() > self.kept_max {
-            let (_, last, _) = self.entries.select_nth_unstable(self.kept_max - 1);
-            (self.bound, self.cut) = (last.at, true);
+            let names = &self.names;
+            let order = |one: &Placed, other: &Placed| (one.at, one.name(names)).cmp(&(other.at, other.name(names)));
+            let (_, last, _) = self.entries.select_nth_unstable_by(self.kept_max - 1, order);
+            (self.bound, self.cut) = (last.at.into(), true);
             self.entries.truncate(self.kept_max);
         }
     }
 
-    /// All were offered: puts them in order. For a tree to call where that may take a while.
+    /// Lets go of the names of entries that went.
+    fn pack_names(&mut self) {
+        let mut names = Vec::new();
+        for entry in &mut self.entries {
+            let name_at = names.len() as u32;
+            names.extend_from_slice(entry.name(&self.names));
+            entry.name_at = name_at;
+        }
+        self.names = names;
+    }
+
+    /// All were offered: gives them their cookies, in their order. For a tree to call where that may take a while.
     pub fn complete(&mut self) {
+        if self.complete {
+            return;
+        }
+        self.complete = true;
         self.keep_next();
-        self.entries.sort_unstable();
-    }
-
-    /// Lets go of names that are not to be told. To be called once all were offered.
-    pub fn retain(&mut self, mut is_kept: impl FnMut(&[u8]) -> bool) {
-        self.complete();
-        self.seen_upto = self.entries.last().map_or(self.after, |last| last.at.max(self.after));
-        self.entries.retain(|placed| is_kept(&placed.name));
-    }
-
-    pub(crate) fn seal(mut self) -> Listed {
-        // Little to do where the tree has done it.
-        self.complete();
-        let mut entries = self.entries;
+        let names = &self.names;
+        self.entries.sort_unstable_by(|one, other| (one.at, one.name(names)).cmp(&(other.at, other.name(names))));
         let mut next = 0;
-        for entry in &mut entries {
+        for entry in &mut self.entries {
             entry.at = entry.at.max(next);
             next = entry.at + 1;
         }
-        let old = entries.partition_point(|entry| entry.at <= self.after);
-        entries.drain(..old);
-        let last = entries.last().map_or(self.seen_upto, |last| last.at.max(self.seen_upto));
-        let upto = if self.cut { last } else { u64::MAX };
-        Listed { after: self.after, upto, entries }
+        let old = self.entries.partition_point(|entry| u64::from(entry.at) <= self.after);
+        self.entries.drain(..old);
+        self.pack_names();
+        self.entries.shrink_to_fit();
+        self.names.shrink_to_fit();
     }
 }
-
-/// A sealed window: every entry with a cookie above `after`, up to `upto`.
-pub(crate) struct Listed {
-    after: u64,
-    upto: u64,
-    entries: Vec<Placed>,
-}
-
-/// One entry of a piece of a listing.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Entry {
-    pub(crate) cookie: u64,
-    pub(crate) name: Bytes,
-    pub(crate) fileid: u64,
-}
-
-impl Listed {
-    /// Whether what follows `cookie` is known.
-    pub(crate) fn covers(&self, cookie: u64) -> bool {
-        self.after <= cookie && (cookie < self.upto || self.upto == u64::MAX)
-    }
-
-    /// Whether there are more names than were kept, none of them among these, and from which cookie on.
-    pub(crate) fn goes_on(&self, cookie: u64) -> Option<u64> {
-        let none_here = self.entries.last().is_none_or(|last| last.at <= cookie);
-        (none_here && self.upto > cookie && self.upto <= LAST_COOKIE).then_some(self.upto)
-    }
-
-    /// The entries after `cookie`, at most `entries_max`, and whether no more follow them.
-    pub(crate) fn take(&self, cookie: u64, entries_max: usize) -> (Vec<Entry>, bool) {
-        let start = self.entries.partition_point(|entry| entry.at <= cookie);
-        let rest = &self.entries[start..];
-        let taken = rest.iter().take(entries_max);
-        let entries = taken.map(|entry| Entry { cookie: entry.at, name: entry.name.clone(), fileid: entry.fileid });
-        (entries.collect(), rest.len() <= entries_max && self.upto == u64::MAX)
-    }
-
-    /// A name was added to the directory.
-    pub(crate) fn insert(&mut self, name: &Bytes, fileid: u64) {
-        let mut at = place(name);
-        let mut index = self.entries.partition_point(|entry| entry.at < at);
-        while self.entries.get(index).is_some_and(|entry| entry.at == at) {
-            if self.entries[index].name == name {
-                self.entries[index].fileid = fileid;
-                return;
-            }
-            at += 1;
-            index += 1;
-        }
-        if self.after < at && at <= self.upto && at <= LAST_COOKIE {
-            self.entries.insert(index, Placed { at, name: name.clone(), fileid });
-        }
-    }
-
-    /// A name was taken from the directory. Others keep their cookies.
-    pub(crate) fn remove(&mut self, name: &[u8]) {
-        let at = place(name);
-        let start = self.entries.partition_point(|entry| entry.at < at);
-        let near = self.entries[start..].iter().take_while(|entry| entry.at <= at + SLACK);
-        if let Some(offset) = near.into_iter().position(|entry| entry.name == name) {
-            self.entries.remove(start + offset);
-        }
-    }
-
-    /// How many entries are kept.
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -131,8 +131,7 @@ fn bytes_that_change_take_away_the_right_to_act_as_the_owner() {
         let host = std::fs::metadata(world.host("file")).unwrap().permissions().mode() & 0o7777;
         (told.mode, host)
     };
-    // The group's bit means something else where the group may not execute.
-    for (set, left) in [(0o6755, 0o755), (0o4755, 0o755), (0o2755, 0o755), (0o6745, 0o2745)] {
+    for (set, left) in [(0o6755, 0o755), (0o4755, 0o755), (0o2755, 0o755), (0o6745, 0o745)] {
         let before = world.set(&file, mode(set)).consistency.after.unwrap();
         assert_eq!(modes(&before), (set, set));
         let written = world.write(&file, 0, b"new");
@@ -304,7 +303,7 @@ fn tending_lets_removed_files_and_programs_go() {
 }
 
 #[test]
-fn writes_take_the_rights_that_their_caller_may_not_keep() {
+fn writes_take_the_rights_to_act_as_others_whoever_calls() {
     const OWNER: u32 = 4001;
     const GROUP: u32 = 4200;
     if !rustix::process::geteuid().is_root() {
@@ -315,11 +314,10 @@ fn writes_take_the_rights_that_their_caller_may_not_keep() {
     let root = world.root();
     // Who writes to a file of this mode, and what is left of it.
     for (number, (uid, gid, mode, left)) in [
-        (0, 0, 0o6777, 0o6777),
+        (0, 0, 0o6777, 0o777),
         (OWNER, 5, 0o6777, 0o777),
         (7, GROUP, 0o6777, 0o777),
-        // Whose group it is may leave the bit where nobody executes the file by it.
-        (7, GROUP, 0o2766, 0o2766),
+        (7, GROUP, 0o2766, 0o766),
         (OWNER, 5, 0o2746, 0o746),
         (7, 7, 0o2746, 0o746),
     ]

@@ -48,14 +48,14 @@ fn memory(calls: &KeptCalls<Say, u32>) -> Vec<*const PoolCall<Say, u32>> {
 #[test]
 fn a_call_that_is_over_leaves_its_memory_to_the_next() {
     let (pool, calls) = (WorkerPool::new("test", 1, 4), KeptCalls::default());
-    assert_eq!(wait(calls.run_on(&pool, say(1))), 1);
+    assert_eq!(wait(calls.run_on(&pool, Lane::default(), say(1))), 1);
     let first = memory(&calls);
     for number in 2..10 {
         // The pool's thread lets go of a call after it has told the result.
         while Arc::strong_count(&calls.0.lock().unwrap()[0]) > 1 {
             std::thread::yield_now();
         }
-        assert_eq!(wait(calls.run_on(&pool, say(number))), number);
+        assert_eq!(wait(calls.run_on(&pool, Lane::default(), say(number))), number);
     }
     assert_eq!(memory(&calls), first);
 }
@@ -66,7 +66,7 @@ fn calls_under_way_keep_theirs_and_each_gets_its_own_result() {
     let (gates, mut called): (Vec<_>, Vec<_>) = (0..6)
         .map(|number| {
             let (gate, work) = say_when_told(number);
-            (gate, calls.run_on(&pool, work))
+            (gate, calls.run_on(&pool, Lane::default(), work))
         })
         .unzip();
     called.iter_mut().for_each(begin);
@@ -78,16 +78,16 @@ fn calls_under_way_keep_theirs_and_each_gets_its_own_result() {
 fn nobody_gets_the_result_of_a_call_that_was_let_go() {
     let (pool, calls) = (WorkerPool::new("test", 1, 4), KeptCalls::default());
     let (gate, work) = say_when_told(1);
-    let mut abandoned = calls.run_on(&pool, work);
+    let mut abandoned = calls.run_on(&pool, Lane::default(), work);
     begin(&mut abandoned);
     drop(abandoned);
     // It is queued or under way: another begins in memory of its own.
-    let mut next = calls.run_on(&pool, say(2));
+    let mut next = calls.run_on(&pool, Lane::default(), say(2));
     begin(&mut next);
     assert_eq!(memory(&calls).len(), 2);
     gate.send(()).unwrap();
     assert_eq!(wait(next), 2);
-    assert_eq!(wait(calls.run_on(&pool, say(3))), 3);
+    assert_eq!(wait(calls.run_on(&pool, Lane::default(), say(3))), 3);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_is_kept_is_bounded_and_holds_no_work() {
             ((), None)
         }
     }
-    let called: Vec<_> = (0..KEPT + 8).map(|_| calls.run_on(&pool, Hold(Arc::clone(&held)))).collect();
+    let called: Vec<_> = (0..KEPT + 8).map(|_| calls.run_on(&pool, Lane::default(), Hold(Arc::clone(&held)))).collect();
     assert_eq!(calls.0.lock().unwrap().len(), KEPT);
     drop(called);
     // Never begun, and let go.

@@ -1,20 +1,28 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::tree::window::{LARGE_WINDOW_ENTRIES_MAX, PARENT_COOKIE};
 
 fn sealed<'a>(names: impl IntoIterator<Item = &'a String>, after: u64, entries_max: usize) -> Listed {
     let mut window = Window::with_bound(after, entries_max);
     for name in names {
         window.offer(name.as_bytes(), 1);
     }
-    window.seal()
+    Listed::of(window)
+}
+
+/// The next entries, and whether they are the last.
+fn taken(listed: &Listed, cookie: u64, entries_max: usize) -> (Vec<Entry>, bool) {
+    let Piece { entries, last, doubtful } = listed.take(cookie, entries_max);
+    assert!(!doubtful);
+    (entries, last)
 }
 
 /// Lists with pieces of `piece`, with a new window for each, until the end.
 fn all(names: &BTreeSet<String>, window: usize, piece: usize) -> Vec<String> {
     let (mut cookie, mut listed) = (PARENT_COOKIE, Vec::new());
     for _ in 0..names.len() + 2 {
-        let (entries, end) = sealed(names, cookie, window).take(cookie, piece);
+        let (entries, end) = taken(&sealed(names, cookie, window), cookie, piece);
         assert!(entries.iter().all(|entry| entry.cookie > cookie && entry.cookie <= LAST_COOKIE));
         cookie = entries.last().map_or(cookie, |entry| entry.cookie);
         listed.extend(entries.into_iter().map(|entry| String::from_utf8(entry.name.to_vec()).unwrap()));
@@ -46,7 +54,7 @@ fn names_that_stay_are_listed_once_while_others_come_and_go() {
     names.extend(staying.iter().cloned());
     let (mut cookie, mut seen) = (PARENT_COOKIE, Vec::new());
     for round in 0.. {
-        let (entries, end) = sealed(&names, cookie, 32).take(cookie, 20);
+        let (entries, end) = taken(&sealed(&names, cookie, 32), cookie, 20);
         cookie = entries.last().map_or(cookie, |entry| entry.cookie);
         for entry in entries {
             let name = String::from_utf8(entry.name.to_vec()).unwrap();
@@ -75,14 +83,14 @@ fn names_that_hash_alike_are_told_apart_even_across_windows() {
     by_place.sort();
     let pair = by_place.windows(2).find(|pair| pair[0].0 == pair[1].0).expect("a pair that hashes alike");
     let pair = [pair[0].1.clone(), pair[1].1.clone()];
-    let (first, _) = sealed(&pair, PARENT_COOKIE, 8).take(PARENT_COOKIE, 1);
-    let (second, end) = sealed(&pair, first[0].cookie, 8).take(first[0].cookie, 1);
+    let (first, _) = taken(&sealed(&pair, PARENT_COOKIE, 8), PARENT_COOKIE, 1);
+    let (second, end) = taken(&sealed(&pair, first[0].cookie, 8), first[0].cookie, 1);
     assert_eq!(second[0].cookie, first[0].cookie + 1);
     assert_ne!(first[0].name, second[0].name);
     assert!(end);
     let mut listed = sealed(&pair, PARENT_COOKIE, 8);
     listed.remove(pair[0].as_bytes());
-    assert_eq!(listed.take(first[0].cookie, 9).0.len(), 1, "the other keeps its cookie");
+    assert_eq!(taken(&listed, first[0].cookie, 9).0.len(), 1, "the other keeps its cookie");
 }
 
 #[test]
@@ -91,7 +99,7 @@ fn three_names_that_hash_alike_have_the_cookies_that_they_always_had() {
     let (place, names) = (221_740_257, ["n1963712", "n303265", "n6823465"].map(String::from));
     let mut after = PARENT_COOKIE;
     for (cookie, name) in (place..).zip(&names) {
-        let (entries, end) = sealed(&names, after, 8).take(after, 1);
+        let (entries, end) = taken(&sealed(&names, after, 8), after, 1);
         assert_eq!(entries, [Entry { cookie, name: Bytes::from(name.clone()), fileid: 1 }]);
         assert_eq!(end, *name == names[2]);
         after = cookie;
@@ -107,7 +115,7 @@ fn a_kept_window_follows_our_own_changes() {
     listed.insert(&Bytes::from_static(b"added"), 8);
     listed.remove(b"file-5");
     listed.remove(b"never there");
-    let (entries, end) = listed.take(PARENT_COOKIE, 1_000);
+    let (entries, end) = taken(&listed, PARENT_COOKIE, 1_000);
     assert!(end);
     assert_eq!(entries.len(), 100);
     assert_eq!(entries.iter().find(|entry| entry.name == "added").unwrap().fileid, 8);
@@ -121,24 +129,59 @@ fn a_cut_window_says_that_more_follows() {
     let listed = sealed(&names, PARENT_COOKIE, 10);
     let kept = listed.len();
     assert!(kept < 1_000);
-    let (entries, end) = listed.take(PARENT_COOKIE, 2_000);
+    let (entries, end) = taken(&listed, PARENT_COOKIE, 2_000);
     assert!(!end && entries.len() == kept);
     assert!(!listed.covers(entries.last().unwrap().cookie));
 }
 
 #[test]
-fn names_that_are_not_told_do_not_end_a_listing() {
-    let names = names(1_000);
-    let mut window = Window::with_bound(PARENT_COOKIE, 10);
-    names.iter().for_each(|name| window.offer(name.as_bytes(), 1));
-    window.retain(|_| false);
-    let listed = window.seal();
-    let (entries, end) = listed.take(PARENT_COOKIE, 10);
-    assert!(entries.is_empty() && !end);
-    let from = listed.goes_on(PARENT_COOKIE).expect("more follows");
-    assert!(from > PARENT_COOKIE && from < LAST_COOKIE);
-    let next = sealed(&names, from, 10);
-    assert_eq!(next.goes_on(from), None);
-    assert!(!next.take(from, 1).0.is_empty());
-    assert_eq!(sealed(&names, LAST_COOKIE, 10).goes_on(LAST_COOKIE), None, "nor do they make it endless");
+fn our_changes_while_a_directory_is_read_are_in_what_is_kept() {
+    let names = names(100);
+    let mut listing = Listing::default();
+    listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
+    assert!(listing.kept().is_none(), "it was not begun");
+    listing.begin();
+    listing.insert(&Bytes::from_static(b"file-7"), 9);
+    listing.insert(&Bytes::from_static(b"added"), 7);
+    listing.insert(&Bytes::from_static(b"came and went"), 8);
+    listing.remove(&Bytes::from_static(b"came and went"));
+    listing.remove(&Bytes::from_static(b"file-5"));
+    listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
+    let (entries, end) = taken(listing.kept().unwrap(), PARENT_COOKIE, 1_000);
+    let told: BTreeSet<_> = entries.iter().map(|entry| String::from_utf8(entry.name.to_vec()).unwrap()).collect();
+    let mut expected = names.clone();
+    expected.remove("file-5");
+    expected.insert("added".to_owned());
+    assert!(end && told == expected && entries.len() == 100);
+    assert_eq!(entries.iter().find(|entry| entry.name == "file-7").unwrap().fileid, 9);
+    // What others changed meanwhile is in doubt.
+    listing.begin();
+    listing.forget();
+    listing.keep(sealed(&names, PARENT_COOKIE, 1_000));
+    assert!(listing.kept().is_none());
+}
+
+#[test]
+fn changes_beside_what_was_read_are_bounded() {
+    let mut listing = Listing::default();
+    listing.begin();
+    listing.keep(sealed(&names(10), PARENT_COOKIE, 1_000));
+    for at in 0..CHANGES_MAX {
+        listing.insert(&Bytes::from(format!("new {at}")), 1);
+    }
+    assert_eq!(taken(listing.kept().unwrap(), PARENT_COOKIE, usize::MAX).0.len(), 10 + CHANGES_MAX);
+    listing.insert(&Bytes::from_static(b"one more"), 1);
+    assert!(listing.kept().is_none(), "it is read anew");
+}
+
+#[test]
+fn a_cookie_is_found_among_many_with_few_names_looked_at() {
+    let names = names(300_000);
+    let listed = sealed(&names, PARENT_COOKIE, LARGE_WINDOW_ENTRIES_MAX);
+    assert_eq!(listed.len(), 300_000);
+    let (all, end) = taken(&listed, PARENT_COOKIE, usize::MAX);
+    assert!(end && all.windows(2).all(|pair| pair[0].cookie < pair[1].cookie));
+    for at in [0, 1, 150_000, 299_998] {
+        assert_eq!(taken(&listed, all[at].cookie, 1).0[0], all[at + 1]);
+    }
 }

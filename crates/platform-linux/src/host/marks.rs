@@ -1,0 +1,186 @@
+//! Marks on exported directories, by which a second server on the same files is noticed.
+//!
+//! Owns: which directories are marked, whose marks count, what is said of another server.
+//! Does not own: whether directories are to be this server's alone (the command).
+//! Invariants: marks are set before those of others are looked for, so of two servers that start together at least one
+//! sees the other. A mark goes with its descriptor, so with its process however that ends.
+//!
+//! A served directory has one mark and each directory above it another one. So a server sees whether its directory, one
+//! above it or one below it is served, under whatever path. What is below counts by way of "..": a directory that is
+//! mounted a second time elsewhere (a bind mount) is above what is inside it there alone. Of a directory that this user
+//! may not read nothing is known.
+//!
+//! A mark is a lock of an open file description for reading, on a byte that no file has. `flock` would have other
+//! meanings: systemd-tmpfiles leaves alone what is locked by it. Whoever may read a directory can mark it; so marks that
+//! are held by users other than root and the server's own do not count where that can be seen.
+
+use std::fs;
+use std::io;
+use std::mem::{self, zeroed};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
+use rustix::process::geteuid;
+
+use super::start::HostError;
+
+/// The byte whose lock says that the directory is served.
+const SERVED: i64 = i64::MAX - 3;
+/// The one that says that a directory below it is.
+const ABOVE: i64 = i64::MAX - 2;
+/// Most directories above one that are marked.
+const ABOVE_MAX: usize = 1024;
+
+/// The marks of a server, until they are dropped.
+#[derive(Default)]
+pub(super) struct Marks(Vec<OwnedFd>);
+
+/// Another server.
+#[derive(Debug)]
+struct Other {
+    /// What it serves, beside the directory.
+    relation: &'static str,
+    processes: Vec<u32>,
+}
+
+impl Marks {
+    /// Marks directories for export, and refuses those that another server serves if they are to be this one's `alone`.
+    /// What could not be marked or does not count is told in `notes`.
+    pub(super) fn set(paths: &[PathBuf], alone: bool, notes: &mut Vec<String>) -> Result<Self, HostError> {
+        let mut marks = Self::default();
+        let others: Vec<_> = paths.iter().map(|path| marks.add(path, notes)).collect();
+        let found = paths.iter().zip(others).find_map(|(path, other)| Some((path, other?)));
+        match found {
+            Some((path, other)) if alone => Err(HostError::Served {
+                path: path.clone(),
+                relation: other.relation,
+                processes: listed(&other.processes),
+            }),
+            _ => Ok(marks),
+        }
+    }
+
+    /// Marks one directory and those above it. Gives another server that serves it, or one above or below it.
+    fn add(&mut self, path: &Path, notes: &mut Vec<String>) -> Option<Other> {
+        let marked = open(CWD, path).and_then(|root| mark(&root, SERVED).map(|()| root));
+        let root = match marked {
+            Ok(root) => root,
+            Err(error) => {
+                let path = path.display();
+                notes
+                    .push(format!("{path} cannot be marked as served ({error}): a second server is not noticed there"));
+                return None;
+            }
+        };
+        let mut other = find(&root, SERVED, "it").or_else(|| find(&root, ABOVE, "a directory below it"));
+        let mut below = root;
+        for _ in 0..ABOVE_MAX {
+            // Where one cannot be read, those above it are out of reach, too.
+            let next =
+                open(&below, Path::new("..")).ok().filter(|next| !same(&below, next) && mark(next, ABOVE).is_ok());
+            let Some(next) = next else { break };
+            other = other.or_else(|| find(&next, SERVED, "a directory above it"));
+            self.0.push(mem::replace(&mut below, next));
+        }
+        self.0.push(below);
+        other.and_then(|other| other.counted(path, notes))
+    }
+}
+
+impl Other {
+    /// Without the processes that do not count, if it is still one.
+    fn counted(mut self, path: &Path, notes: &mut Vec<String>) -> Option<Self> {
+        let all = self.processes.clone();
+        // A directory that this server has under two paths.
+        self.processes.retain(|pid| *pid != std::process::id());
+        if geteuid().is_root() {
+            self.processes.retain(|pid| uid_of(*pid).is_none_or(|uid| uid == 0));
+        }
+        if !self.processes.is_empty() || all.is_empty() {
+            // A process that cannot be seen (in another container) counts.
+            return Some(self);
+        }
+        if all != [std::process::id()] {
+            let (path, relation, all) = (path.display(), self.relation, listed(&all));
+            notes
+                .push(format!("{path}: {relation} is marked as served by {all}, of another user: that does not count"));
+        }
+        None
+    }
+}
+
+fn open(directory: impl AsFd, path: &Path) -> io::Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(directory, path, flags, Mode::empty())?)
+}
+
+fn same(one: &OwnedFd, other: &OwnedFd) -> bool {
+    let number = |fd: &OwnedFd| fstat(fd).ok().map(|stat| (stat.st_dev, stat.st_ino));
+    number(one) == number(other)
+}
+
+fn lock_of(kind: libc::c_int, place: i64) -> libc::flock {
+    // SAFETY: all bytes of it may be zero.
+    let mut lock: libc::flock = unsafe { zeroed() };
+    (lock.l_type, lock.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
+    (lock.l_start, lock.l_len) = (place, 1);
+    lock
+}
+
+fn mark(directory: &OwnedFd, place: i64) -> io::Result<()> {
+    let lock = lock_of(libc::F_RDLCK, place);
+    // SAFETY: the descriptor is open, and the call reads the lock alone.
+    let set = unsafe { libc::fcntl(directory.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Whoever else has this mark on a directory.
+fn find(directory: &OwnedFd, place: i64, relation: &'static str) -> Option<Other> {
+    let mut lock = lock_of(libc::F_WRLCK, place);
+    // SAFETY: the descriptor is open, and the call reads and writes the lock alone.
+    let asked = unsafe { libc::fcntl(directory.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) };
+    if asked != 0 || lock.l_type == libc::F_UNLCK as libc::c_short {
+        return None;
+    }
+    let number = fstat(directory).ok()?.st_ino;
+    Some(Other { relation, processes: holders(number, place, directory.as_raw_fd()) })
+}
+
+/// The processes that have a lock on this byte of a file with this number, but for this one by `own`.
+fn holders(number: u64, place: i64, own: RawFd) -> Vec<u32> {
+    let (file, byte) = (format!(":{number} "), format!(" {place} {place}"));
+    let holds = |path: &Path| {
+        let told = fs::read_to_string(path).unwrap_or_default();
+        let locks = told.lines().filter(|line| line.starts_with("lock:"));
+        locks.into_iter().any(|line| line.contains(&file) && line.trim_end().ends_with(&byte))
+    };
+    let entries = |path: PathBuf| fs::read_dir(path).into_iter().flatten().flatten();
+    let processes = entries(PathBuf::from("/proc")).filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let is_own = |pid: u32, path: &Path| {
+        pid == std::process::id() && path.file_name().is_some_and(|name| name.to_str() == Some(&own.to_string()))
+    };
+    let has = |pid: &u32| {
+        let mut descriptors = entries(PathBuf::from(format!("/proc/{pid}/fdinfo")));
+        descriptors.any(|entry| !is_own(*pid, &entry.path()) && holds(&entry.path()))
+    };
+    processes.filter(has).collect()
+}
+
+fn uid_of(pid: u32) -> Option<u32> {
+    fs::metadata(format!("/proc/{pid}")).ok().map(|process| process.uid())
+}
+
+/// Processes, for people.
+fn listed(processes: &[u32]) -> String {
+    let numbers: Vec<_> = processes.iter().map(u32::to_string).collect();
+    match numbers.as_slice() {
+        [] => "a process that cannot be seen from here".to_owned(),
+        [one] => format!("process {one}"),
+        several => format!("processes {}", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;

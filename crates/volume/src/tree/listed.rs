@@ -1,0 +1,215 @@
+//! A part of a directory as it was read, with our own changes since.
+//!
+//! Owns: finding what follows a cookie, what our changes of names do to a listing that is kept or being read.
+//! Does not own: where names stand (`window`), which directories' parts are kept (`objects::pieces`).
+//! Invariants: a part that is kept has every name of its range that was there when it was read, and that we have not
+//! taken since, and those that we have added. Finding a cookie takes as many steps as the number of entries has bits.
+//! What was read stays as it is and changes stand beside it, so a change costs no more in a large directory.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::window::{LAST_COOKIE, Placed, SLACK, Window, place};
+
+/// Most changes beside a part. With more it is read anew.
+const CHANGES_MAX: usize = 4_096;
+
+/// One entry of a piece of a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Entry {
+    pub(crate) cookie: u64,
+    pub(crate) name: Bytes,
+    pub(crate) fileid: u64,
+}
+
+/// What follows a cookie.
+pub(crate) struct Piece {
+    /// In their order.
+    pub(crate) entries: Vec<Entry>,
+    /// No more follow.
+    pub(crate) last: bool,
+    /// Names are to be looked up before they are told.
+    pub(crate) doubtful: bool,
+}
+
+/// A sealed window: every entry with a cookie above `after`, up to `upto`.
+pub(crate) struct Listed {
+    after: u64,
+    upto: u64,
+    doubtful: bool,
+    entries: Vec<Placed>,
+    names: Vec<u8>,
+    /// What has come to stand at a cookie since, or that nothing does.
+    changes: BTreeMap<u64, Option<(Bytes, u64)>>,
+}
+
+impl Listed {
+    pub(crate) fn of(mut window: Window) -> Self {
+        // Nothing to do where the tree has done it.
+        window.complete();
+        let last = window.entries.last().map_or(window.after, |last| last.at.into());
+        let upto = if window.is_cut() { last } else { u64::MAX };
+        let (after, doubtful) = (window.after, window.is_doubtful());
+        Self { after, upto, doubtful, entries: window.entries, names: window.names, changes: BTreeMap::new() }
+    }
+
+    /// Whether what follows `cookie` is known.
+    pub(crate) fn covers(&self, cookie: u64) -> bool {
+        self.after <= cookie && (cookie < self.upto || self.upto == u64::MAX)
+    }
+
+    /// The entries after `cookie`, at most `entries_max`.
+    pub(crate) fn take(&self, cookie: u64, entries_max: usize) -> Piece {
+        let start = self.entries.partition_point(|entry| u64::from(entry.at) <= cookie);
+        let mut read = self.entries[start..].iter().peekable();
+        let mut changed = self.changes.range(cookie + 1..).peekable();
+        let (mut entries, mut more) = (Vec::new(), false);
+        loop {
+            let (next_read, next_changed) =
+                (read.peek().map(|entry| u64::from(entry.at)), changed.peek().map(|(at, _)| **at));
+            let entry = match (next_read, next_changed) {
+                (None, None) => break,
+                (Some(at), changed_at) if changed_at.is_none_or(|changed_at| at < changed_at) => {
+                    read.next().map(|entry| self.read_entry(*entry))
+                }
+                (at, changed_at) => {
+                    if at == changed_at {
+                        read.next();
+                    }
+                    changed.next().and_then(|(at, now)| {
+                        let (name, fileid) = now.as_ref()?;
+                        Some(Entry { cookie: *at, name: name.clone(), fileid: *fileid })
+                    })
+                }
+            };
+            let Some(entry) = entry else { continue };
+            if entries.len() == entries_max {
+                more = true;
+                break;
+            }
+            entries.push(entry);
+        }
+        Piece { entries, last: !more && self.upto == u64::MAX, doubtful: self.doubtful }
+    }
+
+    fn read_entry(&self, entry: Placed) -> Entry {
+        let name = Bytes::copy_from_slice(entry.name(&self.names));
+        Entry { cookie: entry.at.into(), name, fileid: entry.fileid }
+    }
+
+    /// What stands at a cookie now.
+    fn name_at(&self, at: u64) -> Option<&[u8]> {
+        match self.changes.get(&at) {
+            Some(changed) => changed.as_ref().map(|(name, _)| &**name),
+            None => self.read_at(at).map(|entry| entry.name(&self.names)),
+        }
+    }
+
+    /// What stood there when it was read.
+    fn read_at(&self, at: u64) -> Option<Placed> {
+        let found = self.entries.binary_search_by_key(&at, |entry| entry.at.into());
+        found.ok().map(|index| self.entries[index])
+    }
+
+    /// The cookie of a name.
+    fn find(&self, name: &[u8]) -> Option<u64> {
+        let place = place(name);
+        (place..=place + SLACK).find(|at| self.name_at(*at) == Some(name))
+    }
+
+    /// A name was added to the directory.
+    fn insert(&mut self, name: &Bytes, fileid: u64) {
+        let free = || (place(name)..=LAST_COOKIE).find(|at| self.name_at(*at).is_none());
+        let Some(at) = self.find(name).or_else(free) else { return };
+        if self.after < at && at <= self.upto {
+            self.changes.insert(at, Some((name.clone(), fileid)));
+        }
+    }
+
+    /// A name was taken from the directory. Others keep their cookies.
+    fn remove(&mut self, name: &[u8]) {
+        let Some(at) = self.find(name) else { return };
+        if self.read_at(at).is_some() {
+            self.changes.insert(at, None);
+        } else {
+            self.changes.remove(&at);
+        }
+    }
+
+    /// How many entries it takes room for.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+/// What is kept of a directory's listing, and our changes of it while it is read.
+#[derive(Default)]
+pub(crate) struct Listing {
+    kept: Option<Listed>,
+    /// Our changes since the reading under way began: names that were added, with what they name, and others that were
+    /// taken. None where it is not read, or what is read is not to be kept.
+    since: Option<Vec<(Bytes, Option<u64>)>>,
+}
+
+impl Listing {
+    /// What is kept.
+    pub(crate) fn kept(&self) -> Option<&Listed> {
+        self.kept.as_ref()
+    }
+
+    /// A name was added to the directory.
+    pub(crate) fn insert(&mut self, name: &Bytes, fileid: u64) {
+        self.change(name, Some(fileid));
+    }
+
+    /// A name was taken from the directory.
+    pub(crate) fn remove(&mut self, name: &Bytes) {
+        self.change(name, None);
+    }
+
+    fn change(&mut self, name: &Bytes, fileid: Option<u64>) {
+        if let Some(kept) = &mut self.kept {
+            apply(kept, name, fileid);
+        }
+        self.kept.take_if(|kept| kept.changes.len() > CHANGES_MAX);
+        if let Some(since) = &mut self.since {
+            since.push((name.clone(), fileid));
+        }
+        self.since.take_if(|since| since.len() > CHANGES_MAX);
+    }
+
+    /// Others changed the directory: what is kept does not count any more, nor does what is being read.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Lets go of what is kept.
+    pub(crate) fn drop_kept(&mut self) {
+        self.kept = None;
+    }
+
+    /// The directory is about to be read.
+    pub(crate) fn begin(&mut self) {
+        self.since = Some(Vec::new());
+    }
+
+    /// Keeps what was read since [`Listing::begin`], with our changes since then.
+    pub(crate) fn keep(&mut self, mut listed: Listed) {
+        let Some(since) = self.since.take() else { return };
+        for (name, fileid) in &since {
+            apply(&mut listed, name, *fileid);
+        }
+        self.kept = Some(listed);
+    }
+}
+
+fn apply(listed: &mut Listed, name: &Bytes, fileid: Option<u64>) {
+    match fileid {
+        Some(fileid) => listed.insert(name, fileid),
+        None => listed.remove(name),
+    }
+}
+
+#[cfg(test)]
+mod tests;
