@@ -26,7 +26,8 @@ mod world;
 pub use costs::{COST_NS_MAX, CallerCost, Cost, CostError, CostOf, CostTable};
 pub use directory::{MemoryTree, TreeOptions};
 pub use disk::{
-    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat, FaultWindow, OffsetSample,
+    Allocation, Disk, DiskFigures, DiskFileId, DiskOptions, Fault, FaultTarget, FaultWhat, FaultWindow, ForeignLoad,
+    ForeignLoadId, OffsetSample,
 };
 pub use fault_script::{FaultScript, ScriptedFault, ScriptedWhat};
 pub use link::{Closed, Link, LinkEnd, LinkError, LinkFigures, LinkOptions, serve_machine};
