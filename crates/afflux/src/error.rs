@@ -231,7 +231,10 @@ pub struct Unwritten {
 
 /// Foreign code that is told what could not be written.
 #[derive(Clone)]
-pub(crate) struct Hook(Option<Arc<dyn Fn(&Unwritten) + Send + Sync>>);
+pub(crate) struct Hook(Option<Arc<OnUnwritten>>);
+
+/// What a user has called about lost bytes.
+type OnUnwritten = dyn Fn(&Unwritten) + Send + Sync;
 
 impl Hook {
     pub(crate) fn new(told: impl Fn(&Unwritten) + Send + Sync + 'static) -> Self {

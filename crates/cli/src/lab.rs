@@ -71,7 +71,7 @@ fn run_one(args: &LabRun) -> Outcome {
     }
     let rows = args.html.is_some().then(Vec::new);
     let terminal = stderr().is_terminal();
-    let lines = (!terminal).then(|| Lines::start(SAID_EVERY, |line| output::remark(line)));
+    let lines = (!terminal).then(|| Lines::start(SAID_EVERY, output::remark));
     let mut watcher = Watcher { json: args.json, terminal, shown: false, lines, rows };
     let ended = experiment.run(&request, &mut watcher);
     watcher.clear();

@@ -172,8 +172,8 @@ impl Kept {
             return None;
         }
         let spared = |party: Party, count: usize| party == Party::ROOT && count <= ROOT_ENTRIES;
-        let party = self.parties.from_the_most().find(|&(count, party)| !spared(party, count))?.1;
-        let user = self.users.get(&party)?.from_the_most().next()?.1;
+        let party = self.parties.heaviest_first().find(|&(count, party)| !spared(party, count))?.1;
+        let user = self.users.get(&party)?.heaviest_first().next()?.1;
         self.forget_one(Whose { party, user })
     }
 
@@ -214,7 +214,7 @@ impl<K: Ord + Copy> Counts<K> {
         }
     }
 
-    fn from_the_most(&self) -> impl Iterator<Item = (usize, K)> + '_ {
+    fn heaviest_first(&self) -> impl Iterator<Item = (usize, K)> + '_ {
         self.ordered.iter().rev().copied()
     }
 }

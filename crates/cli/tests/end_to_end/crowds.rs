@@ -52,7 +52,7 @@ fn a_user_who_asks_much_has_no_call_of_another_run_twice() {
 
 /// Asks for more than the kernel holds, and reads a byte of it.
 fn deafen(client: &mut Client, file: &[u8]) {
-    let call = Call::Read { file: file.to_vec().into(), offset: 0, count: 16 << 10 };
+    let call = Call::Read { file: file.to_vec(), offset: 0, count: 16 << 10 };
     for _ in 0..1_000 {
         client.send(NFS, call.procedure().0, &call.arguments()).unwrap();
     }

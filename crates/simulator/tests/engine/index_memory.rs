@@ -17,7 +17,7 @@ fn status(lab: &Lab) -> EngineStatus {
 
 /// Offsets so far apart that most pages need nodes of their own.
 fn strewn(at: u64) -> u64 {
-    (at % 50 << 40) + (at / 50 << 28) + (at % 7) * PAGE as u64
+    ((at % 50) << 40) + ((at / 50) << 28) + (at % 7) * PAGE as u64
 }
 
 #[test]
