@@ -10,8 +10,8 @@ use crate::{Cost, MILLISECOND, ONE};
 /// Most that a unit of cost waits, in units.
 const FACTOR_MAX: u64 = 16 * ONE;
 
-/// The policy pauses writers in this last part of a band. In a narrower one a request that completes would move pauses by
-/// more than 15 %.
+/// Writers are paused in this last part of what a device may owe: narrower, a request that completes would move pauses by
+/// more than a seventh.
 const PAUSED_PART: Cost = 4;
 
 /// The band that a backlog is steered into.

@@ -26,7 +26,7 @@
 //! A set of pages that is overwritten all the time, and whose debt is below F, stays in memory. Its files are *hot*: the
 //! flusher passes them over until they expire, a client asks for a COMMIT, D comes to F, or somebody waits. While other
 //! files are dirty, too, it then writes a hot page once in 2T. Where nothing else is dirty, and a hot set owes more
-//! than F, a pass over the set takes as long as the set owes. So each page is written once in F at most.
+//! than F, a pass over the set takes as long as the set owes, so that each page is written once in F or more.
 //!
 //! Properties, each a test here or of the engine that runs the law:
 //!
@@ -50,8 +50,8 @@
 //! 15. *The promise is in wall time*: beside readers what is dirty counts for as many times more as writes take longer.
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
-//! 18. *Hot sets.* Writers overwrite a set of pages that owes less than F at the speed of memory, beside other programs on
-//!     the disk, too. The flusher writes no page of it more than once in T.
+//! 18. *Hot sets.* What is overwritten all the time and owes less than F is overwritten at the speed of memory, beside other
+//!     programs on the disk, too; the flusher writes no page of it more than once in T.
 //!
 //! Where runs are dear and many wait, T alone would have to be stretched far for runs of a good length. There payers have
 //! *portions*: one dirties a whole long run at once, which counts as backlog from when it is given, and then waits for

@@ -32,8 +32,8 @@ const COST_MAX: Cost = 2;
 /// One who is let in from the queue takes its portion within this.
 const TAKEN_NS: u64 = 100 * MILLISECOND;
 
-/// The band of payers that have portions. It begins early, since a portion counts from the moment at which it is given: a
-/// device that owes less would soon have nothing to write.
+/// The band of payers that have portions. It begins early: a portion counts from when it is given, so that less than this is
+/// a device that would soon have nothing to write.
 fn band(end_ns: Cost) -> Band {
     Band { free_ns: end_ns / FREE_PART, end_ns }
 }

@@ -47,7 +47,7 @@ impl<P: Platform> Writeback<P> {
         }
     }
 
-    /// Looks at one file whose look is due, if there is one. A device that never idles has files that are
+    /// Looks at a file that it is time to look at, if there is one. A device that never idles has files that are
     /// rewritten, too.
     pub(super) fn look_at_one(&self, device: &DeviceState, now: Nanos) {
         let Some(file) = device.next_file(FlushReason::Idle { now }) else { return };

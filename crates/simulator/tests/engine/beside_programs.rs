@@ -1,5 +1,5 @@
-//! The flush budget beside another program on the same disk, which the engine does not see. Writers overwrite pages at
-//! the speed of memory while the debt of these fits the budget. Where it does not, they get their part of the disk.
+//! The flush budget beside another program on the same disk, which the engine does not see: what is overwritten in
+//! memory stays at memory speed while its debt fits the promise, and what does not fit gets its part of the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +16,7 @@ const DISK_BYTES_PER_SECOND: u64 = 325_000_000;
 /// Requests that the disk takes at once.
 const DEPTH: u32 = 16;
 const CALLS_IN_FLIGHT: u64 = 64;
-/// A caller waits so long between two calls: 64 callers make 110,000 calls a second at memory speed.
+/// What a caller does between two calls: 64 of them make 110,000 calls a second at memory speed.
 const THINK_NS: u64 = 580_000;
 
 /// Another program that streams with four requests in flight, at less than a quarter of the disk's speed.
@@ -65,7 +65,7 @@ fn overwrites(lab: &Lab, file: &TestFile, bytes: u64) -> Arc<AtomicU64> {
     calls
 }
 
-/// Figures of a stretch of time, by the second.
+/// What passed in some time, for each second of it.
 #[derive(Debug)]
 struct Rates {
     calls: u64,
@@ -87,7 +87,7 @@ fn rates(lab: &Lab, calls: &AtomicU64, ns: u64) -> Rates {
     Rates { calls: each(before.0, after.0), written: each(before.1, after.1), owed_ms: owed_ns / MILLISECOND }
 }
 
-/// The disk needs 0.4 s to write so much.
+/// What takes the disk 0.4 s to write.
 const HOT_BYTES: u64 = 112 * MIB;
 
 #[test]
@@ -121,8 +121,8 @@ fn flooding(lasts_ns: u64) -> ForeignLoad {
     ForeignLoad { request_bytes: 512 << 10, in_flight: 32, bytes_per_second: u64::MAX, ..streaming(lasts_ns) }
 }
 
-/// The rate at which the disk itself takes single pages beside another program. As many requests are in flight as the
-/// engine may have, which leaves a quarter of them to readers.
+/// Bytes a second of single pages that the disk itself takes beside another program, with as many requests in flight
+/// as the engine may have, which leaves a quarter of them to readers.
 fn own_rate(beside: Option<ForeignLoad>) -> u64 {
     let lab = lab();
     let disk = &lab.here.disks[0];
