@@ -10,15 +10,9 @@ use crate::{Cost, MILLISECOND, ONE};
 /// Most that a unit of cost waits, in units.
 const FACTOR_MAX: u64 = 16 * ONE;
 
-/// Writers are paused in this last part of what a device may owe: narrower, a request that completes would move pauses by
-/// more than a seventh.
-const PAUSED_PART: Cost = 4;
-
 /// The band that a backlog is steered into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Band {
-    /// F: up to here nobody waits.
-    pub free_ns: Cost,
     /// T: the budget in force. At or above it nobody enters.
     pub end_ns: Cost,
 }
@@ -33,23 +27,23 @@ pub enum Entry {
 }
 
 impl Band {
-    /// Of a device that may owe so much.
-    pub const fn ending_at(end_ns: Cost) -> Self {
-        Self { free_ns: end_ns - end_ns / PAUSED_PART, end_ns }
-    }
-
     /// The budget that was asked for, stretched where as many payers as wait on average need it to have runs of a
     /// length that is worth a seek: `clamp(8 r N, H, max(8 H, 3 r N))`.
     pub fn stretched(budget_ns: Cost, run_ns: u64, payers: u64) -> Self {
         let runs = run_ns.saturating_mul(payers);
         let most = budget_ns.saturating_mul(8).max(runs.saturating_mul(3));
-        Self::ending_at(runs.saturating_mul(8).clamp(budget_ns, most))
+        Self { end_ns: runs.saturating_mul(8).clamp(budget_ns, most) }
     }
 
     /// No longer than so many times the budget.
     #[must_use]
     pub fn at_most(self, budget_ns: Cost, times: u64) -> Self {
-        Self::ending_at(self.end_ns.min(budget_ns.saturating_mul(times.max(1))))
+        Self { end_ns: self.end_ns.min(budget_ns.saturating_mul(times.max(1))) }
+    }
+
+    /// F: up to here nobody waits.
+    pub const fn free_ns(self) -> Cost {
+        self.end_ns / 4
     }
 
     /// Up to here light payers enter although the band is used up.
@@ -59,16 +53,16 @@ impl Band {
 
     /// What a backlog means.
     pub fn entry(self, backlog_ns: Cost) -> Entry {
-        let over = backlog_ns.saturating_sub(self.free_ns);
+        let over = backlog_ns.saturating_sub(self.free_ns());
         match self.end_ns.checked_sub(backlog_ns) {
             None | Some(0) => Entry::Stopped,
             Some(left) => Entry::Factor(mul_div(ONE, over, left).min(FACTOR_MAX)),
         }
     }
 
-    /// Most credit of one of so many payers: 3T / 16N.
+    /// Most credit of one of so many payers: (T - F) / 4N.
     pub fn credit_ns_max(self, payers: u64) -> Cost {
-        self.end_ns / 16 * 3 / payers.max(1)
+        (self.end_ns - self.free_ns()) / (4 * payers.max(1))
     }
 }
 

@@ -9,24 +9,15 @@
 //! pause per ns of new cost, for one writer
 //!    ^                                           |
 //! 16 +                                         __|  nobody enters at D >= T, but light payers below 9T/8
-//!    |                                        /  |  and a trickle: 1/16 of what completes
-//!    |                                       /   |
-//!  4 +                                     _/    |
-//!    |                                   _/      |
-//!  1 +                               __x/        |  x: the middle of the band; each of N payers who wait gets
-//!    |______________________________/  .         |     exactly 1/N of the device
-//!    +-----------------------------+---+---------+--------> D
-//!    0                          F = 3T/4  7T/8   T
+//!    |                                       _/  |  and a trickle: 1/16 of what completes
+//!    |                                    __/    |
+//!  4 +                                ___/       |
+//!    |                          _____/           |
+//!  1 +              ___________x                 |  x: the middle of the band; each of N payers who wait gets
+//!    |_____________/           .                 |     exactly 1/N of the device
+//!    +------------+------------+-----------------+--------> D
+//!    0            F = T/4      (F+T)/2           T
 //! ```
-//!
-//! The promise is that D stays below T, so nobody pauses while D is well below it. The band begins at F = 3T/4: where it
-//! is narrower, one request that completes moves a pause by more than property 3 allows. A request takes a quarter of the
-//! 30 ms that may be in flight, and the band is 250 ms wide with a budget of a second.
-//!
-//! A set of pages that is overwritten all the time, and whose debt is below F, stays in memory. Its files are *hot*: the
-//! flusher passes them over until they expire, a client asks for a COMMIT, D comes to F, or somebody waits. While other
-//! files are dirty, too, it then writes a hot page once in 2T. Where nothing else is dirty, and a hot set owes more
-//! than F, a pass over the set takes as long as the set owes, so that each page is written once in F or more.
 //!
 //! Properties, each a test here or of the engine that runs the law:
 //!
@@ -39,23 +30,21 @@
 //! 6. *Isolation.* A decision reads its own device and the total of dirty bytes.
 //! 7. *Fair by cost*: equal payers get equal bytes whatever the size of their writes; and clients that wait get equal
 //!    parts, however many files each writes.
-//! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `3T/16N` at most.
+//! 8. *Light payers* do not wait below 9T/8: unused share becomes credit, `(T-F)/4N` at most.
 //! 9. *No starvation.* At `D >= T` those who wait are admitted in their order by 1/16 of each completion's time.
 //! 10. *Recovery.* One stalled window moves a price by 5 % at most; a real change of speed is followed in a second.
 //! 11. *Unknown device*: the first backlog is bounded, whatever the device turns out to be.
-//! 12. *Burst.* 3T/4 of device time enters unpaused.
+//! 12. *Burst.* T/4 of device time enters unpaused.
 //! 13. *Hang.* A device that completes nothing for eight times the cost of what is in flight, 2 s at least and 30 s at
 //!     most, is told as hung. Only its own payers wait, or are refused if a knob says after how long.
 //! 14. *Readers* beside a writer move the prices of writes by 10 % at most, and the reverse.
 //! 15. *The promise is in wall time*: beside readers what is dirty counts for as many times more as writes take longer.
 //! 16. *A late reaper* does not make a device look slow.
 //! 17. *An idle device never waits* for a token, a timer or a batch.
-//! 18. *Hot sets.* What is overwritten all the time and owes less than F is overwritten at the speed of memory, beside other
-//!     programs on the disk, too; the flusher writes no page of it more than once in T.
 //!
 //! Where runs are dear and many wait, T alone would have to be stretched far for runs of a good length. There payers have
 //! *portions*: one dirties a whole long run at once, which counts as backlog from when it is given, and then waits for
-//! what it cost. Since they count so early, F is T/4 there. Who has paid and finds no room queues in order; one at a time is let in from the queue (9).
+//! what it cost. Who has paid and finds no room queues in order; one at a time is let in from the queue (9).
 //!
 //! From OpenZFS's curve d/(max-d), scaled to 1 in the middle; iocost's occupancy as currency and debt; BBR's discount
 //! of work-limited samples; CoDel's time instead of bytes; FQ-CoDel's light flows that never wait.

@@ -69,7 +69,7 @@ impl Payer {
 
     /// What it does, with so many payers who wait.
     pub fn verdict(&mut self, band: Band, backlog_ns: Cost, payers: u64) -> Verdict {
-        if backlog_ns <= band.free_ns {
+        if backlog_ns <= band.free_ns() {
             self.debt_ns = self.debt_ns.min(0);
             return Verdict::Continue;
         }

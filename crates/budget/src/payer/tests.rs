@@ -3,9 +3,9 @@
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
-const BAND: Band = Band::ending_at(SECOND);
+const BAND: Band = Band { end_ns: SECOND };
 /// A backlog at which a unit of cost waits for one.
-const MIDDLE: u64 = 875 * MILLISECOND;
+const MIDDLE: u64 = 625 * MILLISECOND;
 
 fn owing(debt_ns: u64) -> Payer {
     let mut payer = Payer::default();
@@ -34,7 +34,7 @@ fn a_pause_pays_its_part() {
 #[test]
 fn below_the_free_line_debt_is_forgiven_and_credit_is_not() {
     let mut payer = owing(SECOND);
-    assert_eq!(payer.verdict(BAND, 750 * MILLISECOND, 1), Verdict::Continue);
+    assert_eq!(payer.verdict(BAND, 250 * MILLISECOND, 1), Verdict::Continue);
     assert_eq!(payer.debt_ns(), 0);
     payer.idled(SECOND, BAND, BAND.entry(MIDDLE), 1);
     payer.verdict(BAND, 0, 1);

@@ -166,7 +166,7 @@ impl Standing {
     /// for them.
     fn background_ns(&self, view: &View, is_cold: bool) -> Cost {
         let law_ns = if is_cold { 0 } else { self.rates.knobs.budget_ns / BACKGROUND_PART };
-        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns);
+        let in_time_ns = self.rates.knobs.background_ns.unwrap_or(law_ns).min(self.band.free_ns());
         match view.knobs.device_background_bytes {
             0 => in_time_ns,
             bytes => in_time_ns.min(self.rates.prices.cost_ns(0, bytes)),
@@ -182,24 +182,20 @@ impl Standing {
         dirty_pages > 0 && (over || dirty_pages > view.guard_pages / 2)
     }
 
-    /// The file to write first: the largest, unless one has been dirty for long. With `hot`, hot files too: the
-    /// largest where there are no others, and each once it has been dirty for long, which a pass over it ends. So the
-    /// flusher writes a page that is rewritten all the time once in twice the budget while other files are dirty.
+    /// The file to write first: the largest, unless one has been dirty for long. Hot files only if `hot`.
     fn first(&self, view: &View, files: &dyn DirtyFiles, hot: bool) -> Next {
         let long_ns = LONG_DIRTY_NS.max(self.band.end_ns.saturating_mul(2)).min(view.knobs.expire_ns);
         let before = Nanos(view.now.0.saturating_sub(long_ns));
-        if files.dirty_since(hot).is_some_and(|since| since <= before) {
-            return Next::Oldest { before, hot };
-        }
-        Next::MostDirty { hot: hot && files.dirty_since(false).is_none() }
+        let is_old = files.dirty_since(hot).is_some_and(|since| since <= before);
+        if is_old { Next::Oldest { before, hot } } else { Next::MostDirty { hot } }
     }
 
-    /// Whether hot files have to be written: somebody waits or soon would, or the user has said from when on the flusher
-    /// writes.
+    /// Whether there is too much dirty for hot files to be passed over: what is rewritten is better written once.
     fn takes_hot(&self, view: &View) -> bool {
-        let device = view.device();
+        let middle_ns = self.band.free_ns().midpoint(self.band.end_ns);
+        let (device, knobs) = (view.device(), &self.rates.knobs);
         let keeps_others = device.payers_waiting > 0 || device.reclaimable > view.guard_pages / 2;
-        keeps_others || self.backlog_ns > self.band.free_ns || self.rates.knobs.background_ns.is_some()
+        !knobs.idle || keeps_others || self.backlog_ns > middle_ns
     }
 }
 
@@ -299,16 +295,16 @@ impl DevicePolicy for Budget {
     fn next(&self, view: &View, files: &dyn DirtyFiles, device: &mut DeviceMemory, (): &mut ()) -> Next {
         let Some(since) = files.dirty_since(true) else { return Next::WaitUntil(Nanos::NEVER) };
         let (standing, is_cold) = (Standing::of(view, device), device.is_cold(view));
-        let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
-        if expires <= view.now {
-            // With it goes what is half as old, so that the device is not woken for each file.
-            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
-        }
         if standing.is_over_background(view, is_cold) {
             let hot = is_cold || standing.takes_hot(view);
             if hot || files.dirty_since(false).is_some() {
                 return standing.first(view, files, hot);
             }
+        }
+        let (expires, expire_ns) = (since.after(view.knobs.expire_ns), view.knobs.expire_ns);
+        if expires <= view.now {
+            // With it goes what is half as old, so that the device is not woken for each file.
+            return Next::Oldest { before: Nanos(view.now.0.saturating_sub(expire_ns / 2)), hot: true };
         }
         match idle::next(view, files, &standing.rates.knobs) {
             Next::WaitUntil(at) => Next::WaitUntil(at.min(expires)),

@@ -19,8 +19,6 @@ use crate::{Band, Cost, Knobs, MIB, MILLISECOND, Prices};
 const IN_BAND: Cost = 8;
 /// A portion is the part of the band at most.
 const PART_MAX: Cost = 4;
-/// Nobody pauses in the first part of a band so long.
-const FREE_PART: Cost = 4;
 /// The smallest.
 const BYTES_MIN: u64 = MIB;
 /// A payer that has not dirtied its portion after so long gets a smaller one next.
@@ -31,12 +29,6 @@ const HALVINGS_MAX: u32 = 7;
 const COST_MAX: Cost = 2;
 /// One who is let in from the queue takes its portion within this.
 const TAKEN_NS: u64 = 100 * MILLISECOND;
-
-/// The band of payers that have portions. It begins early: a portion counts from when it is given, so that less than this is
-/// a device that would soon have nothing to write.
-fn band(end_ns: Cost) -> Band {
-    Band { free_ns: end_ns / FREE_PART, end_ns }
-}
 
 /// The band and the bytes of a portion, if there are portions, where `stretched` would be the band of so many who enter
 /// evenly.
@@ -50,7 +42,7 @@ pub(super) fn terms(knobs: &Knobs, prices: &Prices, stretched: Band, payers: u64
     while bytes / 2 >= BYTES_MIN && prices.cost_ns(0, bytes) > end_ns / PART_MAX {
         bytes /= 2;
     }
-    Some((band(end_ns), bytes))
+    Some((Band { end_ns }, bytes))
 }
 
 /// What is given out of a device.
@@ -122,7 +114,7 @@ impl Portions {
     pub(super) fn lets_one_in(&mut self, now_ns: u64, band: Band, backlog_ns: Cost, portion_ns: Cost) -> bool {
         let with_it_ns = backlog_ns.saturating_add(self.left_ns(now_ns)).saturating_add(portion_ns);
         let has_room = now_ns >= self.awaited_until_ns && with_it_ns <= band.end_ns;
-        let lets = has_room || backlog_ns <= band.free_ns;
+        let lets = has_room || backlog_ns <= band.free_ns();
         if lets {
             self.awaited_until_ns = now_ns.saturating_add(TAKEN_NS);
         }
@@ -192,7 +184,7 @@ impl Share {
         let pages = (bytes >> self.halvings).max(BYTES_MIN >> self.halvings) / super::PAGE_BYTES;
         let pages = pages - at % pages;
         let cost_ns = prices.cost_ns(1, pages * super::PAGE_BYTES);
-        if !in_turn && backlog_ns > band.free_ns && backlog_ns.saturating_add(cost_ns) > band.end_ns {
+        if !in_turn && backlog_ns > band.free_ns() && backlog_ns.saturating_add(cost_ns) > band.end_ns {
             return None;
         }
         self.portion = Some(portions.give(now_ns, pages, cost_ns));

@@ -3,7 +3,7 @@ use crate::policy::PAGE_BYTES;
 
 const SECOND: u64 = 1000 * MILLISECOND;
 const PAGES: u64 = 8 * MIB / PAGE_BYTES;
-const BAND: Band = Band { free_ns: SECOND / 4, end_ns: SECOND };
+const BAND: Band = Band { end_ns: SECOND };
 /// A portion takes 90 ms.
 const DISK: Prices = Prices { run_ns: 10 * MILLISECOND, mib_ns: 10 * MILLISECOND };
 
@@ -22,7 +22,7 @@ fn knobs(portion_bytes: u64) -> Knobs {
 #[test]
 fn there_are_portions_where_the_budget_would_be_stretched() {
     let terms = |portion_bytes, prices, stretched, payers| {
-        super::terms(&knobs(portion_bytes), &prices, Band::ending_at(stretched), payers)
+        super::terms(&knobs(portion_bytes), &prices, Band { end_ns: stretched }, payers)
     };
     assert_eq!(terms(8 * MIB, DISK, SECOND, 100), None, "runs are long enough");
     assert_eq!(terms(0, DISK, 5 * SECOND, 100), None, "not wanted");
@@ -30,11 +30,11 @@ fn there_are_portions_where_the_budget_would_be_stretched() {
     assert_eq!(terms(8 * MIB, DISK, 5 * SECOND, 100), Some((BAND, 8 * MIB)));
     // Each takes 1.1 s: one for each of three payers and one more, or as many as the band may hold.
     let stick = Prices { run_ns: 300 * MILLISECOND, mib_ns: 100 * MILLISECOND };
-    assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 3), Some((band(4400 * MILLISECOND), 8 * MIB)));
-    assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 100), Some((band(5 * SECOND), 8 * MIB)));
+    assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 3), Some((Band { end_ns: 4400 * MILLISECOND }, 8 * MIB)));
+    assert_eq!(terms(8 * MIB, stick, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, 8 * MIB)));
     // No more than a quarter of the band.
     let slow = Prices { mib_ns: SECOND, ..stick };
-    assert_eq!(terms(8 * MIB, slow, 5 * SECOND, 100), Some((band(5 * SECOND), MIB)));
+    assert_eq!(terms(8 * MIB, slow, 5 * SECOND, 100), Some((Band { end_ns: 5 * SECOND }, MIB)));
 }
 
 fn takes(share: &mut Share, portions: &mut Portions, now_ns: u64, backlog_ns: Cost, at: u64) -> Option<u64> {
@@ -107,7 +107,7 @@ fn one_at_a_time_is_let_in_from_the_queue_and_gets_its_portion() {
     assert!(share.comes_from_queue(&mut portions) && !share.comes_from_queue(&mut portions));
     assert_eq!(share.takes(&mut portions, 1, (BAND, full_ns + 1), true, (&DISK, 8 * MIB, 0)), Some(PAGES));
     assert!(!portions.lets_one_in(1, BAND, full_ns - 1, portion_ns), "it counts");
-    assert!(portions.lets_one_in(2, BAND, BAND.free_ns, portion_ns), "an idle device waits for nobody");
+    assert!(portions.lets_one_in(2, BAND, BAND.free_ns(), portion_ns), "an idle device waits for nobody");
 }
 
 #[test]
