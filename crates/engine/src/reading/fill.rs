@@ -186,7 +186,9 @@ impl<P: Platform> Reading<P> {
             hand.grow_room(miss.absent - miss.demanded, state.reading_pages);
             hand.spare.grow(hand.room() as usize, Effort::NoRetry);
         }
-        self.begin(file, state, hand, miss.pages.start..miss.pages.start + hand.frames(), miss.pages.end)
+        // A second try, after one that found no frame for the index, may hold more frames than a request may have pages.
+        let count = hand.frames().min(miss.absent);
+        self.begin(file, state, hand, miss.pages.start..miss.pages.start + count, miss.pages.end)
     }
 
     /// Reads what a miss asks for, and further pages ahead; waits for the first request.
