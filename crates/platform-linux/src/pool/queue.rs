@@ -18,6 +18,9 @@ pub(crate) struct Lane {
     pub(crate) user: Option<u32>,
 }
 
+/// So many users keep the memory of their lines while they have no work: their next call allocates nothing.
+const KEPT_LINES: usize = 64;
+
 /// Work that waits for a thread, and the lanes of the work that has one.
 pub(super) struct Queue<W> {
     lines: BTreeMap<Option<u32>, Line<W>>,
@@ -96,7 +99,7 @@ impl<W> Queue<W> {
     pub(super) fn end(&mut self, lane: Lane) {
         if let Some(line) = self.lines.get_mut(&lane.user) {
             line.threads -= 1;
-            if line.threads == 0 && line.queued.is_empty() {
+            if line.threads == 0 && line.queued.is_empty() && self.lines.len() > KEPT_LINES {
                 self.lines.remove(&lane.user);
             }
         }

@@ -44,7 +44,19 @@ fn an_object_has_half_of_the_threads() {
     queue.end(lane(1, 7));
     assert_eq!(taken(&mut queue), ["four"]);
     queue.end(lane(1, 7));
-    assert!(queue.lines.is_empty() && queue.objects.is_empty() && queue.turns.is_empty(), "nothing is kept");
+    let is_over = |line: &Line<_>| line.queued.is_empty() && line.threads == 0;
+    assert!(queue.lines.values().all(is_over) && queue.objects.is_empty() && queue.turns.is_empty(), "no work is kept");
+}
+
+#[test]
+fn the_memory_of_few_users_is_kept() {
+    let mut queue = Queue::new(4);
+    for user in 0..200 {
+        queue.push(lane(user, 7), "work");
+        assert_eq!(taken(&mut queue), ["work"]);
+        queue.end(lane(user, 7));
+        assert_eq!(queue.lines.len(), KEPT_LINES.min(user as usize + 1));
+    }
 }
 
 #[test]
