@@ -460,7 +460,7 @@ fn changes_of_shape_on_a_device_that_hangs_are_told_so() {
     let place = tempfile::tempdir().unwrap();
     let Some(mounted) = Mounted::ext4(place.path()) else { return };
     let built = Cache::builder().memory(8 << 20).knob(afflux::Knob::ReserveBytes, 0);
-    let cache = built.drain_time(Duration::from_secs(1)).knob_text("hang_error_ms=10000").build().unwrap();
+    let cache = built.drain_time(Duration::from_secs(60)).knob_text("hang_error_ms=10000").build().unwrap();
     let files = ["cut", "hole", "truncated"].map(|name| {
         let file = cache.create(mounted.0.join(name)).unwrap();
         file.write_at(&[8; 100_000], 0).unwrap();
