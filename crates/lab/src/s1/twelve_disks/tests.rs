@@ -3,8 +3,13 @@ use super::*;
 const ONE: Size = Size { disks: 1, warm_s: 4, counted_s: 4 };
 
 fn ran(variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes: u64) -> Row {
+    ran_from(1, variant, size, batch, request_kib, memory_bytes)
+}
+
+fn ran_from(seed: u64, variant: &Variant, size: Size, batch: u64, request_kib: u64, memory_bytes: u64) -> Row {
     let queue = Queue { nr_requests: 128, request_kib, batch, at_submission: false };
-    run_one(variant, size, Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes }, 1).unwrap()
+    let setting = Setting { queue, cache_kib: DISK_CACHE_KIB, disk_rate: DISK_RATE, memory_bytes };
+    run_one(variant, size, setting, seed).unwrap()
 }
 
 fn of(row: &Row, name: &str) -> f64 {
@@ -18,8 +23,12 @@ fn where_a_queue_holds_a_disks_share_the_test_on_the_share_costs_throughput() {
         [&Variant::RC1, &Variant::PDFLUSH, &Variant::FLUSHERS].map(|variant| run(variant, 2 << 30));
     let all = format!("{rc1}\n{rc2}\n{flushers}");
     assert!(of(&rc2, "throughput_mb_per_s") < 0.95 * of(&rc1, "throughput_mb_per_s"), "{all}");
-    // A slice of 4 MiB is 238 a GB; pdflush leaves a file whenever its queue is congested.
-    assert!(of(&flushers, "file_switches_per_gb") < 2.0 * 238.0, "{all}");
+    // A slice of 4 MiB is 238 a GB; pdflush leaves a file whenever its queue is congested. How often a flusher finds a file
+    // without more to write varies from seed to seed, so this is a mean.
+    let seeds = [1, 2, 3, 4];
+    let switches = seeds
+        .map(|seed| of(&ran_from(seed, &Variant::FLUSHERS, Size::QUICK, 32, 512, 2 << 30), "file_switches_per_gb"));
+    assert!(switches.iter().sum::<f64>() / (seeds.len() as f64) < 2.0 * 238.0, "{switches:?}");
     assert!(of(&rc2, "file_switches_per_gb") > 2.0 * of(&flushers, "file_switches_per_gb"), "{all}");
     assert!(of(&rc2, "pdflush_share") > 0.3 && of(&rc1, "pdflush_share") < 0.05, "{all}");
     // With four times the memory a disk's share is twice what its queue holds.
