@@ -6,7 +6,8 @@ use counted::{build, can_count, check, instructions};
 
 /// Instructions of a read of a page that is not there, its request, its eviction and the copy of 4 KiB included. With two
 /// lists and no reclaim ahead of need it was 5,380.
-const MISS: f64 = 6324.0;
+// 6,324 before a miss looked which of its pages are there, and took its index nodes from the arena.
+const MISS: f64 = 6706.0;
 /// The clock is in it, and what is evicted in batches.
 const SLACK: f64 = 0.05;
 
