@@ -38,8 +38,8 @@ impl<'a> Spare<'a> {
         self.more.pop().or_else(|| self.only.take())
     }
 
-    /// A frame for nodes of an index. It is a free one, so that the frames taken for pages stay for pages; if there is
-    /// none, it is one of those.
+    /// A frame for nodes of an index. A free frame comes first, so that the frames taken for pages stay for pages.
+    /// Without a free frame one of the taken frames serves.
     pub(crate) fn take_for_index(&mut self) -> Option<FrameId> {
         let free = || self.cache.frames.allocate(Order::SINGLE, Mobility::Movable, Effort::Normal);
         let found = if self.cache.rare.fails_allocation(Rare::NoFrame) { None } else { free() };

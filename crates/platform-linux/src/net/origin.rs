@@ -95,7 +95,7 @@ impl Origins {
         })
     }
 
-    /// Whether an address is this host's: one that the kernel delivers to itself, whatever interface has it.
+    /// Whether an address is this host's. The kernel delivers packets for such an address to itself, on any interface.
     fn is_here(&mut self, its: SocketAddr, own: SocketAddr) -> Result<bool, Errno> {
         let known = its.ip().is_loopback() || its.ip() == own.ip() || self.routes.is_err();
         if known { Ok(true) } else { self.is_routed_here(its) }

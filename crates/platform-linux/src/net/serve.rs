@@ -619,8 +619,8 @@ impl Place {
     }
 
     /// Whether the connection was told to go, and does: it counts as closed for that. A connection that was told to go for
-    /// its silence stays if it is `busy`. One that was told so because nobody read it stays if somebody reads it by now,
-    /// or nothing `lies_there`.
+    /// its silence stays if it is `busy`. A connection with unread bytes stays if the server reads it by now, or if
+    /// nothing `lies_there`.
     pub(super) fn goes(&self, busy: bool, lies_there: impl FnOnce() -> bool) -> bool {
         let leaving = &self.standing.leaving;
         let reason = leaving.load(Ordering::SeqCst);

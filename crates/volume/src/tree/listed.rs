@@ -2,8 +2,8 @@
 //!
 //! Owns: finding what follows a cookie, what our changes of names do to a listing that is kept or being read.
 //! Does not own: where names stand (`window`), which directories' parts are kept (`objects::pieces`).
-//! Invariants: a part that is kept has every name of its range that was there when it was read, and that we have not
-//! taken since, and those that we have added. Finding a cookie takes as many steps as the number of entries has bits.
+//! Invariants: a kept part has each name of its range that the read found and the server has not removed since. It also
+//! has each name that the server has added since. Finding a cookie takes as many steps as the number of entries has bits.
 //! What was read stays as it is and changes stand beside it, so a change costs no more in a large directory.
 
 use std::collections::BTreeMap;
